@@ -1,0 +1,184 @@
+"""What happens during a run, as frozen records.
+
+The runtime takes an `Emit` and prints nothing itself. The terminal, JSON lines, run_results.json and the
+journal are all made from these records; `RunResults` is their fold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from engine.errors import Diagnostic
+
+
+class Status(StrEnum):
+    """How a node ended; the words of dbt's run_results."""
+
+    SUCCESS = "success"
+    UNCHANGED = "unchanged"
+    PASS = "pass"  # noqa: S105
+    WARN = "warn"
+    FAIL = "fail"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+    @property
+    def failed(self) -> bool:
+        """Whether what depends on the node is skipped."""
+        return self in {Status.FAIL, Status.ERROR, Status.SKIPPED}
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    """A run begins; `total` nodes will be started or skipped."""
+
+    run_id: str
+    command: str
+    target: str
+    total: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelStarted:
+    """Node `index` of the run begins."""
+
+    node: str
+    index: int
+    total: int
+    kind: str
+    relation: str
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommitted:
+    """A micro-batch ended: rows written (0: nothing was committed), late rows, watermark (UTC text)."""
+
+    node: str
+    batch_id: int
+    rows_in: int
+    rows_out: int
+    late: int
+    state_rows: int
+    watermark: str | None
+    snapshot_id: int | None
+    seconds: float
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFinished:
+    """A model ended. Numbers are sums over the run's micro-batches; watermark is the last one."""
+
+    node: str
+    index: int
+    total: int
+    kind: str
+    relation: str
+    status: Status
+    seconds: float
+    message: str = ""
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    state_rows: int = 0
+    batches: int = 0
+    watermark: str | None = None
+    snapshot_id: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TestFinished:
+    """A data test ended; `failures` counts failing rows."""
+
+    node: str
+    index: int
+    total: int
+    status: Status
+    seconds: float
+    failures: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosed:
+    """A diagnostic to be shown."""
+
+    diagnostic: Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class RunFinished:
+    """The run is over."""
+
+    seconds: float
+
+
+Event = RunStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
+Emit = Callable[[Event], None]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResults:
+    """The fold of a run's events."""
+
+    run_id: str = ""
+    command: str = ""
+    target: str = ""
+    started_at: str = ""
+    seconds: float = 0.0
+    results: tuple[ModelFinished | TestFinished, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def failed(self) -> bool:
+        """Whether the command exits with 1."""
+        return any(r.status.failed for r in self.results) or any(d.is_error for d in self.diagnostics)
+
+    def count(self, *statuses: Status) -> int:
+        """How many nodes ended in one of these ways."""
+        return sum(r.status in statuses for r in self.results)
+
+
+def fold(events: Iterable[Event]) -> RunResults:
+    """Make the results of a run from its events, in order."""
+    collected = _Fold()
+    for event in events:
+        collected.add(event)
+    return collected.done()
+
+
+@dataclass(slots=True)
+class _Fold:
+    started: RunStarted | None = None
+    seconds: float = 0.0
+    results: list[ModelFinished | TestFinished] = field(default_factory=list)
+    diagnostics: list[Diagnostic] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        match event:
+            case RunStarted():
+                self.started = event
+            case ModelFinished() | TestFinished():
+                self.results.append(event)
+            case Diagnosed():
+                self.diagnostics.append(event.diagnostic)
+            case RunFinished():
+                self.seconds = event.seconds
+            case _:
+                pass
+
+    def done(self) -> RunResults:
+        s = self.started
+        return RunResults(
+            run_id=s.run_id if s else "",
+            command=s.command if s else "",
+            target=s.target if s else "",
+            started_at=s.at if s else "",
+            seconds=self.seconds,
+            results=tuple(self.results),
+            diagnostics=tuple(self.diagnostics),
+        )
