@@ -1,0 +1,52 @@
+"""The order of nodes, and cycles shown with their whole path."""
+
+from __future__ import annotations
+
+import graphlib
+from collections.abc import Iterable, Mapping
+
+
+def order(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
+    """All nodes, each after its parents, and by name where there is a choice.
+
+    Raises:
+        graphlib.CycleError: call `cycles` first.
+    """
+    sorter = graphlib.TopologicalSorter({node: sorted(parents[node]) for node in sorted(parents)})
+    sorter.prepare()
+    result: list[str] = []
+    while sorter.is_active():
+        ready = sorted(sorter.get_ready())
+        result += ready
+        sorter.done(*ready)
+    return tuple(result)
+
+
+def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
+    """The cycles of the graph, each as a path that ends where it begins; one per knot."""
+    left = {node: {p for p in some if p in parents} for node, some in parents.items()}
+    result: list[tuple[str, ...]] = []
+    while True:
+        try:
+            graphlib.TopologicalSorter(left).prepare()
+        except graphlib.CycleError as error:
+            path = tuple(error.args[1])
+            smallest = path.index(min(path))
+            turned = (*path[smallest:-1], *path[:smallest])
+            result.append((*turned, turned[0]))
+            knot = set(path)
+            left = {node: some - knot for node, some in left.items() if node not in knot}
+        else:
+            return result
+
+
+def ancestors(parents: Mapping[str, Iterable[str]], node: str) -> set[str]:
+    """Everything a node reads, directly or not."""
+    seen: set[str] = set()
+    waiting = list(parents.get(node, ()))
+    while waiting:
+        current = waiting.pop()
+        if current not in seen:
+            seen.add(current)
+            waiting += parents.get(current, ())
+    return seen

@@ -1,0 +1,49 @@
+"""Writing the SQL that runs: the user's own text with replacements spliced in, and the map back."""
+
+from __future__ import annotations
+
+from engine.compile.manifest import SourceMap
+from engine.compile.windows import Edit
+from engine.jinja import Rendered
+
+
+def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, SourceMap]:
+    """Apply the edits to the rendered text up to `end`.
+
+    Edits do not overlap; of two for the same span the first counts. Blank lines at both ends (the
+    blanked-out header) go.
+    """
+    text = rendered.text
+    begin = len(text) - len(text.lstrip())
+    stop = max(len(text[:end].rstrip()), begin)
+    out: list[str] = []
+    runs: list[tuple[int, int, int, bool]] = []
+    length = 0
+
+    def copy(start: int, until: int) -> None:
+        nonlocal length
+        marks = sorted({start, *(s for s in rendered.starts if start < s < until)} | _line_starts(text, start, until))
+        for mark, following in zip(marks, [*marks[1:], until], strict=True):
+            place = rendered.location(mark)
+            runs.append((length + mark - start, place.line, place.column, True))
+            if following <= mark:
+                break
+        out.append(text[start:until])
+        length += until - start
+
+    cursor = begin
+    for edit in sorted(edits, key=lambda e: e.start):
+        if edit.start < cursor or edit.end > stop:
+            continue
+        copy(cursor, edit.start)
+        place = rendered.location(edit.start)
+        runs.append((length, place.line, place.column, False))
+        out.append(edit.text)
+        length += len(edit.text)
+        cursor = edit.end
+    copy(cursor, stop)
+    return "".join(out), SourceMap(tuple(runs))
+
+
+def _line_starts(text: str, start: int, until: int) -> set[int]:
+    return {i + 1 for i in range(start, until - 1) if text[i] == "\n"}

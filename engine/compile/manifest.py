@@ -1,0 +1,263 @@
+"""What the compiler says about a project: frozen records, the currency of all later stages."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.errors import Diagnostic, Location
+from engine.sources import SourceSpec
+
+
+class Materialized(StrEnum):
+    """What a model becomes."""
+
+    STREAMING_TABLE = "streaming_table"
+    TABLE = "table"
+    VIEW = "view"
+
+
+class Severity(StrEnum):
+    """What a failing data test means."""
+
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An Iceberg table or view by its full name."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @property
+    def sql(self) -> str:
+        """The name as Spark SQL text, quoted."""
+        return ".".join(f"`{part}`" for part in (self.catalog, self.schema, self.name))
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Event time of a stream: the column, how late rows may be ('30 minutes'), and the SQL that makes the column."""
+
+    column: str
+    delay: str
+    expression: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something a model reads.
+
+    Attributes:
+        node: id of the model or source read.
+        name: as the user writes it (flights, github.events).
+        stream: read as a stream, or fresh as a whole.
+        view: the name that stands for it in the compiled SQL: a table's full name, or a temporary view.
+        watermark: event time, for streams.
+        dedup: columns by which repeats are dropped within the watermark's delay.
+        max_files_per_trigger: files in one micro-batch; None: the source's own limit.
+    """
+
+    node: str
+    name: str
+    stream: bool
+    view: str
+    watermark: Watermark | None = None
+    dedup: tuple[str, ...] = ()
+    max_files_per_trigger: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column as described by the user; the type is None until it is known."""
+
+    name: str
+    description: str = ""
+    type: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number."""
+
+    transform: str
+    column: str
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """How rows reach the table."""
+
+    output_mode: str | None = None
+    partition_by: tuple[Partition, ...] = ()
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """The way from compiled SQL back to the model's file.
+
+    Attributes:
+        runs: (offset in the compiled SQL, line and column in the file, whether columns go on with the
+            offset), ascending; a run never crosses a line end.
+    """
+
+    runs: tuple[tuple[int, int, int, bool], ...] = ()
+
+    def locate(self, file: str, offset: int) -> Location:
+        """The user's place for a character of the compiled SQL."""
+        index = bisect.bisect_right([run[0] for run in self.runs], offset) - 1
+        if index < 0:
+            return Location(file)
+        begin, line, column, literal = self.runs[index]
+        return Location(file, line, column + (offset - begin if literal else 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A compiled model. A broken one stays in the manifest, marked, with what could be found out."""
+
+    id: str
+    name: str
+    file: str
+    description: str
+    materialized: Materialized
+    relation: Relation
+    raw_sql: str
+    sql: str
+    inputs: tuple[Input, ...] = ()
+    columns: tuple[Column, ...] = ()
+    write: Write = field(default_factory=Write)
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    stateful: bool = False
+    windows: Mapping[str, str] = field(default_factory=dict)
+    state_partitions: int | None = None
+    fingerprint: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    positions: SourceMap = field(default_factory=SourceMap)
+    broken: bool = False
+
+    @property
+    def streaming(self) -> bool:
+        """Whether it is run as a stream."""
+        return self.materialized is Materialized.STREAMING_TABLE
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """Ids of the nodes it reads."""
+        return tuple(i.node for i in self.inputs)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A declared source table."""
+
+    id: str
+    source: str
+    table: str
+    file: str
+    spec: SourceSpec
+    description: str = ""
+    columns: tuple[Column, ...] = ()
+    watermark: Watermark | None = None
+    dedup: tuple[str, ...] = ()
+    location: Location | None = None
+    broken: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name by which models call it."""
+        return f"{self.source}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class DataTest:
+    """A data test: a query that returns the failing rows."""
+
+    id: str
+    name: str
+    kind: str
+    model: str
+    sql: str
+    column: str | None = None
+    severity: Severity = Severity.ERROR
+    depends_on: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    file: str = ""
+    location: Location | None = None
+
+
+Node = Model | Source | DataTest
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A compiled project.
+
+    Attributes:
+        order: ids of models and tests, each after what it depends on.
+        diagnostics: everything that was found, sorted by place.
+    """
+
+    project: str
+    version: str
+    target: str
+    nodes: Mapping[str, Node]
+    order: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """All models in build order."""
+        return tuple(n for i in self.order if isinstance(n := self.nodes[i], Model))
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All sources by name."""
+        return tuple(sorted((n for n in self.nodes.values() if isinstance(n, Source)), key=lambda s: s.name))
+
+    @property
+    def tests(self) -> tuple[DataTest, ...]:
+        """All data tests in build order."""
+        return tuple(n for i in self.order if isinstance(n := self.nodes[i], DataTest))
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that make a command fail."""
+        return tuple(d for d in self.diagnostics if d.is_error)
+
+    def model(self, name: str) -> Model:
+        """The model of a name; KeyError if there is none."""
+        node = self.nodes[f"model.{name}"]
+        if not isinstance(node, Model):
+            raise KeyError(name)
+        return node
+
+    def tests_of(self, model_id: str) -> tuple[DataTest, ...]:
+        """The tests of a model."""
+        return tuple(t for t in self.tests if t.model == model_id)
+
+    def parents(self, node_id: str) -> tuple[str, ...]:
+        """Ids of what a node reads."""
+        node = self.nodes[node_id]
+        return () if isinstance(node, Source) else node.depends_on
+
+    def children(self) -> dict[str, tuple[str, ...]]:
+        """For every node the ids of the models and tests that read it."""
+        result: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
+        for node_id in self.order:
+            for parent in self.parents(node_id):
+                result[parent].append(node_id)
+        return {node_id: tuple(ids) for node_id, ids in result.items()}

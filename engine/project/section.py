@@ -1,0 +1,191 @@
+"""Typed, checked access to a part of a YAML document.
+
+A `Section` is a value and its path. Reading it wrongly typed adds a diagnostic with the exact place and
+goes on, so that one run shows every fault of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import Diagnostic, Location, near
+from engine.project.yaml import Path, Yaml
+
+_DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?$")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_NAME = re.compile(r"[a-z_][a-z0-9_]*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """The value at a path of a document; findings go to the shared list `found`."""
+
+    doc: Yaml
+    path: Path
+    value: Any
+    found: list[Diagnostic]
+    node: str | None = None
+
+    @staticmethod
+    def of(doc: Yaml, found: list[Diagnostic], node: str | None = None) -> Section:
+        """The whole document."""
+        return Section(doc, (), doc.data, found, node)
+
+    @property
+    def place(self) -> Location:
+        """Where the value stands."""
+        return self.doc.value_at(self.path)
+
+    @property
+    def key_place(self) -> Location:
+        """Where the key of the value stands."""
+        return self.doc.key_at(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return str(self.path[-1]) if self.path else ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was written after the key."""
+        return self.value is None
+
+    def report(self, code: str, message: str, hint: str = "", *, at_key: bool = False) -> None:
+        """Add a finding at this value (or its key)."""
+        place = self.key_place if at_key else self.place
+        self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
+
+    def child(self, key: str | int) -> Section | None:
+        """The value under a key, or None if it is not there or empty."""
+        if isinstance(self.value, (dict, list)):
+            try:
+                value = self.value[key]
+            except (KeyError, IndexError, TypeError):
+                return None
+            if value is not None:
+                return Section(self.doc, (*self.path, key), value, self.found, self.node)
+        return None
+
+    def mapping(self) -> Iterator[tuple[str, Section]]:
+        """Keys and values; a finding if this is no mapping."""
+        if self.value is None:
+            return
+        if not isinstance(self.value, dict):
+            self.expected("a mapping (key: value)")
+            return
+        for key, value in self.value.items():
+            yield key, Section(self.doc, (*self.path, key), value, self.found, self.node)
+
+    def items(self) -> Iterator[Section]:
+        """The items of a list; one plain value counts as a list of one."""
+        if self.value is None:
+            return
+        if isinstance(self.value, list):
+            for i, value in enumerate(self.value):
+                yield Section(self.doc, (*self.path, i), value, self.found, self.node)
+        elif isinstance(self.value, dict):
+            self.expected("a list")
+        else:
+            yield self
+
+    def check_keys(self, known: Iterable[str], what: str) -> None:
+        """Report every key that is not known, with the nearest one that is."""
+        allowed = set(known)
+        for key, section in self.mapping():
+            if key not in allowed:
+                section.report("unknown-key", f"{what} has no key '{key}'", near(key, allowed), at_key=True)
+
+    def expected(self, what: str) -> None:
+        """Report a wrong type."""
+        self.report("wrong-type", f"'{self.name or 'the file'}' must be {what}, not {_kind(self.value)}")
+
+    def text(self) -> str:
+        """The value as text; numbers are accepted as written."""
+        if isinstance(self.value, str):
+            return self.value
+        if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
+            return str(self.value)
+        self.expected("text")
+        return ""
+
+    def boolean(self) -> bool:
+        """The value as a boolean."""
+        if isinstance(self.value, bool):
+            return self.value
+        self.expected("true or false")
+        return False
+
+    def integer(self, *, least: int = 1) -> int:
+        """The value as a whole number of at least `least`."""
+        if isinstance(self.value, int) and not isinstance(self.value, bool):
+            if self.value < least:
+                self.report("bad-value", f"'{self.name}' must be at least {least}, not {self.value}")
+            return self.value
+        self.expected("a whole number")
+        return least
+
+    def choice(self, *allowed: str) -> str:
+        """The value as one of a closed set of words."""
+        value = self.text()
+        if value and value not in allowed:
+            hint = near(value, allowed)
+            self.report("bad-value", f"'{self.name}' cannot be '{value}'", hint or f"Allowed: {', '.join(allowed)}.")
+        return value
+
+    def identifier(self) -> str:
+        """The value as a name: lower-case letters, digits, underscores."""
+        value = self.text()
+        if value and not is_name(value):
+            self.report("bad-name", f"'{value}' is not a name", "Use lower-case letters, digits and underscores.")
+        return value
+
+    def duration(self) -> str:
+        """The value as a duration in Spark's words, such as '10 minutes'."""
+        value = self.text()
+        if not value:
+            return ""
+        parsed = parse_duration(value)
+        if parsed is None:
+            self.report(
+                "bad-duration",
+                f"'{value}' is not a duration",
+                "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days.",
+            )
+            return ""
+        return parsed
+
+
+def is_name(text: str) -> bool:
+    """Whether the text is a valid name of a model, source or column of ours."""
+    return bool(_NAME.match(text))
+
+
+def parse_duration(text: str) -> str | None:
+    """Normalise a duration ('1 hour' -> '1 hours'), or None if it is not one.
+
+    The number is whole and not negative; the units are those whose length never varies.
+    """
+    match = _DURATION.match(text.strip().lower())
+    return f"{int(match[1])} {match[2]}s" if match else None
+
+
+def duration_seconds(text: str) -> int:
+    """The length of a duration made by `parse_duration`, in seconds."""
+    number, unit = text.split()
+    return int(number) * _SECONDS[unit.rstrip("s")]
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return f"'{value}'" if isinstance(value, str) else f"the number {value}"

