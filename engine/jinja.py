@@ -184,7 +184,8 @@ class Sandbox:
         if callers and inner_file != file:
             note = f"Called from {callers[0]}."
             known = tuple(
-                Diagnostic(d.code, d.message, f"{d.hint} {note}".strip(), d.level, d.node, d.location) for d in known
+                Diagnostic(d.code, d.message, f"{d.hint} {note}".strip(), d.level, d.node, d.location)
+                for d in known
             )
         return [d.at(location) for d in known]
 
@@ -235,7 +236,9 @@ def _syntax(error: jinja2.TemplateSyntaxError, file: str, text: str) -> Diagnost
     source = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
     tag = _TAG.search(source)
     column = tag.start() + 1 if tag else len(source) - len(source.lstrip()) + 1
-    return Diagnostic("jinja-syntax", f"Jinja: {error.message}", location=Location(file, error.lineno, column))
+    return Diagnostic(
+        "jinja-syntax", f"Jinja: {error.message}", location=Location(file, error.lineno, column)
+    )
 
 
 def _mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tuple[int, bool]]]:

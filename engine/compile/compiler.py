@@ -86,7 +86,9 @@ def compile_project(
         model = _finish(work, known, nodes)
         nodes[model.id] = model
     for work in works:
-        tests = compile_tests(work.file.name, work.file.file, work.config.tests, sandbox, known, work.problems)
+        tests = compile_tests(
+            work.file.name, work.file.file, work.config.tests, sandbox, known, work.problems
+        )
         nodes.update({test.id: replace(test, tags=work.config.tags) for test in tests})
         found += work.problems
     order = _order(nodes, found)
@@ -110,7 +112,9 @@ def _own_macros() -> list[MacroFile]:
 
 def _source_test(test: TestConfig) -> Diagnostic:
     hint = "Test the model that reads the source."
-    return Diagnostic("not-supported", "tests on sources are not part of this version", hint, location=test.location)
+    return Diagnostic(
+        "not-supported", "tests on sources are not part of this version", hint, location=test.location
+    )
 
 
 def _read_model(
@@ -146,7 +150,9 @@ def _check_tables(works: list[_Work], found: list[Diagnostic]) -> None:
     for work in works:
         first = writers.setdefault(work.relation, work)
         if first is not work:
-            message = f"'{work.file.name}' and '{first.file.name}' ({first.file.file}) both write {work.relation}"
+            message = (
+                f"'{work.file.name}' and '{first.file.name}' ({first.file.file}) both write {work.relation}"
+            )
             hint = "Give one of them another 'alias' or 'schema'."
             place = Location(work.file.file)
             found.append(Diagnostic("duplicate-table", message, hint, node=work.file.name, location=place))
@@ -224,7 +230,9 @@ def _order(nodes: Mapping[str, Node], found: list[Diagnostic]) -> tuple[str, ...
         place = Location(model.file)
         hint = "Take one of these references out; {{ this }} reads a model's own table."
         found.append(
-            Diagnostic("ref-cycle", f"the models read each other: {path}", hint, node=loop[0][6:], location=place)
+            Diagnostic(
+                "ref-cycle", f"the models read each other: {path}", hint, node=loop[0][6:], location=place
+            )
         )
     if loops:
         return tuple(sorted(parents))
@@ -233,5 +241,3 @@ def _order(nodes: Mapping[str, Node], found: list[Diagnostic]) -> tuple[str, ...
 
 def _with_sources(parents: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     return {i: tuple(p for p in ps if p in parents) for i, ps in parents.items()}
-
-

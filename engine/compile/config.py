@@ -153,13 +153,17 @@ def model_config(
     for layer in own:
         _check_keys(layer)
     _check_conflicts(own)
-    return _interpret({k: s for layer in [*layers, *own] for k, s in layer.mapping() if not s.empty}, layers + own)
+    return _interpret(
+        {k: s for layer in [*layers, *own] for k, s in layer.mapping() if not s.empty}, layers + own
+    )
 
 
 def _check_keys(layer: Section) -> None:
     for key, section in layer.mapping():
         if key in LATER:
-            section.report("not-supported", f"'{key}' is not part of this version", "Remove the key.", at_key=True)
+            section.report(
+                "not-supported", f"'{key}' is not part of this version", "Remove the key.", at_key=True
+            )
         elif key not in KEYS:
             section.report("unknown-key", f"a model has no key '{key}'", near(key, KEYS), at_key=True)
 
@@ -202,7 +206,11 @@ def _folder_layers(project: Project, model: ModelFile, found: list[Diagnostic]) 
             break
     result = []
     for level in levels:
-        keys = {k[1:]: v for k, v in level.value.items() if k.startswith("+")} if isinstance(level.value, dict) else {}
+        keys = (
+            {k[1:]: v for k, v in level.value.items() if k.startswith("+")}
+            if isinstance(level.value, dict)
+            else {}
+        )
         places = {
             (*level.path, key): level.doc.values.get((*level.path, f"+{key}"), level.place) for key in keys
         }
@@ -216,7 +224,9 @@ def check_folder_defaults(project: Project, found: list[Diagnostic]) -> None:
     top = Section.of(project.doc, found).child("models")
     if top is None:
         return
-    folders = {model.folders[:depth] for model in project.models for depth in range(1, len(model.folders) + 1)}
+    folders = {
+        model.folders[:depth] for model in project.models for depth in range(1, len(model.folders) + 1)
+    }
 
     def walk(level: Section, path: tuple[str, ...]) -> None:
         for key, section in level.mapping():
@@ -224,7 +234,9 @@ def check_folder_defaults(project: Project, found: list[Diagnostic]) -> None:
                 if key[1:] in LATER:
                     section.report("not-supported", f"'{key[1:]}' is not part of this version", at_key=True)
                 elif key[1:] not in KEYS:
-                    section.report("unknown-key", f"a model has no key '{key[1:]}'", near(key[1:], KEYS), at_key=True)
+                    section.report(
+                        "unknown-key", f"a model has no key '{key[1:]}'", near(key[1:], KEYS), at_key=True
+                    )
             elif not path and key == project.name and (key,) not in folders:
                 walk(section, path)
             elif (*path, key) in folders:
@@ -254,7 +266,9 @@ def _interpret(keys: dict[str, Section], layers: list[Section]) -> ModelConfig:
         streams=streams,
         streams_place=streams_key.key_place if streams_key else None,
         windows=tuple(WindowConfig(k, s.text(), s.place) for k, s in windows.mapping()) if windows else (),
-        output_mode=keys["output_mode"].choice("append", "update", "complete") if "output_mode" in keys else None,
+        output_mode=keys["output_mode"].choice("append", "update", "complete")
+        if "output_mode" in keys
+        else None,
         partition_by=_partitions(keys.get("partition_by")),
         columns=columns,
         tests=tuple(tests),
@@ -274,7 +288,9 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
         return default
     value = section.text()
     if value in _DBT_MATERIALIZED:
-        section.report("dbt-materialization", f"there is no materialization '{value}' here", _DBT_MATERIALIZED[value])
+        section.report(
+            "dbt-materialization", f"there is no materialization '{value}' here", _DBT_MATERIALIZED[value]
+        )
         return default
     section.choice(*Materialized)
     return Materialized(value) if value in set(Materialized) else default
@@ -287,7 +303,9 @@ def _check_kind(materialized: Materialized, keys: dict[str, Section], streams: b
         keys["materialized"].report("streams-missing", "a streaming table lists no streams", hint)
     if not streaming and streams:
         hint = f"Leave out 'materialized: {materialized}', or the streams."
-        keys["streams"].report("streams-unexpected", f"a {materialized} reads nothing as a stream", hint, at_key=True)
+        keys["streams"].report(
+            "streams-unexpected", f"a {materialized} reads nothing as a stream", hint, at_key=True
+        )
     for key in ("windows", "output_mode", "state_store"):
         if key in keys and not streaming and not (key == "windows"):
             keys[key].report("bad-value", f"'{key}' is for streaming tables", "Remove it.", at_key=True)
@@ -295,7 +313,9 @@ def _check_kind(materialized: Materialized, keys: dict[str, Section], streams: b
     if mode is not None and mode.value in {"update", "complete"}:
         mode.report("not-supported", f"output_mode '{mode.value}' is not part of this version", "Use append.")
     if "partition_by" in keys and materialized is Materialized.VIEW:
-        keys["partition_by"].report("bad-value", "a view has no partitions", "Remove 'partition_by'.", at_key=True)
+        keys["partition_by"].report(
+            "bad-value", "a view has no partitions", "Remove 'partition_by'.", at_key=True
+        )
 
 
 def _tags(layers: list[Section]) -> tuple[str, ...]:
@@ -350,11 +370,15 @@ def read_watermark(section: Section) -> Watermark | None:
     if match is None:
         section.report("watermark-syntax", f"'{text}' is not a watermark", _WATERMARK_HINT)
         return None
-    length = Section(section.doc, section.path, match["delay"].strip(), section.found, section.node).duration()
+    length = Section(
+        section.doc, section.path, match["delay"].strip(), section.found, section.node
+    ).duration()
     named = _NAMED.match(match["what"].strip())
     column_name = (named["name"] if named else match["what"]).strip().strip("`")
     if not re.fullmatch(r"\w+", column_name):
-        section.report("watermark-syntax", f"'{column_name}' is an expression without a name", _WATERMARK_HINT)
+        section.report(
+            "watermark-syntax", f"'{column_name}' is an expression without a name", _WATERMARK_HINT
+        )
         return None
     return Watermark(column_name, length, named["sql"].strip() if named else None) if length else None
 

@@ -41,7 +41,8 @@ class Names:
     def for_models(self) -> dict[str, Any]:
         """What models and macros may use."""
         refused = {
-            name: _refusal(name) for name in ("is_incremental", "is_streaming", "is_full_refresh", "should_full_refresh")
+            name: _refusal(name)
+            for name in ("is_incremental", "is_streaming", "is_full_refresh", "should_full_refresh")
         }
         return {
             **self.for_values(),
@@ -61,14 +62,19 @@ class Names:
             self.used_vars[name] = self.variables[name]
             return self.variables[name]
         if default is _MISSING:
-            hint = near(name, self.variables) or "Define it under 'vars:' in project.yml, or give var() a default."
+            hint = (
+                near(name, self.variables)
+                or "Define it under 'vars:' in project.yml, or give var() a default."
+            )
             raise ProjectError("var-missing", f"the variable '{name}' is not defined", hint)
         return default
 
     def env_var(self, name: str, default: Any = _MISSING) -> Any:
         """A variable of the environment; secrets in targets only."""
         if name.startswith(PREFIX) and not self.secrets_allowed:
-            hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
+            hint = (
+                "Use it in the target's settings in project.yml; models and sources are written to artifacts."
+            )
             raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
         if name in self.env:
             return self.env[name]

@@ -16,7 +16,12 @@ from engine.jinja import Rendered, Sandbox
 
 
 def compile_tests(
-    model: str, file: str, tests: tuple[TestConfig, ...], sandbox: Sandbox, known: Known, found: list[Diagnostic]
+    model: str,
+    file: str,
+    tests: tuple[TestConfig, ...],
+    sandbox: Sandbox,
+    known: Known,
+    found: list[Diagnostic],
 ) -> list[DataTest]:
     """The tests of one model as nodes."""
     nodes: list[DataTest] = []

@@ -33,7 +33,9 @@ class Draft:
     query: Query
 
 
-def resolve(draft: Draft, known: Known, own: Relation, found: list[Diagnostic]) -> tuple[tuple[Input, ...], list[Edit]]:
+def resolve(
+    draft: Draft, known: Known, own: Relation, found: list[Diagnostic]
+) -> tuple[tuple[Input, ...], list[Edit]]:
     """Resolve the references of a model.
 
     Returns:
@@ -46,7 +48,9 @@ def resolve(draft: Draft, known: Known, own: Relation, found: list[Diagnostic]) 
         if reference.kind == "this":
             edits.append(Edit(reference.start, reference.end, own.sql))
             continue
-        item = inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known, found)
+        item = inputs.get(reference.name) or _input(
+            draft, reference, streams.get(reference.name), known, found
+        )
         if item is not None:
             inputs[reference.name] = item
             edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known)))
@@ -71,7 +75,9 @@ def _input(
         elif f".{name}" in "".join(f".{s.name};" for s in known.sources.values()):
             hint = "A source is written {{ source('name', 'table') }}."
         message = f"there is no model '{name}'"
-        found.append(Diagnostic("unknown-ref", message, hint, node=draft.name, location=_place(draft, reference)))
+        found.append(
+            Diagnostic("unknown-ref", message, hint, node=draft.name, location=_place(draft, reference))
+        )
         return None
     if stream is None:
         return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
@@ -79,7 +85,9 @@ def _input(
     if kind is not Materialized.STREAMING_TABLE:
         message = f"'{name}' is a {kind.value} and cannot be read as a stream"
         hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or make it a streaming table."
-        found.append(Diagnostic("stream-not-streamable", message, hint, node=draft.name, location=stream.location))
+        found.append(
+            Diagnostic("stream-not-streamable", message, hint, node=draft.name, location=stream.location)
+        )
     return _streamed(f"model.{name}", name, stream, None)
 
 
@@ -88,14 +96,21 @@ def _source_input(
 ) -> Input | None:
     source = known.sources.get(f"source.{reference.name}")
     if source is None:
-        hint = near(reference.name, (s.name for s in known.sources.values())) or "Declare it in a file under sources/."
+        hint = (
+            near(reference.name, (s.name for s in known.sources.values()))
+            or "Declare it in a file under sources/."
+        )
         message = f"there is no source '{reference.name}'"
-        found.append(Diagnostic("unknown-source", message, hint, node=draft.name, location=_place(draft, reference)))
+        found.append(
+            Diagnostic("unknown-source", message, hint, node=draft.name, location=_place(draft, reference))
+        )
         return None
     if draft.config.materialized is Materialized.VIEW:
         message = f"a view cannot read the files of source '{source.name}'"
         hint = "A view is stored as SQL over tables: say 'materialized: table', or put a model in between."
-        found.append(Diagnostic("bad-value", message, hint, node=draft.name, location=_place(draft, reference)))
+        found.append(
+            Diagnostic("bad-value", message, hint, node=draft.name, location=_place(draft, reference))
+        )
     if stream is None:
         return Input(source.id, source.name, stream=False, view=_view_name(source.name))
     return _streamed(source.id, source.name, stream, source)
@@ -131,13 +146,17 @@ def _check_streams(draft: Draft, inputs: Mapping[str, Input], known: Known, foun
             if stream.name not in names:
                 message = f"there is no model or source '{stream.name}'"
                 hint = near(stream.name, names)
-            found.append(Diagnostic("stream-unread", message, hint, node=draft.name, location=stream.location))
+            found.append(
+                Diagnostic("stream-unread", message, hint, node=draft.name, location=stream.location)
+            )
             continue
         item = inputs[stream.name]
         if item.dedup and item.watermark is None:
             message = f"dedup on '{stream.name}' needs a watermark"
             hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
-            found.append(Diagnostic("dedup-needs-watermark", message, hint, node=draft.name, location=stream.location))
+            found.append(
+                Diagnostic("dedup-needs-watermark", message, hint, node=draft.name, location=stream.location)
+            )
         if stream.max_files_per_trigger and (item.watermark or item.node.startswith("model.")):
             _check_limit(draft, stream, item, found)
 

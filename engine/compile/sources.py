@@ -56,7 +56,9 @@ def _group(project: Project, target: str, group: Section) -> list[tuple[Source, 
     group.check_keys(("name", "description", "tables", "tags", "meta"), "a source")
     name, tables = group.child("name"), group.child("tables")
     if name is None or tables is None:
-        group.report("missing-key", "a source needs 'name' and 'tables'", "Write '- name: github' and 'tables:'.")
+        group.report(
+            "missing-key", "a source needs 'name' and 'tables'", "Write '- name: github' and 'tables:'."
+        )
         return []
     source_name = name.identifier()
     result = []
@@ -135,13 +137,17 @@ def _spec(
     if format_ is None:
         part.report("missing-key", f"source '{name}' has no 'format'", f"One of: {', '.join(KINDS)}.")
     elif kind in _LATER_FORMATS:
-        format_.report("not-supported", f"the format '{kind}' is not part of this version", f"Use {_either()}.")
+        format_.report(
+            "not-supported", f"the format '{kind}' is not part of this version", f"Use {_either()}."
+        )
     elif kind not in KINDS:
         format_.report("bad-value", f"there is no format '{kind}'", near(kind, KINDS) or f"Use {_either()}.")
     path = chosen.get("path")
     folder = path.text() if path else ""
     if path is None:
-        part.report("missing-key", f"source '{name}' has no 'path'", "Name a folder, relative to the project.")
+        part.report(
+            "missing-key", f"source '{name}' has no 'path'", "Name a folder, relative to the project."
+        )
     elif not inside(project.root, project.root / folder):
         path.report("path-outside", f"'{folder}' leads out of the project", "Name a folder of the project.")
     schema = part.child("schema")
@@ -178,7 +184,9 @@ def _options(part: Section | None, kind: str) -> dict[str, str]:
         for key in KINDS[kind].check_options(options):
             option = part.child(key)
             if option is not None:
-                option.report("bad-value", f"the option '{key}' is set by the engine", "Remove it.", at_key=True)
+                option.report(
+                    "bad-value", f"the option '{key}' is set by the engine", "Remove it.", at_key=True
+                )
     return options
 
 
@@ -195,9 +203,14 @@ def _schema_columns(schema: Section) -> tuple[Column, ...]:
     columns: dict[str, Column] = {}
     for definition in definitions:
         kind = definition.args.get("kind") if isinstance(definition, exp.ColumnDef) else None
-        if not isinstance(kind, exp.DataType) or kind.this in {exp.DataType.Type.USERDEFINED, exp.DataType.Type.UNKNOWN}:
+        if not isinstance(kind, exp.DataType) or kind.this in {
+            exp.DataType.Type.USERDEFINED,
+            exp.DataType.Type.UNKNOWN,
+        }:
             shown = definition.name or definition.sql(dialect=DIALECT)
-            schema.report("bad-schema", f"the column '{shown}' of the schema has no type that Spark knows", hint)
+            schema.report(
+                "bad-schema", f"the column '{shown}' of the schema has no type that Spark knows", hint
+            )
             return ()
         if definition.name.lower() in columns:
             schema.report("bad-schema", f"the schema names '{definition.name}' twice", "Keep one of them.")

@@ -68,7 +68,9 @@ def _tokens(rendered: Rendered, node: str, found: list[Diagnostic]) -> list[Toke
         place = rendered.location(_open_quote(rendered.text))
         hint = "Close the quote or the comment that begins here."
         found.append(
-            Diagnostic("sql-syntax", "the SQL ends inside a quote or comment", hint, node=node, location=place)
+            Diagnostic(
+                "sql-syntax", "the SQL ends inside a quote or comment", hint, node=node, location=place
+            )
         )
         return None
     if not tokens:
@@ -128,7 +130,9 @@ def _check_tokens(tokens: list[Token], rendered: Rendered, node: str, found: lis
             message = "'FROM STREAM'" if stream else "the WATERMARK clause"
             hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
             found.append(
-                Diagnostic("stream-clause", f"{message} has no place in a model", hint, node=node, location=place)
+                Diagnostic(
+                    "stream-clause", f"{message} has no place in a model", hint, node=node, location=place
+                )
             )
 
 
@@ -136,7 +140,9 @@ def _names_relation(token: Token | None) -> bool:
     return token is not None and token.token_type in {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
 
 
-def _tree(tokens: list[Token], rendered: Rendered, node: str, found: list[Diagnostic]) -> exp.Expression | None:
+def _tree(
+    tokens: list[Token], rendered: Rendered, node: str, found: list[Diagnostic]
+) -> exp.Expression | None:
     dialect = sqlglot.Dialect.get_or_raise(DIALECT)
     try:
         trees = [tree for tree in dialect.parser().parse(tokens, rendered.text) if tree is not None]
@@ -146,13 +152,19 @@ def _tree(tokens: list[Token], rendered: Rendered, node: str, found: list[Diagno
     place = rendered.location(tokens[0].start)
     if len(trees) != 1:
         hint = "Keep one SELECT; each model is one query."
-        found.append(Diagnostic("not-a-query", f"{len(trees)} statements in one model", hint, node=node, location=place))
+        found.append(
+            Diagnostic(
+                "not-a-query", f"{len(trees)} statements in one model", hint, node=node, location=place
+            )
+        )
         return None
     tree = trees[0]
     if not isinstance(tree, exp.Query):
         word = tokens[0].text.upper()
         hint = "Write the SELECT alone; the engine makes and fills the table."
-        found.append(Diagnostic("not-a-query", f"a model is a SELECT, not {word}", hint, node=node, location=place))
+        found.append(
+            Diagnostic("not-a-query", f"a model is a SELECT, not {word}", hint, node=node, location=place)
+        )
         return None
     return tree
 
@@ -164,7 +176,9 @@ def _parse_error(error: ParseError, rendered: Rendered, node: str) -> Diagnostic
     place = rendered.location_of_line(line, max(column - len(highlight) + 1, 1))
     hint = "A comma, keyword or bracket is missing or too many near this place."
     if highlight.lower() == "window" or "window" in (detail.get("start_context") or "").lower()[-30:]:
-        hint = "Declare the window in the header (windows: {hour: tumbling(ts, 1 hour)}) and group by its name."
+        hint = (
+            "Declare the window in the header (windows: {hour: tumbling(ts, 1 hour)}) and group by its name."
+        )
     near_what = f" near '{highlight}'" if highlight.strip() else ""
     return Diagnostic("sql-syntax", f"the SQL cannot be read{near_what}", hint, node=node, location=place)
 
@@ -211,10 +225,16 @@ def is_stateful(tree: exp.Expression, streams: int, *, dedup: bool) -> bool:
     """Whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams."""
     if dedup:
         return True
-    if any(select.args.get(key) for select in tree.find_all(exp.Select) for key in ("group", "distinct", "limit")):
+    if any(
+        select.args.get(key) for select in tree.find_all(exp.Select) for key in ("group", "distinct", "limit")
+    ):
         return True
     for operation in tree.find_all(exp.SetOperation):
-        if operation.args.get("distinct") or not isinstance(operation, exp.Union) or operation.args.get("limit"):
+        if (
+            operation.args.get("distinct")
+            or not isinstance(operation, exp.Union)
+            or operation.args.get("limit")
+        ):
             return True
     if streams > 1 and any(True for _ in tree.find_all(exp.Join)):
         return True

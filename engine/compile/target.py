@@ -70,7 +70,9 @@ def load_target(
     spark = section.child("spark")
     schema = section.child("schema")
     if schema is None:
-        section.report("missing-key", f"target '{chosen}' has no 'schema'", "Add 'schema: <namespace>'.", at_key=True)
+        section.report(
+            "missing-key", f"target '{chosen}' has no 'schema'", "Add 'schema: <namespace>'.", at_key=True
+        )
     state = section.child("state")
     return Target(
         name=chosen,
@@ -105,7 +107,9 @@ def _catalog(section: Section, root: Path) -> Catalog:
     default = Catalog("sqlite", "lake", _folder(root, ".engine/lake"))
     if part is None:
         section.report(
-            "missing-key", "the target has no 'catalog'", "Add 'catalog: {type: sqlite, name: lake, path: .engine/lake}'."
+            "missing-key",
+            "the target has no 'catalog'",
+            "Add 'catalog: {type: sqlite, name: lake, path: .engine/lake}'.",
         )
         return default
     kind = part.child("type")

@@ -65,11 +65,17 @@ def _read(config: WindowConfig, node: str, found: list[Diagnostic]) -> Window | 
     column, lengths = arguments[0], [parse_duration(a.strip("'\"")) for a in arguments[1:]]
     for text, length in zip(arguments[1:], lengths, strict=True):
         if length is None:
-            fault("bad-duration", f"'{text}' is not a duration", "Write a number and a unit, such as 10 minutes.")
+            fault(
+                "bad-duration",
+                f"'{text}' is not a duration",
+                "Write a number and a unit, such as 10 minutes.",
+            )
             return None
     spans = [length for length in lengths if length is not None]
     if kind == "sliding" and duration_seconds(spans[1]) > duration_seconds(spans[0]):
-        fault("window-syntax", "the slide is longer than the window", "Rows between two windows would be lost.")
+        fault(
+            "window-syntax", "the slide is longer than the window", "Rows between two windows would be lost."
+        )
         return None
     if duration_seconds(spans[0]) == 0:
         fault("bad-duration", "a window of no length", "Write a length of at least a second.")
@@ -155,7 +161,11 @@ def _grouped_parts(select: exp.Select, window: Window) -> Iterator[Edit]:
             target = select.expressions[index] if 0 <= index < len(select.expressions) else None
             at = (item.meta["start"], item.meta["end"] + 1)
         inner = target.this if isinstance(target, exp.Alias) else target
-        if isinstance(inner, exp.Column) and inner.table.lower() == window.name and inner.name.lower() in _PARTS:
+        if (
+            isinstance(inner, exp.Column)
+            and inner.table.lower() == window.name
+            and inner.name.lower() in _PARTS
+        ):
             yield Edit(*at, window.sql)
 
 
@@ -216,7 +226,9 @@ def _exposes(query: exp.Expression, name: str, ctes: dict[str, exp.Expression], 
         return False
     if any(projection.alias_or_name.lower() == name for projection in query.expressions):
         return True
-    if any(isinstance(p, exp.Star) or (isinstance(p, exp.Column) and p.name == "*") for p in query.expressions):
+    if any(
+        isinstance(p, exp.Star) or (isinstance(p, exp.Column) and p.name == "*") for p in query.expressions
+    ):
         for source in _sources(query):
             inner = source.this if isinstance(source, exp.Subquery) else ctes.get(source.name.lower())
             if inner is not None and inner is not query and _exposes(inner, name, ctes, depth + 1):

@@ -12,20 +12,30 @@ from engine.project.header import location_of
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[tuple[Path, str]]:
+def find(
+    root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]
+) -> Iterator[tuple[Path, str]]:
     """The files below a folder of the project, in name order, each with the name shown to users."""
     base = root / folder
     if not base.is_dir():
         return
+    if not inside(root, base):
+        _leads_out(folder, found)
+        return
     for path in sorted(base.rglob("*")):
         shown = path.relative_to(root).as_posix()
-        if path.suffix not in suffixes or path.name.startswith((".", "_")) or not path.is_file():
+        if any(part.startswith(".") for part in path.relative_to(base).parts):
             continue
-        if not inside(root, path):
-            hint = "Copy the file into the project instead of linking to it."
-            found.append(Diagnostic("path-outside", "the link leads out of the project", hint, location=Location(shown)))
-            continue
-        yield path, shown
+        if path.is_symlink() and (path.is_dir() or not inside(root, path)):
+            _leads_out(shown, found)
+        elif path.suffix.lower() in suffixes and (path.is_file() or path.is_symlink()):
+            yield path, shown
+
+
+def _leads_out(shown: str, found: list[Diagnostic]) -> None:
+    message = "links to folders, and links that lead out of the project, are not followed"
+    hint = "Copy the files into the project instead of linking to them."
+    found.append(Diagnostic("path-outside", message, hint, location=Location(shown)))
 
 
 def inside(root: Path, path: Path) -> bool:
@@ -35,11 +45,16 @@ def inside(root: Path, path: Path) -> bool:
 
 def read(path: Path, shown: str, found: list[Diagnostic]) -> str | None:
     """The text of a file with plain line ends, or None and a finding."""
+    data = b""
     try:
-        text = path.read_text(encoding="utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+        data = path.read_bytes()
+        text = _plain_lines(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        message = f"the file is not UTF-8 (byte {error.start})"
-        found.append(Diagnostic("file-unreadable", message, "Save it as UTF-8.", location=Location(shown)))
+        before = _plain_lines(data[: error.start].decode("utf-8-sig", errors="replace"))
+        place = location_of(before, len(before), shown)
+        found.append(
+            Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place)
+        )
         return None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
@@ -52,3 +67,7 @@ def read(path: Path, shown: str, found: list[Diagnostic]) -> str | None:
         found.append(Diagnostic("control-character", message, "Remove it.", location=place))
         return None
     return text
+
+
+def _plain_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

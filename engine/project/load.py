@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +13,13 @@ from engine.errors import Diagnostic, Location
 from engine.jinja import MacroFile
 from engine.project.files import find, inside, read
 from engine.project.header import split_header
-from engine.project.section import Section, is_name
+from engine.project.section import Section, is_table_name
 from engine.project.yaml import Yaml, load_yaml
 
 PROJECT_FILE = "project.yml"
 PROJECT_KEYS = ("name", "version", "target", "targets", "vars", "models", "paths", "require_engine_version")
+_RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
 DEFAULT_PATHS = {"models": "models", "macros": "macros", "sources": "sources", "tests": "tests"}
-_RESERVED_PREFIXES = ("branch_", "tag_", "__")
-_RESERVED_SUFFIXES = ("__quarantine", "__deleted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,8 @@ class ModelFile:
         file: the path as shown to users, relative to the project.
         folders: the folders between models/ and the file.
         header: the header's YAML, or None.
-        sql: the file's text with the header blanked out.
+        sql: the file's text with the header blanked out; empty if the file cannot be read.
+        broken: the file or its header cannot be read, so that its settings are unknown.
     """
 
     name: str
@@ -39,11 +40,17 @@ class ModelFile:
     folders: tuple[str, ...]
     header: Yaml | None
     sql: str
+    broken: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Everything the files of a project say, before Jinja and SQL."""
+    """Everything the files of a project say, before Jinja and SQL.
+
+    Attributes:
+        sources_whole: every file under sources/ could be read, so that a source not found is none.
+        broken: project.yml cannot be read; nothing else was.
+    """
 
     root: Path
     name: str
@@ -56,6 +63,8 @@ class Project:
     sources: tuple[Yaml, ...] = ()
     macros: tuple[MacroFile, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = field(default=())
+    sources_whole: bool = True
+    broken: bool = False
 
 
 def load_project(root: Path) -> Project:
@@ -70,34 +79,53 @@ def load_project(root: Path) -> Project:
     found: list[Diagnostic] = []
     path = root / PROJECT_FILE
     if not path.is_file():
-        hint = "Run the command in the folder of a project, or name it with --project-dir."
-        found.append(Diagnostic("project-missing", f"there is no {PROJECT_FILE} in {root.name or root}", hint))
-        return Project(root, "", "", Yaml({}, PROJECT_FILE), DEFAULT_PATHS, "", {}, diagnostics=tuple(found))
+        found.append(_missing(root))
+        return _unread(root, found)
     text = read(path, PROJECT_FILE, found)
     doc, problems = load_yaml(text or "", PROJECT_FILE)
     found += problems
+    _check_profiles(root, found)
     top = Section.of(doc, found)
+    readable = text is not None and not any(d.code in {"yaml-syntax", "yaml-too-large"} for d in problems)
+    if not readable:
+        return _unread(root, found)
     top.check_keys(PROJECT_KEYS, PROJECT_FILE)
     _check_version(top)
     paths = _paths(root, top, found)
-    name = _project_name(top)
-    if not problems and text is not None:
-        models = tuple(_models(root, paths["models"], found))
-    else:
-        models = ()
+    sources, whole = _sources(root, paths["sources"], found)
     return Project(
         root=root,
-        name=name,
+        name=_project_name(top),
         version=_text(top, "version") or "",
         doc=doc,
         paths=paths,
         target=_text(top, "target") or "",
         vars=_vars(top),
-        models=models,
-        sources=tuple(_sources(root, paths["sources"], found)),
+        models=tuple(_models(root, paths["models"], found)),
+        sources=tuple(sources),
+        sources_whole=whole,
         macros=tuple(_macros(root, paths["macros"], found)),
         diagnostics=tuple(found),
     )
+
+
+def _unread(root: Path, found: list[Diagnostic]) -> Project:
+    doc = Yaml({}, PROJECT_FILE)
+    return Project(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(found), broken=True)
+
+
+def _missing(root: Path) -> Diagnostic:
+    hint = "Run the command in the folder of a project, or name it with --project-dir."
+    if (root / "dbt_project.yml").is_file():
+        hint = f"Headrace reads {PROJECT_FILE}: name, targets, vars and folder defaults stand there."
+    return Diagnostic("project-missing", f"there is no {PROJECT_FILE} in {root.resolve().name or root}", hint)
+
+
+def _check_profiles(root: Path, found: list[Diagnostic]) -> None:
+    if (root / "profiles.yml").is_file():
+        hint = f"Write its outputs under 'targets:' in {PROJECT_FILE}, and remove the file."
+        message = "profiles.yml is dbt's way"
+        found.append(Diagnostic("profiles-file", message, hint, location=Location("profiles.yml")))
 
 
 def _text(top: Section, key: str) -> str | None:
@@ -108,7 +136,7 @@ def _text(top: Section, key: str) -> str | None:
 def _project_name(top: Section) -> str:
     section = top.child("name")
     if section is None:
-        if isinstance(top.value, dict):
+        if isinstance(top.value, dict) or top.empty:
             top.report("missing-key", f"{PROJECT_FILE} has no 'name'", "Add a line such as 'name: flights'.")
         return ""
     return section.identifier()
@@ -126,11 +154,16 @@ def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
         section.check_keys(DEFAULT_PATHS, "paths")
         for key, value in section.mapping():
             folder = value.text()
-            if not folder or not inside(root, root / folder):
+            if not folder or key not in paths:
+                continue
+            if not inside(root, root / folder):
                 place = value.place
-                message = f"the path '{folder}' is not inside the project"
-                found.append(Diagnostic("path-outside", message, "Name a folder of the project.", location=place))
-            elif key in paths:
+                message = f"the path '{folder}' leads out of the project"
+                hint = "Name a folder of the project."
+                found.append(Diagnostic("path-outside", message, hint, location=place))
+            elif key == "models" and not (root / folder).is_dir():
+                value.report("bad-value", f"there is no folder '{folder}'", "Make it, or correct the path.")
+            else:
                 paths[key] = folder
     return paths
 
@@ -139,7 +172,7 @@ def _check_version(top: Section) -> None:
     section = top.child("require_engine_version")
     if section is None:
         return
-    wanted = [part.strip() for part in section.text().split(",")]
+    wanted = [part.strip() for item in section.items() for part in item.text().split(",")]
     for part in wanted:
         if not _admits(part, __version__, section):
             hint = "Install a fitting version of headrace, or change require_engine_version."
@@ -147,18 +180,13 @@ def _check_version(top: Section) -> None:
 
 
 def _admits(part: str, version: str, section: Section) -> bool:
-    for sign in (">=", "<=", "==", "!=", "<", ">"):
-        if part.startswith(sign):
-            number = part[len(sign) :].strip()
-            break
-    else:
-        section.report("bad-value", f"'{part}' is not a version range", "Write it as '>=0.1,<0.2'.")
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        section.report("bad-value", f"'{part}' is not a range of versions", "Write it as '>=0.1,<0.2'.")
         return True
-    if not all(piece.isdigit() for piece in number.split(".")):
-        section.report("bad-value", f"'{number}' is not a version", "Write it as '>=0.1,<0.2'.")
-        return True
-    left = [int(piece) for piece in version.split(".")]
-    right = [int(piece) for piece in number.split(".")]
+    sign = match[1]
+    left = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
+    right = [int(piece) for piece in match[2].split(".")]
     width = max(len(left), len(right))
     left += [0] * (width - len(left))
     right += [0] * (width - len(right))
@@ -169,54 +197,54 @@ def _admits(part: str, version: str, section: Section) -> bool:
 
 
 def _models(root: Path, folder: str, found: list[Diagnostic]) -> list[ModelFile]:
-    models: list[ModelFile] = []
-    by_name: dict[str, str] = {}
+    models: dict[str, ModelFile] = {}
     for path, shown in find(root, folder, (".sql", ".yml", ".yaml"), found):
-        if path.suffix != ".sql":
+        place = Location(shown)
+        if path.suffix.lower() != ".sql":
             hint = "Write it in the header of the model's own .sql file; sources stand in sources/."
             message = "properties files under models/ are dbt's way"
-            found.append(Diagnostic("properties-file", message, hint, location=Location(shown)))
+            found.append(Diagnostic("properties-file", message, hint, location=place))
             continue
         name = path.stem
-        if not _good_model_name(name, shown, found):
-            continue
-        if name in by_name:
-            message = f"two models are called '{name}': {by_name[name]} and {shown}"
-            found.append(
-                Diagnostic("duplicate-name", message, "Rename one of them.", node=name, location=Location(shown))
-            )
-            continue
-        by_name[name] = shown
-        text = read(path, shown, found)
-        if text is None:
-            continue
-        header, sql, problems = split_header(text, shown)
-        found += [problem.at(None, name) for problem in problems]
-        folders = path.relative_to(root / folder).parent.parts
-        models.append(ModelFile(name, shown, folders, header, sql))
-    return models
+        if not is_table_name(name):
+            found.append(Diagnostic("bad-name", f"'{name}' cannot be a model's name", _NAMES, location=place))
+        elif name in models:
+            message = f"two models are called '{name}': {models[name].file} and {shown}"
+            hint = "Rename one of them."
+            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=place))
+        else:
+            folders = path.relative_to(root / folder).parent.parts
+            models[name] = _model(path, shown, folders, found)
+    return list(models.values())
 
 
-def _good_model_name(name: str, shown: str, found: list[Diagnostic]) -> bool:
-    if is_name(name) and not name.startswith(_RESERVED_PREFIXES) and not name.endswith(_RESERVED_SUFFIXES):
-        return True
-    hint = (
-        "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
-        "with __quarantine or __deleted, are taken."
-    )
-    found.append(Diagnostic("bad-name", f"'{name}' cannot be a model's name", hint, location=Location(shown)))
-    return False
+_NAMES = (
+    "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
+    "with __quarantine or __deleted, are taken."
+)
 
 
-def _sources(root: Path, folder: str, found: list[Diagnostic]) -> list[Yaml]:
+def _model(path: Path, shown: str, folders: tuple[str, ...], found: list[Diagnostic]) -> ModelFile:
+    name = path.stem
+    text = read(path, shown, found)
+    if text is None:
+        return ModelFile(name, shown, folders, None, "", broken=True)
+    parts = split_header(text, shown)
+    found += [problem.at(None, name) for problem in parts.problems]
+    return ModelFile(name, shown, folders, parts.header, parts.sql, broken=bool(parts.problems))
+
+
+def _sources(root: Path, folder: str, found: list[Diagnostic]) -> tuple[list[Yaml], bool]:
+    """The documents under sources/, and whether all of them could be read."""
     documents = []
+    whole = True
     for path, shown in find(root, folder, (".yml", ".yaml"), found):
         text = read(path, shown, found)
-        if text is not None:
-            document, problems = load_yaml(text, shown)
-            found += problems
-            documents.append(document)
-    return documents
+        document, problems = load_yaml(text or "", shown)
+        found += problems
+        whole = whole and text is not None and not problems
+        documents.append(document)
+    return documents, whole
 
 
 def _macros(root: Path, folder: str, found: list[Diagnostic]) -> list[MacroFile]:

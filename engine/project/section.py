@@ -16,7 +16,12 @@ from engine.project.yaml import Path, Yaml
 
 _DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?$")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
-_NAME = re.compile(r"[a-z_][a-z0-9_]*$")
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_DIGITS = re.compile(r"[0-9]{1,18}")
+RESERVED_PREFIXES = ("branch_", "tag_", "__")
+RESERVED_SUFFIXES = ("__quarantine", "__deleted")
+# What a value whose Jinja failed is read as: the failure is reported already, and nothing else is.
+UNKNOWN: Any = type("Unknown", (str,), {})("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +64,12 @@ class Section:
         place = self.key_place if at_key else self.place
         self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
 
-    def child(self, key: str | int) -> Section | None:
+    def child(self, key: str) -> Section | None:
         """The value under a key, or None if it is not there or empty."""
-        if isinstance(self.value, (dict, list)):
-            try:
-                value = self.value[key]
-            except (KeyError, IndexError, TypeError):
-                return None
-            if value is not None:
-                return Section(self.doc, (*self.path, key), value, self.found, self.node)
-        return None
+        value = self.value.get(key) if isinstance(self.value, dict) else None
+        if value is None:
+            return None
+        return Section(self.doc, (*self.path, key), value, self.found, self.node)
 
     def mapping(self) -> Iterator[tuple[str, Section]]:
         """Keys and values; a finding if this is no mapping."""
@@ -101,31 +102,46 @@ class Section:
 
     def expected(self, what: str) -> None:
         """Report a wrong type."""
-        self.report("wrong-type", f"'{self.name or 'the file'}' must be {what}, not {_kind(self.value)}")
+        name = f"'{self.name}'" if self.path else "the file"
+        if self.path and isinstance(self.path[-1], int):
+            name = f"item {self.path[-1] + 1}"
+        self.report("wrong-type", f"{name} must be {what}, not {_kind(self.value)}")
 
     def text(self) -> str:
         """The value as text; numbers are accepted as written."""
         if isinstance(self.value, str):
             return self.value
         if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
-            return str(self.value)
+            return self.doc.written.get(self.path, str(self.value))
         self.expected("text")
         return ""
+
+    def option(self) -> str:
+        """The value as text for Spark or Iceberg: booleans become true and false."""
+        return str(self.value).lower() if isinstance(self.value, bool) else self.text()
 
     def boolean(self) -> bool:
         """The value as a boolean."""
         if isinstance(self.value, bool):
             return self.value
-        self.expected("true or false")
+        if isinstance(self.value, str) and self.value.lower() in {"true", "false"}:
+            return self.value.lower() == "true"
+        if self.value is not UNKNOWN:
+            self.expected("true or false")
         return False
 
     def integer(self, *, least: int = 1) -> int:
         """The value as a whole number of at least `least`."""
-        if isinstance(self.value, int) and not isinstance(self.value, bool):
-            if self.value < least:
-                self.report("bad-value", f"'{self.name}' must be at least {least}, not {self.value}")
-            return self.value
-        self.expected("a whole number")
+        value = self.value
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            if value < least:
+                hint = f"Write {least} or more."
+                self.report("bad-value", f"'{self.name}' must be at least {least}, not {value}", hint)
+            return max(value, least)
+        if value is not UNKNOWN:
+            self.expected("a whole number")
         return least
 
     def choice(self, *allowed: str) -> str:
@@ -133,14 +149,18 @@ class Section:
         value = self.text()
         if value and value not in allowed:
             hint = near(value, allowed)
-            self.report("bad-value", f"'{self.name}' cannot be '{value}'", hint or f"Allowed: {', '.join(allowed)}.")
+            self.report(
+                "bad-value", f"'{self.name}' cannot be '{value}'", hint or f"Allowed: {', '.join(allowed)}."
+            )
         return value
 
     def identifier(self) -> str:
         """The value as a name: lower-case letters, digits, underscores."""
         value = self.text()
         if value and not is_name(value):
-            self.report("bad-name", f"'{value}' is not a name", "Use lower-case letters, digits and underscores.")
+            self.report(
+                "bad-name", f"'{value}' is not a name", "Use lower-case letters, digits and underscores."
+            )
         return value
 
     def duration(self) -> str:
@@ -161,7 +181,12 @@ class Section:
 
 def is_name(text: str) -> bool:
     """Whether the text is a valid name of a model, source or column of ours."""
-    return bool(_NAME.match(text))
+    return bool(_NAME.fullmatch(text))
+
+
+def is_table_name(text: str) -> bool:
+    """Whether a model or its table may have the name: some are the engine's own, some Iceberg's."""
+    return is_name(text) and not text.startswith(RESERVED_PREFIXES) and not text.endswith(RESERVED_SUFFIXES)
 
 
 def parse_duration(text: str) -> str | None:

@@ -6,10 +6,11 @@ PyYAML composes the nodes (with its C parser where there is one); the values are
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml as pyyaml
 
@@ -19,6 +20,8 @@ Path = tuple[str | int, ...]
 
 MAX_NODES = 100_000
 MAX_DEPTH = 40
+# Longer runs of digits are no numbers of a settings file; Python refuses to convert the longest.
+MAX_DIGITS = 18
 
 _Loader: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
 _INT = re.compile(r"[-+]?(0|[1-9][0-9]*)$")
@@ -40,6 +43,7 @@ class Yaml:
         file: the file as shown to users.
         values: place of the value at each path.
         keys: place of the key at each path.
+        written: numbers as the user wrote them (1.10), at each path.
         origin: the place that stands for everything without one of its own.
     """
 
@@ -47,6 +51,7 @@ class Yaml:
     file: str
     values: Mapping[Path, Location] = field(default_factory=dict)
     keys: Mapping[Path, Location] = field(default_factory=dict)
+    written: Mapping[Path, str] = field(default_factory=dict)
     origin: Location | None = None
 
     def value_at(self, path: Path) -> Location:
@@ -63,126 +68,192 @@ class Yaml:
         return places.get(path) or self.origin or Location(self.file)
 
 
-def load_yaml(text: str, file: str, *, line: int = 1) -> tuple[Yaml, list[Diagnostic]]:
-    """Read one document.
+def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
+    """Read one document; the data of a broken one is an empty dict.
 
     Args:
-        text: the YAML text.
+        text: the YAML text, padded so that it stands where it stands in its file.
         file: the file as shown to users.
-        line: the line of the file on which `text` begins, for YAML inside a model's header.
-
-    Returns:
-        The document and what is wrong with it; the data of a broken document is an empty dict.
     """
-    reader = _Reader(file, line)
+    reader = _Reader(file)
+    data: Any = {}
     try:
         node = pyyaml.compose(text, Loader=_Loader)
         data = reader.value(node, (), 0) if node is not None else None
     except pyyaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = reader.place(mark) if mark else Location(file, line)
-        problem = error.problem or "the text is not YAML"
-        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {problem}", _syntax_hint(problem), location=place))
-        data = {}
-    except (pyyaml.YAMLError, _TooLargeError) as error:
-        code = "yaml-too-large" if isinstance(error, _TooLargeError) else "yaml-syntax"
-        reader.found.append(Diagnostic(code, f"YAML: {error}", location=Location(file, line)))
-        data = {}
-    return Yaml(data, file, reader.values, reader.keys, Location(file, line)), reader.found
+        reader.found.append(_syntax_error(error, text, reader))
+    except _TooLargeError as error:
+        reader.found.append(Diagnostic("yaml-too-large", f"YAML: {error}", _TOO_LARGE, location=error.place))
+    except RecursionError:
+        message = f"YAML: more than {MAX_DEPTH} levels"
+        reader.found.append(Diagnostic("yaml-too-large", message, _TOO_LARGE, location=Location(file)))
+    except (pyyaml.YAMLError, ValueError) as error:
+        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", location=Location(file)))
+    return Yaml(data, file, reader.values, reader.keys, reader.written, Location(file)), reader.found
 
 
-def _syntax_hint(problem: str) -> str:
-    if "could not find expected ':'" in problem or "mapping values are not allowed" in problem:
-        return "Each key is followed by a colon and a blank; quote text that holds ': '."
-    if "cannot start any token" in problem:
-        return "Indent with blanks, not tabs, and quote text that begins with a special character."
-    if "alias" in problem or "anchor" in problem:
-        return "Quote text that begins with * or &."
-    return "Check the indentation and the brackets around this place."
+_TOO_LARGE = "Write less deeply nested values, and repeat values instead of nesting aliases (*name)."
+_JINJA = "Quote Jinja and other text that begins with a brace: \"{{ var('x') }}\"."
+_BRACKETS = "Check the indentation and the brackets around this place."
+# what PyYAML says -> what we say, and what to do
+_PROBLEMS = {
+    "could not find expected ':'": (
+        "a key without a colon",
+        "Each key is followed by a colon and a blank; quote text of several lines.",
+    ),
+    "mapping values are not allowed": (
+        "a colon where no key can stand",
+        "Quote text that holds ': ', and check the indentation.",
+    ),
+    "cannot start any token": (
+        "a character that no value can begin with",
+        "Indent with blanks, not tabs, and quote text that begins with a special character.",
+    ),
+    "found undefined alias": ("an alias of nothing", "Quote text that begins with *."),
+    "but found another document": (
+        "a second document",
+        "Keep one document in a file: take the line --- out.",
+    ),
+    "found unexpected end of stream": ("a quote that is not closed", "Close the quote that begins here."),
+}
+
+
+def _syntax_error(error: pyyaml.MarkedYAMLError, text: str, reader: _Reader) -> Diagnostic:
+    problem = error.problem or "the text is not YAML"
+    unclosed = "unexpected end of stream" in problem
+    mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
+    place = reader.place(mark) if mark else Location(reader.file)
+    said, hint = problem, _BRACKETS
+    for words, (ours, remedy) in _PROBLEMS.items():
+        if words in problem:
+            said, hint = ours, remedy
+    lines = text.split("\n")
+    if mark and mark.line < len(lines) and re.search(r":\s+\{[{%]", lines[mark.line]):
+        hint = _JINJA
+    return Diagnostic("yaml-syntax", f"YAML: {said}", hint, location=place)
 
 
 class _TooLargeError(ValueError):
     """More nodes or levels than a project file has."""
 
+    def __init__(self, message: str, place: Location) -> None:
+        super().__init__(message)
+        self.place = place
+
 
 class _Reader:
     """Turns composed nodes into plain data and remembers where everything stood."""
 
-    def __init__(self, file: str, line: int) -> None:
+    def __init__(self, file: str) -> None:
         self.file = file
-        self.line = line
         self.values: dict[Path, Location] = {}
         self.keys: dict[Path, Location] = {}
+        self.written: dict[Path, str] = {}
         self.found: list[Diagnostic] = []
         self.nodes = 0
 
     def place(self, mark: Any) -> Location:
-        return Location(self.file, mark.line + self.line, mark.column + 1)
+        return Location(self.file, mark.line + 1, mark.column + 1)
+
+    def report(self, code: str, message: str, hint: str, node: Any) -> None:
+        self.found.append(Diagnostic(code, message, hint, location=self.place(node.start_mark)))
 
     def value(self, node: Any, path: Path, depth: int) -> Any:
         self.nodes += 1
-        if self.nodes > MAX_NODES or depth > MAX_DEPTH:
-            raise _TooLargeError(f"more than {MAX_NODES} values or {MAX_DEPTH} levels")
         self.values[path] = self.place(node.start_mark)
+        if self.nodes > MAX_NODES:
+            self.too_large(f"more than {MAX_NODES:,} values, aliases counted out", node)
+        if depth > MAX_DEPTH:
+            self.too_large(f"more than {MAX_DEPTH} levels", node)
         if isinstance(node, pyyaml.MappingNode):
             return self.mapping(node, path, depth)
         if isinstance(node, pyyaml.SequenceNode):
-            items = [self.value(child, (*path, i), depth + 1) for i, child in enumerate(node.value)]
-            self.check_split(items, path)
-            return items
-        return self.scalar(node)
+            children = self.joined_items(node) if node.flow_style else node.value
+            return [self.value(child, (*path, i), depth + 1) for i, child in enumerate(children)]
+        return self.scalar(node, path)
+
+    def too_large(self, message: str, node: Any) -> NoReturn:
+        raise _TooLargeError(message, self.place(node.start_mark))
 
     def mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            place = self.place(key_node.start_mark)
+        for key_node, value_node in self.joined_pairs(node) if node.flow_style else node.value:
             if not isinstance(key_node, pyyaml.ScalarNode):
-                self.found.append(Diagnostic("yaml-syntax", "YAML: a key is not plain text", _QUOTE, location=place))
+                self.report("yaml-syntax", "YAML: a key is not plain text", _JINJA, key_node)
                 continue
             key = key_node.value
             if key in result:
                 first = self.keys[(*path, key)].line
-                self.found.append(
-                    Diagnostic(
-                        "yaml-duplicate-key",
-                        f"'{key}' stands here twice (first in line {first})",
-                        "Keep one of them.",
-                        location=place,
-                    )
-                )
+                message = f"'{key}' stands here twice (first in line {first})"
+                self.report("yaml-duplicate-key", message, "Keep one of them.", key_node)
                 continue
-            self.keys[(*path, key)] = place
+            self.keys[(*path, key)] = self.place(key_node.start_mark)
             result[key] = self.value(value_node, (*path, key), depth + 1)
         return result
 
-    def scalar(self, node: Any) -> Any:
+    def scalar(self, node: Any, path: Path) -> Any:
         text = node.value
         if node.style in {"'", '"', "|", ">"}:
             return text
         if text in _WORDS:
             return _WORDS[text]
-        if _INT.match(text):
-            return int(text)
-        if _OTHER_INT.match(text):
-            return int(text, 0)
-        if _FLOAT.match(text):
-            return float(text)
-        return text
+        number = _number(text)
+        if number is None:
+            return text
+        self.written[path] = text
+        return number
 
-    def check_split(self, items: list[Any], path: Path) -> None:
-        """Find `bucket(16, id)` that an unquoted comma cut in two inside a flow list."""
-        for index, item in enumerate(items[:-1]):
-            if isinstance(item, str) and item.count("(") > item.count(")"):
-                rest = items[index + 1]
-                whole = f"{item}, {rest}"
-                self.found.append(
-                    Diagnostic(
-                        "yaml-split-item",
-                        f"the comma inside '{whole}' ends the list item here",
-                        f'Quote the item: "{whole}".',
-                        location=self.values[(*path, index)],
-                    )
-                )
+    def joined_items(self, node: Any) -> list[Any]:
+        """The items of a flow list; `bucket(16, id)` that an unquoted comma cut in two is one again."""
+        items: list[Any] = []
+        cut: set[int] = set()
+        for child in node.value:
+            if items and _is_open(items[-1]) and _is_plain(child):
+                items[-1] = _joined(items[-1], child)
+                cut.add(len(items) - 1)
+            else:
+                items.append(child)
+        self.report_cut(items[index] for index in sorted(cut))
+        return items
+
+    def joined_pairs(self, node: Any) -> list[tuple[Any, Any]]:
+        """The same for a flow mapping: in `{hour: tumbling(ts, 1 hour)}` the comma begins another key."""
+        pairs: list[tuple[Any, Any]] = []
+        cut: set[int] = set()
+        for key, value in node.value:
+            if pairs and _is_open(pairs[-1][1]) and _is_plain(key) and _is_plain(value) and not value.value:
+                pairs[-1] = (pairs[-1][0], _joined(pairs[-1][1], key))
+                cut.add(len(pairs) - 1)
+            else:
+                pairs.append((key, value))
+        self.report_cut(pairs[index][1] for index in sorted(cut))
+        return pairs
+
+    def report_cut(self, nodes: Iterable[Any]) -> None:
+        for node in nodes:
+            message = f"the comma inside '{node.value}' cuts it in two"
+            self.report("yaml-split-item", message, f'Quote it: "{node.value}".', node)
 
 
-_QUOTE = "Jinja and other text that begins with a brace must be quoted: \"{{ var('x') }}\"."
+def _joined(first: Any, second: Any) -> Any:
+    return pyyaml.ScalarNode(first.tag, f"{first.value}, {second.value}", first.start_mark, second.end_mark)
+
+
+def _is_plain(node: Any) -> bool:
+    return isinstance(node, pyyaml.ScalarNode) and node.style not in {"'", '"', "|", ">"}
+
+
+def _is_open(node: Any) -> bool:
+    return _is_plain(node) and node.value.count("(") > node.value.count(")")
+
+
+def _number(text: str) -> int | float | None:
+    if len(text) > MAX_DIGITS:
+        return None
+    if _INT.match(text):
+        return int(text)
+    if _OTHER_INT.match(text):
+        return int(text, 0)
+    if _FLOAT.match(text) and math.isfinite(number := float(text)):
+        return number
+    return None

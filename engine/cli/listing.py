@@ -1,0 +1,57 @@
+"""The lines of `engine ls`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+
+from engine.compile import DataTest, Manifest, Model, Node, Source
+
+
+def lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str) -> Iterator[str]:
+    """One line a node."""
+    for node_id in nodes:
+        node = manifest.nodes[node_id]
+        kind = _kind(node)
+        if resource_type not in {"all", kind}:
+            continue
+        if output == "name":
+            yield node.name
+        elif output == "path":
+            yield node.file
+        elif output == "json":
+            yield json.dumps(_record(node, kind))
+        else:
+            yield _text(node, kind)
+
+
+def _kind(node: Node) -> str:
+    return "model" if isinstance(node, Model) else "source" if isinstance(node, Source) else "test"
+
+
+def _text(node: Node, kind: str) -> str:
+    if isinstance(node, Model):
+        streams = [i.name for i in node.inputs if i.stream]
+        reads = f", streams {', '.join(streams)}" if streams else ""
+        return f"model   {node.name}  ({node.materialized.value} {node.relation}{reads})"
+    if isinstance(node, Source):
+        return f"source  {node.name}  ({node.spec.format} {node.spec.path})"
+    return f"{kind}    {node.name}"
+
+
+def _record(node: Node, kind: str) -> dict[str, object]:
+    record: dict[str, object] = {"resource_type": kind, "unique_id": node.id, "name": node.name, "path": node.file}
+    if isinstance(node, Model):
+        record |= {
+            "materialized": node.materialized.value,
+            "relation": str(node.relation),
+            "depends_on": list(node.depends_on),
+            "streams": [i.name for i in node.inputs if i.stream],
+            "tags": list(node.tags),
+            "fingerprint": node.fingerprint,
+        }
+    elif isinstance(node, DataTest):
+        record |= {"model": node.model, "depends_on": list(node.depends_on), "severity": node.severity.value}
+    else:
+        record |= {"format": node.spec.format, "location": node.spec.path}
+    return record

@@ -1,0 +1,275 @@
+"""The command `engine`: arguments in, lines and exit codes out.
+
+Exit codes: 0 all good, 1 something the user must fix failed, 2 usage or internal error.
+Each command imports what it needs when it runs, so that --help and ls stay quick.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import click
+
+from engine import __version__
+from engine.cli.options import project_options, run_options, selection_options
+from engine.cli.project import Failed, Settings, compiled, errors_of, log_file, selected, settings, unhandled
+from engine.errors import EngineError
+
+_CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(context_settings=_CONTEXT)
+@click.version_option(__version__, "--version", "-V", prog_name="headrace")
+def cli() -> None:
+    """SQL models over streams, run by Spark into Iceberg tables, exactly once."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point of the command."""
+    sys.exit(invoke(arguments))
+
+
+def invoke(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code."""
+    try:
+        result = cli.main(args=arguments, prog_name="engine", standalone_mode=False)
+    except click.exceptions.Abort:
+        sys.stderr.write("interrupted\n")
+        return 1
+    except click.ClickException as error:
+        error.show()
+        return 2
+    return result if isinstance(result, int) else 0
+
+
+def _command(work: Callable[[Settings], bool | None], **shared: Any) -> int:
+    """Run a command's body; turn errors into lines and an exit code."""
+    chosen: Settings | None = None
+    try:
+        chosen = settings(**shared)
+        return 1 if work(chosen) is False else 0
+    except Failed:
+        return 1
+    except EngineError as error:
+        from engine.cli.printing import printer
+
+        out = chosen.out if chosen else printer(shared["log_format"], quiet=shared["quiet"])
+        out.diagnostics(error.diagnostics)
+        return errors_of(error)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; the next build goes on where this one stopped\n")
+        return 1
+    except Exception as error:  # noqa: BLE001 - the process ends here
+        unhandled(error, chosen)
+        return 2
+
+
+@cli.command()
+@project_options
+def parse(**shared: Any) -> int:
+    """Read the project and report every mistake."""
+
+    def work(chosen: Settings) -> None:
+        manifest = compiled(chosen).manifest
+        chosen.out.say(_found(manifest))
+
+    return _command(work, **shared)
+
+
+@cli.command("compile")
+@project_options
+def compile_(**shared: Any) -> int:
+    """Report every mistake, and write target/compiled/ and target/manifest.json."""
+
+    def work(chosen: Settings) -> bool:
+        from engine.compile.artifacts import write_artifacts
+
+        manifest = compiled(chosen, must_hold=False).manifest
+        write_artifacts(manifest, chosen.target_dir)
+        chosen.out.say(_found(manifest))
+        return not manifest.errors
+
+    return _command(work, **shared)
+
+
+def _found(manifest: Any) -> str:
+    errors = len(manifest.errors)
+    warnings = len(manifest.diagnostics) - errors
+    return (
+        f"Found {len(manifest.models)} models, {len(manifest.tests)} data tests, {len(manifest.sources)} sources; "
+        f"{errors} errors, {warnings} warnings"
+    )
+
+
+@cli.command()
+@click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
+@click.option("--resource-type", type=click.Choice(["model", "source", "test", "all"]), default="all")
+@selection_options
+@project_options
+def ls(output: str, resource_type: str, select: Sequence[str], exclude: Sequence[str], **shared: Any) -> int:
+    """List nodes in build order."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.listing import lines
+
+        manifest = compiled(chosen).manifest
+        nodes = selected(chosen, manifest, select, exclude)
+        for line in lines(manifest, nodes, output, resource_type):
+            click.echo(line)
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@run_options
+@selection_options
+@project_options
+def build(**options: Any) -> int:
+    """Run models and their tests, each after what it reads."""
+    return _run("build", **options)
+
+
+@cli.command()
+@run_options
+@selection_options
+@project_options
+def run(**options: Any) -> int:
+    """Run models without their tests."""
+    return _run("run", **options)
+
+
+@cli.command()
+@run_options
+@selection_options
+@project_options
+def test(**options: Any) -> int:
+    """Run the data tests of tables that stand."""
+    return _run("test", **options)
+
+
+def _run(
+    command: str, select: Sequence[str], exclude: Sequence[str], threads: int, fail_fast: bool, **shared: Any
+) -> int:
+    def work(chosen: Settings) -> bool:
+        from engine.cli.running import run_nodes
+
+        return run_nodes(chosen, command, select, exclude, threads, fail_fast)
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@click.argument("model", required=False)
+@click.option("--inline", metavar="SQL", help="A query instead of a model; ref() and source() work in it.")
+@click.option("--table", is_flag=True, help="Print the stored table, without Java.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
+@click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
+@project_options
+def show(model: str | None, inline: str | None, table: bool, limit: int, output: str, **shared: Any) -> int:
+    """Run a model's query over all there is now, open windows included, and print some rows."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.showing import show_query, show_table
+
+        if table:
+            show_table(chosen, model, limit, output)
+        else:
+            show_query(chosen, model, inline, limit, output)
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@project_options
+def debug(**shared: Any) -> int:
+    """Check Java, jars, catalog and state, with the remedy for each."""
+
+    def work(chosen: Settings) -> bool:
+        from engine.runtime.debug import checkup
+
+        target = compiled(chosen, must_hold=False).target
+        good = True
+        for finding in checkup(target, chosen.root):
+            good = good and finding.good
+            mark = click.style("OK   ", fg="green") if finding.good else click.style("ERROR", fg="red")
+            click.echo(f"{mark} {finding.part.ljust(10)} {finding.text}")
+            if finding.remedy:
+                click.echo(f"      {' ' * 10} {finding.remedy}")
+        return good
+
+    return _command(work, **shared)
+
+
+@cli.group()
+def docs() -> None:
+    """The lineage site."""
+
+
+@docs.command()
+@project_options
+def generate(**shared: Any) -> int:
+    """Write the site to target/index.html."""
+
+    def work(chosen: Settings) -> bool:
+        import json
+
+        from engine.compile.artifacts import write_artifacts
+        from engine.docs import write_site
+
+        manifest = compiled(chosen, must_hold=False).manifest
+        write_artifacts(manifest, chosen.target_dir)
+        results = chosen.target_dir / "run_results.json"
+        known = json.loads(results.read_text(encoding="utf-8")) if results.exists() else None
+        path = write_site(manifest, chosen.target_dir, results=known)
+        chosen.out.say(f"Wrote {path.relative_to(chosen.root)}; open it in a browser")
+        return not manifest.errors
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@project_options
+def clean(**shared: Any) -> int:
+    """Remove target/; tables and their state are never touched."""
+
+    def work(chosen: Settings) -> None:
+        import shutil
+
+        from engine.errors import ProjectError
+
+        if not (chosen.root / "project.yml").is_file():
+            raise ProjectError("project-missing", f"there is no project.yml in {chosen.root}")
+        if chosen.target_dir.is_symlink():
+            raise ProjectError("path-outside", "target is a link; it is left alone", "Remove the link by hand.")
+        shutil.rmtree(chosen.target_dir, ignore_errors=True)
+        chosen.out.say("Removed target/")
+
+    return _command(work, **shared)
+
+
+@cli.group()
+def jars() -> None:
+    """The jars that Spark needs beside its own."""
+
+
+@jars.command()
+@project_options
+def fetch(**shared: Any) -> int:
+    """Fetch and verify all jars, so that later runs need no network."""
+
+    def work(chosen: Settings) -> None:
+        from engine.spark.jars import jar_paths, jar_sets
+        from engine.spark.java import find_java
+
+        with log_file(chosen):
+            for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=chosen.out.say):
+                chosen.out.say(f"verified {path}")
+
+    return _command(work, **shared)
+
+
+if __name__ == "__main__":
+    main()
+

@@ -1,0 +1,60 @@
+"""Options that commands share, with dbt's names; each can be given as ENGINE_<NAME> too."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+Command = Callable[..., Any]
+
+
+def _option(*names: str, env: str, **settings: Any) -> Callable[[Command], Command]:
+    return click.option(*names, envvar=f"ENGINE_{env}", show_envvar=False, **settings)
+
+
+def project_options(command: Command) -> Command:
+    """Which project and target, and how to print."""
+    for decorate in (
+        _option("-q", "--quiet", env="QUIET", is_flag=True, help="Print errors and the result only."),
+        _option(
+            "--log-format", env="LOG_FORMAT", type=click.Choice(["text", "json"]), default="text",
+            help="json: one object a line.",
+        ),
+        _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Values for var(): '{k: v}'."),
+        _option("-t", "--target", env="TARGET", metavar="NAME", help="Target of project.yml to use."),
+        _option(
+            "--project-dir", env="PROJECT_DIR", type=click.Path(path_type=Path, file_okay=False), default=".",
+            help="Folder with project.yml.",
+        ),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def selection_options(command: Command) -> Command:
+    """Which nodes."""
+    for decorate in (
+        _option("--exclude", env="EXCLUDE", multiple=True, metavar="SELECTION", help="Nodes to leave out."),
+        _option(
+            "-s", "--select", "-m", env="SELECT", multiple=True, metavar="SELECTION",
+            help="Nodes to take: names, +name+, tag:x, path:models/x, source:a.b ...",
+        ),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
+def run_options(command: Command) -> Command:
+    """How to run."""
+    for decorate in (
+        _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
+        _option(
+            "--threads", env="THREADS", type=click.IntRange(1, 64), default=4, show_default=True,
+            help="Nodes run side by side.",
+        ),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command

@@ -1,0 +1,232 @@
+"""What commands print: text for people, one JSON object a line for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any, Protocol
+
+import click
+
+from engine.errors import Diagnostic
+from engine.events import (
+    BatchCommitted,
+    Diagnosed,
+    Event,
+    ModelFinished,
+    ModelStarted,
+    RunFinished,
+    RunResults,
+    RunStarted,
+    Status,
+    TestFinished,
+)
+from engine.secrets import scrub
+
+_WIDTH = 76
+_PROGRESS_SECONDS = 5.0
+_COLOURS = {
+    Status.SUCCESS: "green", Status.PASS: "green", Status.UNCHANGED: "green",
+    Status.WARN: "yellow", Status.SKIPPED: "yellow", Status.ERROR: "red", Status.FAIL: "red",
+}  # fmt: skip
+_WORDS = {Status.SUCCESS: "OK", Status.UNCHANGED: "OK", Status.SKIPPED: "SKIP", Status.ERROR: "ERROR"}
+
+
+class Printer(Protocol):
+    """Where a command's words go."""
+
+    def say(self, text: str) -> None:
+        """A line for people; machines do not get it."""
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Findings."""
+
+    def event(self, event: Event) -> None:
+        """Something happened in a run."""
+
+    def summary(self, results: RunResults) -> None:
+        """The end of a run."""
+
+
+def printer(log_format: str, *, quiet: bool) -> Printer:
+    """The printer of --log-format."""
+    return JsonPrinter() if log_format == "json" else TextPrinter(quiet=quiet)
+
+
+class JsonPrinter:
+    """One JSON object a line on standard output."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    def _put(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            sys.stdout.write(scrub(json.dumps(record)) + "\n")
+            sys.stdout.flush()
+
+    def say(self, text: str) -> None:
+        """Nothing: the records say it."""
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Each finding as a record."""
+        for diagnostic in found:
+            self._put({"event": "Diagnosed", **diagnostic.to_dict()})
+
+    def event(self, event: Event) -> None:
+        """The event's fields."""
+        if isinstance(event, Diagnosed):
+            self.diagnostics([event.diagnostic])
+        else:
+            self._put({"event": type(event).__name__, **asdict(event)})
+
+    def summary(self, results: RunResults) -> None:
+        """The counts of the run."""
+        self._put({"event": "Summary", **counts(results)})
+
+
+class TextPrinter:
+    """Lines like dbt's."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._shown: dict[str, float] = {}
+        self._sums: dict[str, tuple[int, int]] = {}
+        self._live = sys.stdout.isatty() and not quiet
+        self._status = False
+
+    def say(self, text: str) -> None:
+        """A line with the time before it."""
+        if not self._quiet:
+            self._put(text)
+
+    def _put(self, text: str, *, error: bool = False) -> None:
+        with self._lock:
+            self._clear()
+            stamp = time.strftime("%H:%M:%S")
+            click.echo(scrub(f"{stamp}  {text}"), err=error)
+
+    def _clear(self) -> None:
+        if self._status:
+            sys.stdout.write("\r\x1b[2K")
+            self._status = False
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """`file:line:column: error: message [code]`, with the hint below."""
+        with self._lock:
+            self._clear()
+            for diagnostic in found:
+                click.echo(scrub(diagnostic_text(diagnostic)), err=True)
+
+    def event(self, event: Event) -> None:
+        """The line of an event."""
+        match event:
+            case RunStarted():
+                self.say(f"Target {event.target}, {event.total} nodes")
+            case ModelStarted():
+                self._row(event, "START", f"{event.kind} {event.relation}", "RUN", None)
+            case BatchCommitted():
+                self._progress(event)
+            case ModelFinished():
+                self._finished(event)
+            case TestFinished():
+                word = _WORDS.get(event.status, event.status.value.upper())
+                detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
+                self._row(event, word, event.node.split(".", 1)[1], f"{event.status.value.upper()} {detail}", event)
+            case Diagnosed():
+                self.diagnostics([event.diagnostic])
+            case RunFinished():
+                self.say(f"Finished in {event.seconds:.1f}s")
+
+    def _row(
+        self,
+        event: ModelStarted | ModelFinished | TestFinished,
+        word: str,
+        what: str,
+        bracket: str,
+        ended: ModelFinished | TestFinished | None,
+    ) -> None:
+        if self._quiet and (ended is None or not ended.status.failed):
+            return
+        head = f"{event.index} of {event.total} {word} {what} "
+        head = head.ljust(_WIDTH, ".") if len(head) < _WIDTH else head
+        if ended is not None:
+            bracket = click.style(bracket, fg=_COLOURS[ended.status])
+        self._put(f"{head} [{bracket}]")
+
+    def _finished(self, event: ModelFinished) -> None:
+        word = _WORDS.get(event.status, event.status.value.upper())
+        rows = "" if event.kind == "view" else f" {event.rows_out:,} rows"
+        status = {
+            Status.SUCCESS: f"OK{rows} in {event.seconds:.1f}s",
+            Status.UNCHANGED: f"UNCHANGED, {event.message} in {event.seconds:.1f}s",
+            Status.SKIPPED: f"SKIP {event.message}",
+        }.get(event.status, f"{event.status.value.upper()} in {event.seconds:.1f}s")
+        self._row(event, word, f"{event.kind} {event.relation}", status, event)
+        if event.kind == "streaming_table" and event.batches and not event.status.failed:
+            self.say(f"    {stream_text(event)}")
+        if event.note:
+            self.say(f"    note: {event.note}")
+
+    def _progress(self, event: BatchCommitted) -> None:
+        rows_in, batches = self._sums.get(event.node, (0, 0))
+        rows_in, batches = rows_in + event.rows_in, batches + 1
+        self._sums[event.node] = (rows_in, batches)
+        rate = event.rows_in / event.seconds if event.seconds else 0.0
+        text = (
+            f"{event.node.split('.', 1)[1]}: {rows_in:,} rows in {batches} batches, {rate:,.0f} rows/s"
+            f", watermark {short_time(event.watermark)}"
+        )
+        if self._live:
+            with self._lock:
+                sys.stdout.write("\r\x1b[2K" + scrub(text)[:110])
+                sys.stdout.flush()
+                self._status = True
+        elif not self._quiet and time.monotonic() - self._shown.get(event.node, 0.0) > _PROGRESS_SECONDS:
+            self._shown[event.node] = time.monotonic()
+            self._put(f"    {text}")
+
+    def summary(self, results: RunResults) -> None:
+        """dbt's last line."""
+        known = counts(results)
+        self._put("Done. " + " ".join(f"{key}={value}" for key, value in known.items()))
+
+
+def counts(results: RunResults) -> dict[str, int]:
+    """PASS, WARN, ERROR, SKIP and TOTAL of a run."""
+    return {
+        "PASS": results.count(Status.SUCCESS, Status.UNCHANGED, Status.PASS),
+        "WARN": results.count(Status.WARN),
+        "ERROR": results.count(Status.ERROR, Status.FAIL),
+        "SKIP": results.count(Status.SKIPPED),
+        "TOTAL": len(results.results),
+    }
+
+
+def diagnostic_text(diagnostic: Diagnostic) -> str:
+    """One finding as text."""
+    colour = "red" if diagnostic.is_error else "yellow"
+    level = click.style(f"{diagnostic.level.value}:", fg=colour, bold=True)
+    place = f"{diagnostic.location}: " if diagnostic.location else ""
+    text = f"{place}{level} {diagnostic.message} [{diagnostic.code}]"
+    return f"{text}\n    {diagnostic.hint}" if diagnostic.hint else text
+
+
+def stream_text(event: ModelFinished) -> str:
+    """The beginner's question after a stream: what came in, what went out, what is held and why."""
+    parts = [
+        f"rows in {event.rows_in:,}", f"out {event.rows_out:,}", f"late {event.late:,}",
+        f"held in state {event.state_rows:,}", f"batches {event.batches}",
+    ]  # fmt: skip
+    if event.watermark:
+        parts.append(f"watermark {short_time(event.watermark)}")
+    return ", ".join(parts)
+
+
+def short_time(text: str | None) -> str:
+    """2013-03-14T00:00:00.000Z as 2013-03-14 00:00:00."""
+    return "-" if text is None else text.replace("T", " ").removesuffix("Z").removesuffix(".000")

@@ -1,0 +1,153 @@
+"""What most commands begin with: logging, the project, its compilation, and what to do with findings."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.cli.printing import Printer, printer
+from engine.errors import EngineError, UsageError
+from engine.secrets import scrub
+
+TARGET_DIR = "target"
+
+
+class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
+    """The command ends with exit code 1; everything has been said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The shared options of a command."""
+
+    root: Path
+    target: str | None
+    variables: Mapping[str, Any]
+    out: Printer
+
+    @property
+    def target_dir(self) -> Path:
+        """Folder of artifacts and logs."""
+        return self.root / TARGET_DIR
+
+
+def settings(project_dir: Path, target: str | None, variables: str, log_format: str, quiet: bool) -> Settings:
+    """Read the shared options.
+
+    Raises:
+        UsageError: --vars is no mapping.
+    """
+    from engine.project.yaml import load_yaml
+
+    parsed, found = load_yaml(variables, "--vars")
+    if found or not isinstance(parsed.data or {}, dict):
+        raise UsageError("usage", f"--vars is not a mapping: {variables}", "Write --vars '{name: value}'.")
+    return Settings(project_dir.resolve(), target or None, parsed.data or {}, printer(log_format, quiet=quiet))
+
+
+def compiled(chosen: Settings, *, must_hold: bool = True) -> Any:
+    """Load and compile the project, and print what is wrong with it.
+
+    Args:
+        chosen: the shared options.
+        must_hold: end the command if there are errors.
+
+    Raises:
+        Failed: there are errors.
+    """
+    from engine.compile import compile_project
+    from engine.project import load_project
+
+    project = load_project(chosen.root)
+    result = compile_project(project, target=chosen.target, variables=chosen.variables)
+    chosen.out.diagnostics(result.manifest.diagnostics)
+    if must_hold and result.manifest.errors:
+        number = len(result.manifest.errors)
+        chosen.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
+        raise Failed
+    return result
+
+
+def selected(chosen: Settings, manifest: Any, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
+    """The chosen nodes; says so when there are none."""
+    from engine.compile.select import select
+
+    nodes = select(manifest, include, exclude)
+    if not nodes:
+        chosen.out.say("No nodes match the selection; nothing to do")
+    return nodes
+
+
+@contextmanager
+def log_file(chosen: Settings) -> Iterator[Path]:
+    """Send the log of a command to target/logs/engine.log (0600), secrets masked."""
+    folder = chosen.target_dir / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "engine.log"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.close(descriptor)
+    handler = logging.FileHandler(path, encoding="utf-8")
+    handler.setFormatter(_Scrubbing("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    shown = _Shown(chosen.out)
+    root = logging.getLogger("engine")
+    level, spread = root.level, root.propagate
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    root.addHandler(handler)
+    root.addHandler(shown)
+    try:
+        yield path
+    finally:
+        root.removeHandler(handler)
+        root.removeHandler(shown)
+        root.setLevel(level)
+        root.propagate = spread
+        handler.close()
+
+
+class _Scrubbing(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return scrub(super().format(record))
+
+
+class _Shown(logging.Handler):
+    """What is said at level info without a trace is for people too (jar downloads, log(..., info=True))."""
+
+    def __init__(self, out: Printer) -> None:
+        super().__init__(logging.INFO)
+        self._out = out
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is None:
+            self._out.say(record.getMessage())
+
+
+def unhandled(error: BaseException, chosen: Settings | None) -> None:
+    """Say that the engine itself failed; the trace goes to the log."""
+    import traceback
+
+    text = scrub("".join(traceback.format_exception(error)))
+    where = ""
+    if chosen is not None:
+        path = chosen.target_dir / "logs" / "engine.log"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a", encoding="utf-8") as stream:
+                stream.write(text)
+            where = f" The trace is in {path}."
+        except OSError:
+            where = ""
+    if not where:
+        sys.stderr.write(text)
+    sys.stderr.write(scrub(f"internal error: {type(error).__name__}: {error}.{where} [internal]\n"))
+
+
+def errors_of(error: EngineError) -> int:
+    """The exit code of an error: 2 for the command line, 1 for everything else."""
+    return 2 if isinstance(error, UsageError) else 1

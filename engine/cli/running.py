@@ -1,0 +1,36 @@
+"""`build`, `run` and `test`: from a selection to a summary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engine.cli.project import Settings, compiled, log_file, selected
+from engine.compile import DataTest, Manifest, Model
+from engine.compile.artifacts import write_artifacts
+
+
+def run_nodes(
+    chosen: Settings, command: str, select: Sequence[str], exclude: Sequence[str], threads: int, fail_fast: bool
+) -> bool:
+    """Run what is selected; False if something failed."""
+    from engine.runtime.build import Options, build
+    from engine.runtime.results import write_results
+
+    with log_file(chosen):
+        result = compiled(chosen)
+        manifest: Manifest = result.manifest
+        nodes = wanted(manifest, selected(chosen, manifest, select, exclude), command)
+        if not nodes:
+            return True
+        write_artifacts(manifest, chosen.target_dir)
+        options = Options(command, threads, fail_fast, chosen.target_dir)
+        results = build(manifest, result.target, chosen.root, nodes, options, chosen.out.event)
+        write_results(results, chosen.target_dir)
+        chosen.out.summary(results)
+    return not results.failed
+
+
+def wanted(manifest: Manifest, nodes: Sequence[str], command: str) -> list[str]:
+    """The models and tests of a selection that a command runs."""
+    kinds = {"build": (Model, DataTest), "run": (Model,), "test": (DataTest,)}[command]
+    return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]

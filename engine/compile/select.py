@@ -1,0 +1,155 @@
+"""Choosing nodes, in dbt's words.
+
+`name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `config.<key>:`, `resource_type:`,
+`test_type:`, `test_name:`; `+x`, `x+`, `2+x`, `x+1` for what is above and below, `@x` for all below and all
+that these need; a blank (or a repeated option) is a union, a comma an intersection. Tests come with the
+models they test.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePosixPath
+
+from engine.compile.manifest import DataTest, Manifest, Model, Node, Source
+from engine.errors import UsageError, near
+
+_TERM = re.compile(
+    r"(?P<at>@)?(?:(?P<up>\d*)(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>\d*))?$"
+)
+_EVERYTHING = 1_000_000
+
+
+def select(manifest: Manifest, include: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
+    """The ids of the chosen models, tests and sources, in build order (sources first).
+
+    Args:
+        manifest: the compiled project.
+        include: values of --select; none: everything.
+        exclude: values of --exclude.
+
+    Raises:
+        UsageError: an unknown method or a term that cannot be read.
+    """
+    graph = _Graph(manifest)
+    chosen = graph.union(include) if include else set(manifest.nodes)
+    chosen = graph.with_tests(chosen)
+    if exclude:
+        gone = graph.union(exclude)
+        chosen -= graph.with_tests(gone) if not _only_tests(manifest, gone) else gone
+    first = [s.id for s in manifest.sources if s.id in chosen]
+    return first + [node for node in manifest.order if node in chosen]
+
+
+def _only_tests(manifest: Manifest, nodes: set[str]) -> bool:
+    return all(isinstance(manifest.nodes[node], DataTest) for node in nodes)
+
+
+class _Graph:
+    """The manifest with its edges in both directions."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        self.up = {node: manifest.parents(node) for node in manifest.nodes}
+        self.down = manifest.children()
+
+    def union(self, values: Iterable[str]) -> set[str]:
+        found: set[str] = set()
+        for value in values:
+            for part in value.split():
+                sets = [self.term(term) for term in part.split(",") if term]
+                if sets:
+                    found |= set.intersection(*sets)
+        return found
+
+    def with_tests(self, chosen: set[str]) -> set[str]:
+        """Add the tests of the chosen models."""
+        tests = {t.id for t in self.manifest.tests if t.model in chosen}
+        return chosen | tests
+
+    def term(self, text: str) -> set[str]:
+        match = _TERM.match(text)
+        if match is None:
+            raise UsageError("usage", f"'{text}' is not a selection", "Examples: flights, +flights+, tag:hourly.")
+        core = self.matching(match["core"])
+        if match["at"]:
+            below = core | self.walk(core, self.down, _EVERYTHING)
+            return below | self.walk(below, self.up, _EVERYTHING)
+        found = set(core)
+        if match["plus_up"]:
+            found |= self.walk(core, self.up, int(match["up"] or _EVERYTHING))
+        if match["plus_down"]:
+            found |= self.walk(core, self.down, int(match["down"] or _EVERYTHING))
+        return found
+
+    def walk(self, start: set[str], edges: dict[str, tuple[str, ...]], depth: int) -> set[str]:
+        seen: set[str] = set()
+        level = set(start)
+        while level and depth > 0:
+            level = {n for node in level for n in edges.get(node, ())} - seen
+            seen |= level
+            depth -= 1
+        return seen
+
+    def matching(self, text: str) -> set[str]:
+        method, colon, value = text.partition(":")
+        if not colon:
+            return self.by(lambda node: _name_matches(node, text))
+        if method.startswith("config."):
+            key = method.removeprefix("config.")
+            return self.by(lambda node: isinstance(node, Model) and _config(node, key) == value)
+        if method not in _METHODS:
+            hint = near(method, [*_METHODS, "config.materialized"])
+            raise UsageError("usage", f"there is no selection method '{method}:'", hint)
+        return self.by(lambda node: _METHODS[method](node, value))
+
+    def by(self, test: Callable[[Node], bool]) -> set[str]:
+        return {node_id for node_id, node in self.manifest.nodes.items() if test(node)}
+
+
+def _name_matches(node: Node, text: str) -> bool:
+    if isinstance(node, Source):
+        return False
+    if fnmatch.fnmatchcase(node.name, text):
+        return True
+    if isinstance(node, DataTest):
+        return False
+    parts = PurePosixPath(node.file).with_suffix("").parts[1:]
+    wanted = text.split(".")
+    return len(wanted) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False))
+
+
+def _path(node: Node, value: str) -> bool:
+    wanted = value.rstrip("/").removeprefix("./")
+    if isinstance(node, DataTest):
+        return False
+    return fnmatch.fnmatchcase(node.file, wanted) or node.file.startswith(wanted + "/")
+
+
+def _source(node: Node, value: str) -> bool:
+    return isinstance(node, Source) and (
+        fnmatch.fnmatchcase(node.name, value) or fnmatch.fnmatchcase(node.source, value)
+    )
+
+
+def _kind(node: Node) -> str:
+    return "model" if isinstance(node, Model) else "source" if isinstance(node, Source) else "test"
+
+
+def _config(model: Model, key: str) -> str | None:
+    known = {"materialized": model.materialized.value, "schema": model.relation.schema, "alias": model.relation.name}
+    return known.get(key, model.write.output_mode if key == "output_mode" else None)
+
+
+_METHODS: dict[str, Callable[[Node, str], bool]] = {
+    "path": _path,
+    "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
+    "tag": lambda node, value: not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags),
+    "source": _source,
+    "resource_type": lambda node, value: _kind(node) == value,
+    "test_type": lambda node, value: isinstance(node, DataTest) and value in {"data", "generic"},
+    "test_name": lambda node, value: isinstance(node, DataTest) and node.kind == value,
+    "name": lambda node, value: not isinstance(node, Source) and fnmatch.fnmatchcase(node.name, value),
+}

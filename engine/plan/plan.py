@@ -1,0 +1,146 @@
+"""Stage 3: what a build has to do, from what the project says and what is deployed.
+
+A pure comparison. The kinds of change and their outcome are those of design.md §4.2; the finer table of
+restart compatibility comes with `engine plan`. Until then a change of a query that keeps state is refused
+as a whole: Spark accepts most of them and computes wrongly (measured, about 100 cases).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engine.compile import Manifest, Model
+from engine.errors import Diagnostic, Location
+
+
+class Change(StrEnum):
+    """How a model differs from what is deployed."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    FORWARD = "forward"
+    REBUILT = "rebuilt"
+    STATE_BREAKING = "state-breaking"
+    SOURCE_CHANGED = "source-changed"
+    IDENTITY_CHANGED = "identity-changed"
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedModel:
+    """What wrote a model's table last: the fingerprint and the facts behind it (None: lost)."""
+
+    fingerprint: str
+    facts: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What to do with a model; a refusal carries the finding to show."""
+
+    model: str
+    change: Change
+    reasons: tuple[str, ...] = ()
+    refusal: Diagnostic | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The actions of a build by model id."""
+
+    actions: Mapping[str, Action]
+
+
+_BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED}
+
+
+def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Mapping[str, DeployedModel]) -> Plan:
+    """Compare the selected models with what is deployed.
+
+    Args:
+        manifest: the compiled project.
+        selected: ids of the models to build.
+        deployed: by model id; a model that is missing was never built.
+    """
+    actions = {}
+    for model_id in selected:
+        node = manifest.nodes[model_id]
+        if isinstance(node, Model):
+            actions[model_id] = _action(node, deployed.get(model_id))
+    return Plan(actions)
+
+
+def _action(model: Model, deployed: DeployedModel | None) -> Action:
+    if deployed is None:
+        return Action(model.id, Change.NEW)
+    if deployed.fingerprint == model.fingerprint:
+        return Action(model.id, Change.UNCHANGED)
+    if deployed.facts is None:
+        return _refused(model, Change.IDENTITY_CHANGED, ("what the table's query was is not known any more",))
+    change, reasons = _compare(model, deployed.facts)
+    return _refused(model, change, reasons) if change in _BREAKING else Action(model.id, change, reasons)
+
+
+def _compare(model: Model, old: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
+    new = model.facts
+    if old["materialized"] != new["materialized"]:
+        reason = f"it was a {old['materialized']} and is now a {new['materialized']}"
+        return Change.IDENTITY_CHANGED, (reason,)
+    if not model.streaming:
+        return Change.REBUILT, ("the query changed",)
+    if old["partition_by"] != new["partition_by"]:
+        return Change.IDENTITY_CHANGED, ("the partitioning changed",)
+    sources = _streams(old), _streams(new)
+    if sources[0] != sources[1]:
+        return Change.SOURCE_CHANGED, (_describe_streams(*sources),)
+    if not (old["stateful"] or new["stateful"]):
+        return Change.FORWARD, ("the query changed; it keeps no state, so the new text counts for new rows",)
+    return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
+
+
+def _streams(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """The streams of a query with what identifies each for a checkpoint."""
+    found = []
+    for item in facts["inputs"]:
+        if item["stream"]:
+            source = item.get("source") or {}
+            found.append((item["name"], source.get("format", "table"), source.get("path", "")))
+    return found
+
+
+def _describe_streams(old: list[tuple[str, str, str]], new: list[tuple[str, str, str]]) -> str:
+    def words(streams: list[tuple[str, str, str]]) -> str:
+        return ", ".join(" ".join(part for part in stream if part) for stream in streams) or "nothing"
+
+    return f"the streams changed from {words(old)} to {words(new)}"
+
+
+def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    reasons = []
+    for name in sorted({*old["windows"], *new["windows"]}):
+        before, after = old["windows"].get(name), new["windows"].get(name)
+        if before != after:
+            reasons.append(f"the window '{name}' changed from {before or 'nothing'} to {after or 'nothing'}")
+    before_inputs = {item["name"]: item for item in old["inputs"]}
+    for item in new["inputs"]:
+        before = before_inputs.get(item["name"])
+        for key in ("watermark", "dedup", "source", "stream"):
+            if before is not None and before.get(key) != item.get(key):
+                reasons.append(f"{key} of '{item['name']}' changed")
+    if old["sql"] != new["sql"]:
+        reasons.append("the query changed")
+    if old["stateful"] != new["stateful"]:
+        reasons.append("it keeps state now" if new["stateful"] else "it keeps no state any more")
+    return reasons or ["the query changed"]
+
+
+def _refused(model: Model, change: Change, reasons: tuple[str, ...]) -> Action:
+    message = f"{model.relation} was written by another query: {'; '.join(reasons)}"
+    hint = (
+        "Going on would mix rows of both. Undo the edit, or build the new query into a table of its own "
+        "(another file name, or 'alias: ...' in the header)."
+    )
+    finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
+    return Action(model.id, change, reasons, finding)

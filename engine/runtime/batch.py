@@ -1,0 +1,111 @@
+"""Batch models: tables that are made anew when what they read has changed, and views."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
+
+from engine import __version__
+from engine.compile import Materialized, Model, Source
+from engine.events import Status
+from engine.lake import write as lake
+from engine.lake.read import TableFacts
+from engine.runtime import checks
+from engine.runtime.inputs import register
+from engine.runtime.run import Outcome, Run
+from engine.sources import KINDS
+from engine.state import ModelState, Phase
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Functions whose value differs between runs over the same rows: such a model is always built.
+_VOLATILE = re.compile(
+    r"\b(current_timestamp|current_date|current_time|localtimestamp|now|curdate|unix_timestamp|rand|random|randn"
+    r"|randstr|uniform|uuid|shuffle|input_file_name|monotonically_increasing_id|current_user|version)\b",
+    re.IGNORECASE,
+)
+
+
+def run_batch(run: Run, model: Model) -> Outcome:
+    """Build a batch table or a view, unless it is up to date.
+
+    Raises:
+        StateError: the table belongs to somebody else.
+        pyspark.errors.PySparkException: Spark refused or failed the query.
+    """
+    folder = run.state(model)
+    state = folder.load()
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    if state is None and model.materialized is Materialized.TABLE:
+        checks.fresh(model, table)
+    inputs = positions(run, model)
+    if state is not None and up_to_date(model, state, table, inputs):
+        return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
+    session = run.spark.newSession()
+    relation = model.relation
+    lake.create_namespace(session, relation.catalog, relation.schema)
+    folder.save_facts(1, model.fingerprint, model.facts)
+    state = replace(
+        state or ModelState(str(relation)),
+        fingerprint=model.fingerprint,
+        inputs=inputs,
+        engine_version=__version__,
+        spark_version=run.spark.version,
+    )
+    if model.materialized is Materialized.VIEW:
+        return _make_view(session, model, folder, state)
+    register(session, run.manifest, model, run.root, bounded=True)
+    # Before the commit: a kill between commit and record must leave a table that is known to be ours.
+    folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
+    return _make_table(run, session, model, folder, state)
+
+
+def _make_view(session: SparkSession, model: Model, folder: Any, state: ModelState) -> Outcome:
+    comment = f"COMMENT {lake.literal(model.description)}\n" if model.description else ""
+    session.sql(f"CREATE OR REPLACE VIEW {model.relation.sql}\n{comment}AS {model.sql}")
+    folder.save(replace(state, phase=Phase.PUBLISHED))
+    return Outcome(Status.SUCCESS)
+
+
+def _make_table(run: Run, session: SparkSession, model: Model, folder: Any, state: ModelState) -> Outcome:
+    partitions = [lake.partition_sql(p.transform, p.column, p.number) for p in model.write.partition_by]
+    properties = {**model.write.table_properties, "engine.model": model.name, "engine.generation": "1"}
+    clauses = lake.table_clauses(partitions, properties, model.description)
+    commit = lake.replace(session, model.relation.sql, model.sql, clauses, run.markers(model, 1))
+    uuid = lake.table_uuid(session, model.relation.sql)
+    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=commit.snapshot))
+    return Outcome(Status.SUCCESS, rows_out=commit.rows, snapshot_id=commit.snapshot)
+
+
+def up_to_date(model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
+    """Whether building would give what is there already."""
+    if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
+        return False
+    if model.materialized is Materialized.VIEW:
+        return True
+    same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
+    return same_table and dict(state.inputs) == dict(inputs) and not _VOLATILE.search(model.sql)
+
+
+def positions(run: Run, model: Model) -> dict[str, Any]:
+    """What a batch model reads now: snapshots of tables, a hash of listed files; views count by what they read."""
+    found: dict[str, Any] = {}
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if isinstance(node, Source):
+            kind = KINDS[node.spec.format]
+            kind.check(node.spec, run.root)
+            files = [asdict(f) for f in kind.position(node.spec, run.root)]
+            text = json.dumps(files, sort_keys=True)
+            found[item.node] = {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
+        elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
+            found[item.node] = {"view": node.fingerprint, **positions(run, node)}
+        elif isinstance(node, Model):
+            table = run.lake.table(node.relation.schema, node.relation.name)
+            found[item.node] = {"table": table.uuid, "snapshot": table.snapshot} if table else None
+    return found

@@ -1,0 +1,241 @@
+"""Stage 4: a bounded run of models and tests."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.compile import DataTest, Manifest, Model, Source, Target
+from engine.errors import Diagnostic, EngineError
+from engine.events import (
+    Diagnosed,
+    Emit,
+    Event,
+    ModelFinished,
+    ModelStarted,
+    RunFinished,
+    RunResults,
+    RunStarted,
+    Status,
+    TestFinished,
+    fold,
+)
+from engine.lake import catalogs
+from engine.lake.read import Lake
+from engine.plan import DeployedModel, make_plan
+from engine.runtime.batch import run_batch
+from engine.runtime.data_tests import run_test
+from engine.runtime.run import Outcome, Run, table_state
+from engine.runtime.scheduler import dependencies, execute, run_order
+from engine.runtime.spark_errors import diagnose, spark_exceptions
+from engine.runtime.streams import run_stream
+from engine.sources import KINDS
+from engine.spark.jars import jar_paths
+from engine.spark.java import find_java
+from engine.spark.session import SessionSettings, open_session
+from engine.state import locked
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JAR_SETS = ("core",)
+_log = logging.getLogger("engine.runtime")
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What the command line says about a run.
+
+    Attributes:
+        command: build, run or test; kept in the results.
+        threads: how many nodes run side by side.
+        fail_fast: stop at the first failure.
+        target_dir: folder of artifacts and logs.
+    """
+
+    command: str
+    threads: int
+    fail_fast: bool
+    target_dir: Path
+
+
+def build(
+    manifest: Manifest, target: Target, root: Path, selected: Sequence[str], options: Options, emit: Emit
+) -> RunResults:
+    """Run the selected models and tests once, in the order of their references.
+
+    Args:
+        manifest: a project without errors.
+        target: where to build.
+        root: the project's folder.
+        selected: ids of models and tests.
+        options: from the command line.
+        emit: gets every event.
+
+    Returns:
+        The fold of the events.
+
+    Raises:
+        EngineError: nothing could be started: a lock is held, Java or jars are missing, ...
+    """
+    events: list[Event] = []
+
+    def both(event: Event) -> None:
+        events.append(event)
+        emit(event)
+
+    begin = time.monotonic()
+    run_id = str(uuid.uuid4())
+    order = run_order(manifest, selected)
+    models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
+    _check_landing(manifest, models, root)
+    catalogs.prepare(target.catalog)
+    lake = Lake(target.catalog)
+    with locked([table_state(target, m) for m in models]) as locks:
+        plan = make_plan(manifest, [m.id for m in models], deployed(target, models))
+        with spark_session(target, options.target_dir, locks) as spark:
+            both(RunStarted(run_id, options.command, target.name, len(order), _now()))
+            run = Run(run_id, manifest, target, root, plan, spark, lake, both)
+            turns = _Turns(run, order)
+            execute(
+                order,
+                dependencies(manifest, order),
+                turns.work,
+                threads=options.threads,
+                fail_fast=options.fail_fast,
+            )
+    both(RunFinished(time.monotonic() - begin))
+    return fold(events)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _check_landing(manifest: Manifest, models: Sequence[Model], root: Path) -> None:
+    """Stop before Java starts when a source's folder is missing."""
+    missing: dict[str, Diagnostic] = {}
+    for model in models:
+        for item in model.inputs:
+            node = manifest.nodes[item.node]
+            if isinstance(node, Source):
+                try:
+                    KINDS[node.spec.format].check(node.spec, root)
+                except EngineError as error:
+                    missing.setdefault(node.id, error.diagnostic.at(node.location, node.name))
+    if missing:
+        failure = EngineError("landing-missing", "the folder of a source is missing")
+        failure.diagnostics = tuple(missing.values())
+        raise failure
+
+
+def deployed(target: Target, models: Sequence[Model]) -> dict[str, DeployedModel]:
+    """What wrote the tables of some models last, by model id."""
+    found = {}
+    for model in models:
+        folder = table_state(target, model)
+        state = folder.load()
+        if state is not None and state.fingerprint:
+            found[model.id] = DeployedModel(state.fingerprint, folder.facts(state))
+    return found
+
+
+@contextmanager
+def spark_session(target: Target, target_dir: Path, locks: Sequence[int] = ()) -> Iterator[SparkSession]:
+    """The one session of a run.
+
+    Raises:
+        SetupError: Java, jars or the session cannot be had.
+    """
+    java = find_java()
+    jars = jar_paths(JAR_SETS, fetch=True, java=java, notify=_log.info)
+    conf = {**catalogs.spark_conf(target.catalog), **target.conf}
+    if target.driver_memory:
+        conf["spark.driver.memory"] = target.driver_memory
+    settings = SessionSettings(
+        java=java,
+        log_dir=target_dir / "logs",
+        jar_paths=jars,
+        master=target.master,
+        conf=conf,
+        inherit_fds=locks,
+    )
+    session = open_session(settings)
+    try:
+        yield session.spark
+    finally:
+        session.close()
+
+
+@dataclass(slots=True)
+class _Turns:
+    """Runs nodes one by one and tells what happens."""
+
+    run: Run
+    order: list[str]
+
+    def work(self, node_id: str, failed_above: str | None) -> Status:
+        """Run or skip one node."""
+        node = self.run.manifest.nodes[node_id]
+        index, total = self.order.index(node_id) + 1, len(self.order)
+        begin = time.monotonic()
+        if isinstance(node, DataTest):
+            status, failures, message = self._test(node, failed_above)
+            self.run.emit(TestFinished(node_id, index, total, status, time.monotonic() - begin, failures, message))
+            return status
+        if not isinstance(node, Model):
+            raise TypeError(node_id)
+        kind, relation = node.materialized.value, str(node.relation)
+        if failed_above is None:
+            self.run.emit(ModelStarted(node_id, index, total, kind, relation))
+        outcome = self._model(node, failed_above)
+        self.run.emit(
+            ModelFinished(
+                node_id, index, total, kind, relation, outcome.status, time.monotonic() - begin, outcome.message,
+                outcome.rows_in, outcome.rows_out, outcome.late, outcome.state_rows, outcome.batches,
+                outcome.watermark, outcome.snapshot_id, outcome.note,
+            )  # fmt: skip
+        )
+        return outcome.status
+
+    def _skipped(self, failed_above: str) -> str:
+        return f"because of {failed_above.split('.', 1)[1]}"
+
+    def _test(self, test: DataTest, failed_above: str | None) -> tuple[Status, int, str]:
+        if failed_above is not None:
+            return Status.SKIPPED, 0, self._skipped(failed_above)
+        try:
+            status, failures, message = run_test(self.run.spark, test)
+        except spark_exceptions() as error:
+            _log.exception("test %s", test.name)
+            message = diagnose(error, self.run.manifest.nodes[test.model])[0].message  # type: ignore[arg-type]
+            finding = Diagnostic("query-failed", message, node=test.name, location=test.location)
+            self.run.emit(Diagnosed(finding))
+            return Status.ERROR, 0, message
+        return status, failures, message
+
+    def _model(self, model: Model, failed_above: str | None) -> Outcome:
+        if failed_above is not None:
+            return Outcome(Status.SKIPPED, self._skipped(failed_above))
+        refusal = self.run.plan.actions[model.id].refusal
+        if refusal is not None:
+            return self._failed((refusal,))
+        try:
+            return run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
+        except (EngineError, *spark_exceptions()) as error:
+            _log.exception("model %s", model.name)
+            return self._failed(diagnose(error, model))
+
+    def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
+        for finding in findings:
+            self.run.emit(Diagnosed(finding))
+        return Outcome(Status.ERROR, findings[0].message)
+
+

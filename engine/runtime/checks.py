@@ -1,0 +1,167 @@
+"""Before a streaming query starts: do state, table and upstream tables still belong together?
+
+Spark and Iceberg go on silently after a lost checkpoint (rows twice), a replaced or rolled back table (a
+hole) and a replaced upstream table (all measured); here each of them stops the model with what happened
+and the ways on. Nothing has been written when one of these errors is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.compile import Model
+from engine.errors import StateError
+from engine.lake.read import SnapshotFacts, TableFacts
+from engine.runtime.run import Run
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+
+_BACKUP = "Restore the missing part from a backup, or drop {0} and its state folder together to build it anew."
+
+
+def committed_batch(history: Iterable[SnapshotFacts], generation: int) -> int | None:
+    """The newest micro-batch of a generation that has reached the table.
+
+    Markers of other generations are never compared, and batch ids are compared as numbers.
+    """
+    batches = [
+        int(batch)
+        for snapshot in history
+        if snapshot.marker("generation") == str(generation) and (batch := snapshot.marker("batch-id")) is not None
+    ]
+    return max(batches, default=None)
+
+
+def fresh(model: Model, table: TableFacts | None) -> bool:
+    """Whether a model without state may start: its table does not exist, or a killed start left it empty.
+
+    Raises:
+        StateError: `state-missing` if the table has rows or belongs to somebody else.
+    """
+    if table is None:
+        return True
+    if not table.history and table.properties.get("engine.model") == model.name:
+        return False
+    hint = (
+        f"If the state folder was lost, restore it from a backup; to build the table anew, drop {model.relation} first."
+    )
+    message = f"{model.relation} exists, but there is no state of this project for it"
+    raise StateError("state-missing", message, hint, node=model.name)
+
+
+def check_table(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
+    """Check that the table and the checkpoint are those the state knows.
+
+    Raises:
+        StateError: `table-missing`, `table-replaced`, `table-rolled-back` or `checkpoint-lost`.
+    """
+    name = str(model.relation)
+    if table is None:
+        message = f"{name} is gone, but its state stands at micro-batch {state.batch}"
+        hint = f"Restore the table, or remove {folder.folder} as well to build it anew from the first row."
+        raise StateError("table-missing", message, hint, node=model.name)
+    if table.uuid != state.uuid:
+        message = f"{name} is another table than the one this state was made for (it was dropped and made again)"
+        raise StateError("table-replaced", message, _BACKUP.format(name), node=model.name)
+    _check_history(model, state, table)
+    _check_checkpoint(model, state, folder)
+
+
+def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
+    if state.snapshot is None or any(s.id == state.snapshot for s in table.history):
+        return
+    reached = committed_batch(table.history, state.generation)
+    if reached is not None and state.batch is not None and reached >= state.batch:
+        return
+    message = (
+        f"the last commit of the model (snapshot {state.snapshot}, micro-batch {state.batch}) is not in the history "
+        f"of {model.relation} any more: the table was rolled back, or its history expired"
+    )
+    hint = (
+        "The stream would go on behind the lost rows and leave a hole. Roll the table forward to that snapshot, "
+        f"or drop {model.relation} and its state folder together to build it anew."
+    )
+    raise StateError("table-rolled-back", message, hint, node=model.name)
+
+
+def _check_checkpoint(model: Model, state: ModelState, folder: TableState) -> None:
+    if state.query_id is None:
+        return
+    checkpoint = folder.checkpoint(state.generation)
+    found = spark_checkpoint.query_id(checkpoint)
+    started = spark_checkpoint.last_started(checkpoint)
+    whole = found == state.query_id and (state.batch is None or (started is not None and started >= state.batch))
+    if whole:
+        return
+    message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
+    if found is not None and found != state.query_id:
+        message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
+    hint = "Starting anew would write every row a second time. " + _BACKUP.format(model.relation)
+    raise StateError("checkpoint-lost", message, hint, node=model.name)
+
+
+def check_upstreams(run: Run, model: Model, state: ModelState, folder: TableState) -> dict[str, str]:
+    """Check the tables that are read as streams; a new reader must find their whole history.
+
+    Returns:
+        The UUID of each such table by node.
+
+    Raises:
+        StateError: `upstream-replaced` or `upstream-history`.
+    """
+    found: dict[str, str] = {}
+    checkpoint = folder.checkpoint(state.generation)
+    started = spark_checkpoint.last_started(checkpoint)
+    read_to = _snapshots_read(folder, state, started)
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if not item.stream or not isinstance(node, Model):
+            continue
+        table = run.lake.table(node.relation.schema, node.relation.name)
+        if table is None:
+            message = f"the table {node.relation} that '{model.name}' streams from does not exist"
+            raise StateError("upstream-history", message, f"Build '{node.name}' first.", node=model.name)
+        found[item.node] = table.uuid
+        before = state.upstreams.get(item.node)
+        if before is not None and before != table.uuid:
+            message = f"{node.relation} is another table than the one '{model.name}' has read so far"
+            hint = f"Its rows would be read again from the first. Drop {model.relation} and its state to build it anew."
+            raise StateError("upstream-replaced", message, hint, node=model.name)
+        if started is None:
+            _check_whole_history(model, node, table)
+        elif read_to:
+            _check_ancestry(model, node, table, read_to)
+    return found
+
+
+def _snapshots_read(folder: TableState, state: ModelState, started: int | None) -> set[int]:
+    if started is None:
+        return set()
+    offsets = spark_checkpoint.source_offsets(folder.checkpoint(state.generation), started)
+    return {o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int) and o["snapshot_id"] > 0}
+
+
+def _check_whole_history(model: Model, upstream: Model, table: TableFacts) -> None:
+    foreign = sorted({s.operation for s in table.history} - {"append", "replace"})
+    if table.complete and not foreign and not any(s.operation == "replace" for s in table.history):
+        return
+    why = "its first snapshots have expired" if not table.complete else "it was compacted"
+    if foreign:
+        why = f"it has commits that are no appends ({', '.join(foreign)})"
+    message = f"'{model.name}' cannot begin to stream from {upstream.relation}: {why}"
+    hint = "A new reader would silently miss the rows of the past. Read it as a whole (take it out of 'streams:')."
+    raise StateError("upstream-history", message, hint, node=model.name)
+
+
+def _check_ancestry(model: Model, upstream: Model, table: TableFacts, read_to: set[int]) -> None:
+    if read_to & {s.id for s in table.history}:
+        return
+    others = [i for i in model.inputs if i.stream and i.node.startswith("model.") and i.node != upstream.id]
+    if others:
+        return
+    message = (
+        f"the snapshot of {upstream.relation} up to which '{model.name}' has read is not in its history any more: "
+        "the table was rolled back or replaced, or its history expired"
+    )
+    hint = f"Roll {upstream.relation} forward again, or drop {model.relation} and its state to build it anew."
+    raise StateError("upstream-replaced", message, hint, node=model.name)

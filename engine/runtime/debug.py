@@ -1,0 +1,89 @@
+"""`engine debug`: can this machine build into this target? One finding a part, with the remedy."""
+
+from __future__ import annotations
+
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+from engine import __version__
+from engine.compile import Target
+from engine.errors import EngineError
+from engine.lake import catalogs
+from engine.runtime.build import JAR_SETS
+from engine.spark.jars import JarState, status
+from engine.spark.java import find_java
+from engine.state.store import make_private
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A part of the machine: whether it will do, what it is, and what to do if not."""
+
+    part: str
+    good: bool
+    text: str
+    remedy: str = ""
+
+
+def checkup(target: Target, root: Path) -> Iterator[Finding]:
+    """Check each part; nothing is started and nothing is fetched."""
+    spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
+    yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
+    yield Finding("spark", True, f"PySpark {spark}, PyIceberg {iceberg}, master {target.master}")
+    yield _java()
+    yield from _jars()
+    yield _catalog(target)
+    yield _state(target)
+    yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except EngineError as error:
+        return Finding("java", False, error.diagnostic.message, error.diagnostic.hint)
+    return Finding("java", True, f"Java {java.version_text} from {java.origin} ({java.path})")
+
+
+def _jars() -> Iterator[Finding]:
+    for coordinates, path, state in status(JAR_SETS):
+        good = state in {JarState.READY, JarState.MISSING}
+        remedy = "" if state is JarState.READY else "Fetched by the first build, or now: engine jars fetch"
+        if not good:
+            remedy = f"Delete {path} and run 'engine jars fetch'."
+        yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
+
+
+def _catalog(target: Target) -> Finding:
+    try:
+        catalogs.prepare(target.catalog)
+        _write_probe(target.catalog.path)
+    except EngineError as error:
+        return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
+    except OSError as error:
+        return Finding("catalog", False, f"{target.catalog.path} cannot be written: {error.strerror}",
+                       "Make the folder writable.")  # fmt: skip
+    return Finding("catalog", True, f"{target.catalog.type} '{target.catalog.name}' in {target.catalog.path}")
+
+
+def _state(target: Target) -> Finding:
+    try:
+        make_private(target.state)
+        _write_probe(target.state)
+    except EngineError as error:
+        return Finding("state", False, error.diagnostic.message, error.diagnostic.hint)
+    except OSError as error:
+        return Finding("state", False, f"{target.state} cannot be written: {error.strerror}",
+                       "Make the folder writable.")  # fmt: skip
+    return Finding("state", True, str(target.state))
+
+
+def _write_probe(folder: Path) -> None:
+    descriptor, name = tempfile.mkstemp(prefix=".probe-", dir=folder)
+    os.close(descriptor)
+    Path(name).unlink()

@@ -1,0 +1,58 @@
+"""A model's query run once as a batch: streams are read as they are now, open windows included."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engine.compile import Manifest, Model, Target, compile_project
+from engine.errors import Location, RunError
+from engine.lake import catalogs
+from engine.project import ModelFile, load_project
+from engine.runtime.build import spark_session
+from engine.runtime.inputs import register
+from engine.runtime.spark_errors import diagnose, spark_exceptions
+
+INLINE = "inline_query"
+
+
+def preview(
+    manifest: Manifest, target: Target, root: Path, model: Model, limit: int, target_dir: Path
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """Column names and the first rows of a model's query.
+
+    Raises:
+        RunError: Spark refused or failed the query.
+    """
+    catalogs.prepare(target.catalog)
+    with spark_session(target, target_dir) as spark:
+        try:
+            register(spark, manifest, model, root, bounded=True)
+            frame = spark.sql(model.sql).limit(limit)
+            return list(frame.columns), [tuple(row) for row in frame.collect()]
+        except spark_exceptions() as error:
+            failure = RunError("query-failed", "")
+            failure.diagnostics = diagnose(error, model)
+            raise failure from error
+
+
+def inline_model(
+    root: Path, target: str | None, variables: Mapping[str, Any], sql: str
+) -> tuple[Manifest, Target, Model]:
+    """Compile a query from the command line as if it were a model of the project.
+
+    Raises:
+        RunError: the query or the project has errors.
+    """
+    project = load_project(root)
+    file = ModelFile(INLINE, "--inline", (), None, sql)
+    result = compile_project(
+        replace(project, models=(*project.models, file)), target=target, variables=variables
+    )
+    if result.manifest.errors:
+        failure = RunError("query-failed", "the query cannot be compiled", location=Location("--inline"))
+        failure.diagnostics = result.manifest.errors
+        raise failure
+    return result.manifest, result.target, result.manifest.model(INLINE)

@@ -1,0 +1,76 @@
+"""What all parts of one run share, and how a model's turn ends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import __version__
+from engine.compile import Manifest, Model, Target
+from engine.events import Emit, Status
+from engine.lake.read import Lake
+from engine.plan import Plan
+from engine.state import TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run under way.
+
+    Attributes:
+        id: of this run; it stands in every commit.
+        root: the project's folder.
+        spark: the session from which each model gets one of its own.
+        lake: the catalog, read without the JVM.
+    """
+
+    id: str
+    manifest: Manifest
+    target: Target
+    root: Path
+    plan: Plan
+    spark: SparkSession
+    lake: Lake
+    emit: Emit
+
+    def state(self, model: Model) -> TableState:
+        """The state folder of a model's table."""
+        return table_state(self.target, model)
+
+    def markers(self, model: Model, generation: int, batch: int | None = None) -> Mapping[str, str]:
+        """What a commit of the model carries in its snapshot's summary, without the prefix `engine.`."""
+        known = {
+            "model": model.name,
+            "generation": str(generation),
+            "run-id": self.id,
+            "fingerprint": model.fingerprint,
+            "version": __version__,
+        }
+        return known if batch is None else {**known, "batch-id": str(batch)}
+
+
+def table_state(target: Target, model: Model) -> TableState:
+    """The state folder of a model's table."""
+    relation = model.relation
+    return TableState(target.state, relation.catalog, relation.schema, relation.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a model's turn ended; numbers are sums over its micro-batches."""
+
+    status: Status
+    message: str = ""
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    state_rows: int = 0
+    batches: int = 0
+    watermark: str | None = None
+    snapshot_id: int | None = None
+    note: str = ""

@@ -1,0 +1,95 @@
+"""Running nodes in the order of their references, independent ones side by side.
+
+A failed node (or a failed test of severity error) skips what depends on it; everything else goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from engine.compile import DataTest, Manifest, Severity
+from engine.compile.graph import ancestors
+from engine.events import Status
+
+
+def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]]:
+    """For each selected node the selected nodes that must have ended well before it.
+
+    A model waits for the tests of what it reads, except for tests that themselves read the model.
+    """
+    chosen = set(nodes)
+    parents = {node: set(manifest.parents(node)) for node in manifest.order}
+    above = {node: ancestors(parents, node) for node in manifest.order}
+    needed = {node: above[node] & chosen for node in chosen}
+    for test_id in chosen:
+        test = manifest.nodes[test_id]
+        if not isinstance(test, DataTest) or test.severity is not Severity.ERROR:
+            continue
+        for node in chosen - {test_id}:
+            if test.model in above[node] and node not in above[test_id] and not isinstance(
+                manifest.nodes[node], DataTest
+            ):
+                needed[node].add(test_id)
+    return needed
+
+
+def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
+    """The selected nodes as they are numbered: each model, then its tests as soon as all they read is there."""
+    chosen = set(nodes)
+    tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
+    order: list[str] = []
+    placed: set[str] = set()
+    for node in manifest.order:
+        if node in chosen and node not in tests:
+            order.append(node)
+            placed.add(node)
+            ready = [t for t in tests if t not in placed and not (set(manifest.parents(t)) & chosen) - placed]
+            order += ready
+            placed.update(ready)
+    return order + [t for t in tests if t not in placed]
+
+
+def execute(
+    order: list[str],
+    needed: Mapping[str, set[str]],
+    work: Callable[[str, str | None], Status],
+    *,
+    threads: int,
+    fail_fast: bool,
+) -> None:
+    """Run all nodes.
+
+    Args:
+        order: nodes in the order in which they are started when nothing holds them back.
+        needed: what each waits for.
+        work: runs a node; its second argument names what failed above it, in which case the node is only
+            reported as skipped.
+        threads: how many run side by side.
+        fail_fast: after the first failure start nothing more.
+    """
+    waiting = list(order)
+    ended: dict[str, Status] = {}
+    blamed: dict[str, str] = {}
+    running: dict[Future[Status], str] = {}
+    stopped: str | None = None
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="node") as pool:
+        while waiting or running:
+            for node in list(waiting):
+                failed = sorted(n for n in needed[node] if n in ended and ended[n].failed)
+                if failed or stopped:
+                    waiting.remove(node)
+                    cause = blamed.get(failed[0], failed[0]) if failed else str(stopped)
+                    blamed[node] = cause
+                    ended[node] = work(node, cause)
+                elif needed[node] <= ended.keys() and len(running) < threads:
+                    waiting.remove(node)
+                    running[pool.submit(work, node, None)] = node
+            if not running:
+                continue
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for future in done:
+                node = running.pop(future)
+                ended[node] = future.result()
+                if fail_fast and ended[node].failed:
+                    stopped = stopped or node

@@ -1,0 +1,80 @@
+"""Spark's errors in one line, at the place in the user's file."""
+
+from __future__ import annotations
+
+import re
+
+from engine.compile import Model
+from engine.errors import Diagnostic, EngineError, Location
+from engine.secrets import scrub
+
+_CLASS = re.compile(r"\[([A-Z0-9_.]+)\]\s*")
+_NOISE = re.compile(r"\s*SQLSTATE: \w+\s*")
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+_FILE = re.compile(r"(?:while reading file|Path:)\s*(\S+?)[.,]?(?:\s|$)")
+_WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+_CAUSED = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
+
+
+def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
+    """What to tell the user about an error that ended a model."""
+    if isinstance(error, EngineError):
+        return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
+    text = str(error)
+    place = _place(error, model)
+    file = _FILE.search(text)
+    if "FAILED_READ_FILE" in text or "MALFORMED_RECORD" in text:
+        message = "a record does not fit the declared schema"
+        if file:
+            message = f"{file[1]} holds a record that does not fit the source's schema"
+        reason = _deepest(text)
+        hint = f"Spark says: {reason} Correct or remove the record; the next build goes on with the same files."
+        return (Diagnostic("source-read", message, scrub(hint), node=model.name, location=place),)
+    message, hint = _summary(text), ""
+    if "streaming" in text and "watermark" in text:
+        hint = "Group by a window over the column that carries the watermark; see the handbook on event time."
+    return (Diagnostic("query-failed", scrub(message), hint, node=model.name, location=place),)
+
+
+def _place(error: Exception, model: Model) -> Location:
+    contexts = getattr(error, "getQueryContext", list)() or []
+    for context in contexts:
+        try:
+            return model.positions.locate(model.file, int(context.startIndex()))
+        except (AttributeError, TypeError, ValueError, NotImplementedError):
+            continue
+    match = _POSITION.search(str(error))
+    if match:
+        lines = model.sql.split("\n")
+        offset = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
+        return model.positions.locate(model.file, offset)
+    return Location(model.file)
+
+
+def _summary(text: str) -> str:
+    """The first sentence that says something: without class names, wrappers and plans."""
+    head = text.split("=== Streaming Query ===")[0].split("\n\nJVM stacktrace")[0].split("== SQL")[0]
+    head = re.sub(r"Query \[id = [^]]*\] terminated with exception: ", "", head)
+    for wrapper in _WRAPPERS:
+        head = head.replace(f"[{wrapper}] ", "")
+    head = _NOISE.sub(" ", head)
+    kind = _CLASS.search(head)
+    lines = [line.strip() for line in _CLASS.sub("", head).splitlines() if line.strip()]
+    first = lines[0] if lines else "Spark failed without a message"
+    first = first if len(first) <= 400 else first[:400] + "..."  # noqa: PLR2004 - a screenful
+    return f"{first} [{kind[1]}]" if kind else first
+
+
+def _deepest(text: str) -> str:
+    causes = _CAUSED.findall(text)
+    if causes:
+        return _NOISE.sub(" ", _CLASS.sub("", causes[-1])).strip()
+    return _summary(text)
+
+
+def spark_exceptions() -> tuple[type[Exception], ...]:
+    """The exceptions by which Spark fails a query."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    return (PySparkException, Py4JError)

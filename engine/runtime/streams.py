@@ -1,0 +1,267 @@
+"""The life of one streaming query in a bounded build: check, start, follow, end."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from engine import __version__
+from engine.compile import Model
+from engine.errors import Location, StateError
+from engine.events import BatchCommitted, Status
+from engine.lake import write as lake
+from engine.lake.read import TableFacts
+from engine.plan import Change
+from engine.runtime import checks
+from engine.runtime.inputs import register
+from engine.runtime.run import Outcome, Run
+from engine.runtime.writer import BatchWriter, Written
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_POLL_SECONDS = 0.25
+# Spark keeps this many progress records; more than can come between two polls.
+_PROGRESS_KEPT = 100
+_EPOCH = "1970-01-01T00:00:00.000Z"
+
+
+def run_stream(run: Run, model: Model) -> Outcome:
+    """Bring a streaming table up to date with what there is now.
+
+    Raises:
+        StateError: state, table and upstream tables do not belong together; nothing was written.
+        pyspark.errors.PySparkException: Spark refused or failed the query.
+    """
+    session = run.spark.newSession()
+    _configure(session, model)
+    register(session, run.manifest, model, run.root, bounded=False)
+    frame = session.sql(model.sql)
+    folder = run.state(model)
+    state, table = _ready(run, model, folder, session, frame)
+    upstreams = checks.check_upstreams(run, model, state, folder)
+    folder.save_facts(state.generation, model.fingerprint, model.facts)
+    writer = BatchWriter(
+        relation=model.relation.sql,
+        markers=lambda batch: run.markers(model, state.generation, batch),
+        folder=folder,
+        state=replace(
+            state,
+            upstreams={**upstreams, **state.upstreams},
+            fingerprint=model.fingerprint,
+            engine_version=__version__,
+            spark_version=run.spark.version,
+        ),
+        reached=checks.committed_batch(table.history, state.generation) if table else None,
+        snapshots=_snapshots(table, state.generation),
+    )
+    return _follow(run, model, writer, frame, bounded_trigger=not upstreams)
+
+
+def _configure(session: SparkSession, model: Model) -> None:
+    session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_KEPT))
+    if model.state_partitions is not None:
+        session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
+
+
+def _snapshots(table: TableFacts | None, generation: int) -> dict[int, int]:
+    found: dict[int, int] = {}
+    for snapshot in table.history if table else ():
+        batch = snapshot.marker("batch-id")
+        if batch is not None and snapshot.marker("generation") == str(generation):
+            found.setdefault(int(batch), snapshot.id)
+    return found
+
+
+def _ready(
+    run: Run, model: Model, folder: TableState, session: SparkSession, frame: DataFrame
+) -> tuple[ModelState, TableFacts | None]:
+    """State and table that belong together; both are made if the model is new."""
+    state = folder.load()
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    if state is None and checks.fresh(model, table):
+        state = ModelState(str(model.relation))
+    if state is None or state.phase is Phase.BUILDING or _never_wrote(state, table):
+        return _make(run, model, folder, session, frame, state or ModelState(str(model.relation)), table), None
+    checks.check_table(model, state, folder, table)
+    if table is not None:
+        _check_columns(model, frame, table)
+    return state, table
+
+
+def _never_wrote(state: ModelState, table: TableFacts | None) -> bool:
+    """A start that failed before its first batch ended; it is made again, as the query may differ by now."""
+    return state.batch is None and table is not None and table.uuid == state.uuid and not table.history
+
+
+def _make(
+    run: Run,
+    model: Model,
+    folder: TableState,
+    session: SparkSession,
+    frame: DataFrame,
+    state: ModelState,
+    table: TableFacts | None,
+) -> ModelState:
+    """Make the table of a new generation; a kill in between is made good by the next start."""
+    if table is not None and (table.history or table.properties.get("engine.model") != model.name):
+        checks.fresh(model, table)
+    folder.discard(state.generation)
+    building = ModelState(str(model.relation), state.generation, Phase.BUILDING)
+    folder.save(building)
+    relation = model.relation
+    lake.create_namespace(session, relation.catalog, relation.schema)
+    if table is not None:
+        lake.drop_table(session, relation.sql)
+    properties = {
+        **model.write.table_properties,
+        "engine.model": model.name,
+        "engine.generation": str(building.generation),
+    }
+    partitions = [lake.partition_sql(p.transform, p.column, p.number) for p in model.write.partition_by]
+    clauses = lake.table_clauses(partitions, properties, model.description)
+    lake.create_table(session, relation.sql, frame, clauses)
+    made = replace(building, phase=Phase.PUBLISHED, uuid=lake.table_uuid(session, relation.sql))
+    folder.save(made)
+    return made
+
+
+def _check_columns(model: Model, frame: DataFrame, table: TableFacts) -> None:
+    has = {name for name, _ in table.columns}
+    added = [name for name in frame.columns if name not in has]
+    if added:
+        message = f"{model.relation} has no column {', '.join(added)}"
+        hint = f"Add it first (ALTER TABLE {model.relation} ADD COLUMN ...), or take it out of the query."
+        raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
+
+
+def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bounded_trigger: bool) -> Outcome:
+    checkpoint = writer.folder.checkpoint(writer.state.generation)
+    stream = (
+        frame.writeStream.foreachBatch(writer)
+        .outputMode("append")
+        .queryName(model.name)
+        .option("checkpointLocation", checkpoint.as_uri())
+    )
+    # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).
+    trigger: Any = {"availableNow": True} if bounded_trigger else {"processingTime": "0 seconds"}
+    query = stream.trigger(**trigger).start()
+    progress = _Progress(run, model, writer, query)
+    try:
+        writer.record(query_id=str(query.id))
+        for _ in _until_done(query, bounded_trigger=bounded_trigger):
+            progress.drain()
+        progress.drain()
+    except BaseException:
+        if writer.error is not None and not isinstance(writer.error, KeyboardInterrupt):
+            raise writer.error from None
+        raise
+    finally:
+        query.stop()
+    return progress.outcome()
+
+
+def _until_done(query: StreamingQuery, *, bounded_trigger: bool) -> Iterator[None]:
+    """Yield now and then until the query has read all there was when it started."""
+    if bounded_trigger:
+        while not query.awaitTermination(_POLL_SECONDS):
+            yield
+        return
+    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import TimeoutError as NotYet
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(query.processAllAvailable)
+        while True:
+            try:
+                waiting.result(_POLL_SECONDS)
+            except NotYet:
+                yield
+            else:
+                return
+
+
+@dataclass(slots=True)
+class _Progress:
+    """Reads Spark's progress records once each, adds what the writer knows, and sums up."""
+
+    run: Run
+    model: Model
+    writer: BatchWriter
+    query: StreamingQuery
+    last: int = -1
+    seen: set[int] = field(default_factory=set)
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    state_rows: int = 0
+    batches: int = 0
+    watermark: str | None = None
+    snapshot: int | None = None
+    started: float = field(default_factory=time.monotonic)
+
+    def drain(self) -> None:
+        """Emit the batches that ended since the last call."""
+        records = self.query._jsq.recentProgress()  # type: ignore[attr-defined]  # noqa: SLF001
+        fresh = []
+        for index in range(len(records) - 1, -1, -1):
+            if int(records[index].batchId()) <= self.last:
+                break
+            fresh.append(json.loads(records[index].json()))
+        for record in reversed(fresh):
+            if record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
+                self._batch(record)
+
+    def _batch(self, record: dict[str, Any]) -> None:
+        batch = int(record["batchId"])
+        self.last = batch
+        self.seen.add(batch)
+        operators = record.get("stateOperators") or []
+        written = self.writer.written.get(batch, Written(0, None))
+        late = sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators)
+        watermark = (record.get("eventTime") or {}).get("watermark")
+        self.rows_in += int(record.get("numInputRows", 0))
+        self.rows_out += written.rows
+        self.late += late
+        self.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
+        self.batches += 1
+        self.watermark = watermark if watermark and watermark != _EPOCH else self.watermark
+        self.snapshot = written.snapshot or self.snapshot
+        self.run.emit(
+            BatchCommitted(
+                node=self.model.id,
+                batch_id=batch,
+                rows_in=int(record.get("numInputRows", 0)),
+                rows_out=written.rows,
+                late=late,
+                state_rows=self.state_rows,
+                watermark=self.watermark,
+                snapshot_id=written.snapshot,
+                seconds=float(record.get("batchDuration", 0)) / 1000,
+                replayed=written.replayed,
+            )
+        )
+
+    def outcome(self) -> Outcome:
+        """What the query did, all in all."""
+        action = self.run.plan.actions[self.model.id]
+        note = "; ".join(action.reasons) if action.change is Change.FORWARD else ""
+        changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
+        read = self.rows_in > 0 or changed or action.change is Change.NEW
+        return Outcome(
+            status=Status.SUCCESS if read else Status.UNCHANGED,
+            message="" if read else "nothing new",
+            rows_in=self.rows_in,
+            rows_out=self.rows_out,
+            late=self.late,
+            state_rows=self.state_rows,
+            batches=self.batches,
+            watermark=self.watermark,
+            snapshot_id=self.snapshot or self.writer.state.snapshot,
+            note=note,
+        )
