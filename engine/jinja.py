@@ -14,20 +14,31 @@ from __future__ import annotations
 
 import bisect
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Any
 
 import jinja2
 from jinja2 import nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment, SecurityError
+from jinja2.exceptions import SecurityError
+from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from engine.errors import Diagnostic, EngineError, Location, ProjectError, near
 
-_MARK = re.compile("\x01(\\d+)\x02")
+# What rendering may raise: all of it is the template's fault. (SyntaxError and MemoryError come from Python's
+# compiler when blocks or brackets are nested too deeply.)
+FAILURES = (
+    jinja2.TemplateError, EngineError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError,
+    RecursionError, SyntaxError, MemoryError,
+)  # fmt: skip
+_MARK = re.compile("\x01([0-9]{1,9})\x02")
 _TAG = re.compile(r"\{[{%#]")
-_CAPTURES = {"macro": "endmacro", "call": "endcall", "filter": "endfilter", "set": "endset"}
+_MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
+_CAPTURES = {
+    "macro": "endmacro", "call": "endcall", "filter": "endfilter", "set": "endset", "block": "endblock",
+}  # fmt: skip
+_BLOCKS = {*_CAPTURES, "if", "for", "with"}
 _BEGINS = {"block_begin": "{%", "variable_begin": "{{", "comment_begin": "{#", "raw_begin": ""}
 
 
@@ -85,30 +96,34 @@ class Sandbox:
         self._env.globals.update({"range": jinja2.defaults.DEFAULT_NAMESPACE["range"]})
         self._env.globals.update({"namespace": jinja2.defaults.DEFAULT_NAMESPACE["namespace"]})
         self._env.globals.update(names)
-        self._files: set[str] = set()
+        self._texts: dict[str, str] = {}
         self.macros: dict[str, Callable[..., str]] = {}
         self.macro_files: dict[str, str] = {}
 
     def add_macros(self, files: Iterable[MacroFile]) -> list[Diagnostic]:
-        """Define the macros of some files for all templates; later files replace earlier ones."""
+        """Define the macros of some files for all templates; later files replace earlier ones.
+
+        The macros of a broken file are known and cannot be called, so that its fault is reported once.
+        """
         found: list[Diagnostic] = []
         templates = []
         for macro_file in files:
+            self._texts[macro_file.file] = macro_file.text
             try:
                 tree = self._env.parse(macro_file.text, name=macro_file.file)
-            except jinja2.TemplateSyntaxError as error:
-                found.append(_syntax(error, macro_file.file, macro_file.text))
-                continue
-            names = [node.name for node in tree.find_all(nodes.Macro)]
+                names = [node.name for node in tree.find_all(nodes.Macro)]
+                templates.append((macro_file, names))
+            except FAILURES as error:
+                found.extend(self._failure(error, macro_file.file))
+                names = _MACRO.findall(macro_file.text)
             for name in names:
                 self.macro_files[name] = macro_file.file
                 self._env.globals[name] = self._late(name)
-            templates.append((macro_file, names))
         for macro_file, names in templates:
             try:
                 module = self._template(macro_file.text, macro_file.file).make_module()
-            except (jinja2.TemplateError, EngineError) as error:
-                found.extend(self._failure(error, macro_file.file, macro_file.text))
+            except FAILURES as error:
+                found.extend(self._failure(error, macro_file.file))
                 continue
             self.macros.update({name: getattr(module, name) for name in names})
         return found
@@ -117,12 +132,13 @@ class Sandbox:
         """A stand-in, so that macros of different files can call each other."""
 
         def call(*args: Any, **kwargs: Any) -> str:
+            if name not in self.macros:
+                raise _carrying(())
             return self.macros[name](*args, **kwargs)
 
         return call
 
     def _template(self, text: str, file: str) -> jinja2.Template:
-        self._files.add(file)
         code = self._env.compile(text, name=file, filename=file)
         return jinja2.Template.from_code(self._env, code, self._env.globals)
 
@@ -134,81 +150,99 @@ class Sandbox:
         """
         if not _TAG.search(text):
             return Rendered(text, text, file)
+        self._texts[file] = text
         try:
             marked, origins = _mark(self._env, text, file)
             output = self._template(marked, file).render(names or {})
-        except (jinja2.TemplateError, EngineError) as error:
-            failure = ProjectError("jinja-error", "")
-            failure.diagnostics = tuple(self._failure(error, file, text))
-            raise failure from error
-        except (ArithmeticError, TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
-            failure = ProjectError("jinja-error", "")
-            failure.diagnostics = tuple(self._failure(error, file, text))
-            raise failure from error
+        except FAILURES as error:
+            raise _carrying(self._failure(error, file)) from error
         return _unmark(output, origins, text, file)
 
     def render_value(self, text: str, location: Location, names: Mapping[str, Any]) -> str:
         """Render one value of a header or of project.yml; errors stand at the value."""
         try:
             return self._template(text, location.file).render(names)
-        except (jinja2.TemplateError, EngineError) as error:
-            failure = ProjectError("jinja-error", "")
-            known = error.diagnostics if isinstance(error, EngineError) else (self._plain(error),)
-            failure.diagnostics = tuple(d.at(location) for d in known)
-            raise failure from error
+        except FAILURES as error:
+            raise _carrying(d.at(location) for d in self.explain(error)) from error
 
-    def _plain(self, error: Exception) -> Diagnostic:
+    def explain(self, error: BaseException) -> tuple[Diagnostic, ...]:
+        """What went wrong, without the place."""
+        if isinstance(error, EngineError):
+            return error.diagnostics
         if isinstance(error, jinja2.UndefinedError):
-            name = _undefined_name(error)
-            hint = undefined_hint(name, self._env.globals) if name else ""
-            return Diagnostic("jinja-undefined", error.message or "a name is undefined", hint)
+            return (self._undefined(error),)
         if isinstance(error, SecurityError):
-            return Diagnostic("jinja-security", f"not allowed in a template: {error}")
+            return (Diagnostic("jinja-security", f"not allowed in a template: {error}", _SANDBOX),)
         if isinstance(error, jinja2.TemplateSyntaxError):
-            return Diagnostic("jinja-syntax", f"Jinja: {error.message}")
-        return Diagnostic("jinja-error", f"{type(error).__name__}: {error}")
+            message, hint = _said(self._env, error)
+            return (Diagnostic("jinja-syntax", f"Jinja: {message}", hint),)
+        return (_crash(error),)
 
-    def _failure(self, error: Exception, file: str, text: str) -> list[Diagnostic]:
+    def _undefined(self, error: jinja2.UndefinedError) -> Diagnostic:
+        message = re.sub(
+            r"'engine[\w.]*\._?(\w+) object'", lambda m: f"'{m[1].lower()}'", error.message or ""
+        )
+        name = _undefined_name(error)
+        hint = undefined_hint(name, self._env.globals) if name else "Correct the name, or give it a default."
+        if name in _VARYING:
+            return Diagnostic("run-varying-value", f"'{name}' differs from run to run", hint)
+        return Diagnostic("jinja-undefined", message or "a name is undefined", hint)
+
+    def _failure(self, error: BaseException, file: str) -> tuple[Diagnostic, ...]:
+        known = self.explain(error)
         if isinstance(error, jinja2.TemplateSyntaxError):
-            return [_syntax(error, file, text)]
+            place = _syntax_place(self._env, error, file, self._texts[file])
+            return tuple(d.at(place) for d in known)
         frames = self._frames(error.__traceback__)
-        inner_file, line = frames[-1] if frames else (file, 1)
-        column = 1
-        if inner_file == file:
-            lines = text.split("\n")
-            source = lines[line - 1] if line <= len(lines) else ""
-            column = _column(source, error)
-        location = Location(inner_file, line, column)
-        known = error.diagnostics if isinstance(error, EngineError) else (self._plain(error),)
-        callers = [f"{f}:{n}" for f, n in frames[:-1] if (f, n) != frames[-1]]
-        if callers and inner_file != file:
-            note = f"Called from {callers[0]}."
-            known = tuple(
-                Diagnostic(d.code, d.message, f"{d.hint} {note}".strip(), d.level, d.node, d.location)
-                for d in known
-            )
-        return [d.at(location) for d in known]
+        inner, line = frames[-1] if frames else (file, 1)
+        text = self._texts[inner]
+        offset = _find(self._env, inner, text, line, _words(error))
+        outer = [f"{f}:{n}" for f, n in frames if f != inner]
+        if outer:
+            known = tuple(replace(d, hint=f"{d.hint} Called from {outer[0]}.".strip()) for d in known)
+        return tuple(d.at(_place(text, offset, inner)) for d in known)
 
     def _frames(self, trace: TracebackType | None) -> list[tuple[str, int]]:
         frames = []
         while trace is not None:
             name = trace.tb_frame.f_code.co_filename
-            if name in self._files:
+            if name in self._texts:
                 frames.append((name, trace.tb_lineno))
             trace = trace.tb_next
         return frames
 
 
+def _crash(error: BaseException) -> Diagnostic:
+    if isinstance(error, (RecursionError, SyntaxError, MemoryError)):
+        return Diagnostic("jinja-error", "the template is nested too deeply", "Write it flatter.")
+    text = re.sub(r"\b(?:Names|_Exceptions)\.", "", str(error)) or type(error).__name__
+    if "no loader" in text:
+        hint = "Macros of the folder macros/ are called by name, without import."
+        return Diagnostic("jinja-error", "templates do not include or import each other", hint)
+    return Diagnostic("jinja-error", f"the template failed: {text}", "Check the arguments of the call.")
+
+
+_VARYING = {"run_started_at", "invocation_id"}
+_SANDBOX = "Templates reach names and values, not Python; use Jinja's filters."
+
+
+def _carrying(diagnostics: Iterable[Diagnostic]) -> ProjectError:
+    failure = ProjectError("jinja-error", "the template failed")
+    failure.diagnostics = tuple(diagnostics)
+    return failure
+
+
 def undefined_hint(name: str, known: Iterable[str]) -> str:
     """What to do about an undefined name; dbt's own names are answered by name."""
+    unvarying = "A query over kept state has one text in all runs"
+    unconnected = "Templates are rendered without a connection"
     named = {
-        "run_started_at": "A streaming query keeps its state between runs, so its text may not differ from run "
-        "to run; use current_timestamp() for the time of the micro-batch.",
-        "invocation_id": "A streaming query keeps its state between runs, so its text may not differ from run to run.",
-        "execute": "Templates are rendered without a connection; there is nothing to execute.",
-        "run_query": "Templates are rendered without a connection; write the query as a model and ref() it.",
-        "adapter": "Templates are rendered without a connection; there is no adapter.",
-        "dbt_utils": "Packages of macros are folders: copy the macro into macros/.",
+        "run_started_at": f"{unvarying}; current_timestamp() is the time of the micro-batch.",
+        "invocation_id": f"{unvarying}.",
+        "execute": f"{unconnected}; there is nothing to execute.",
+        "run_query": f"{unconnected}; write the query as a model and ref() it.",
+        "adapter": f"{unconnected}; there is no adapter.",
+        "dbt_utils": "There are no packages: copy the macro into macros/.",
     }
     return named.get(name) or near(name, (k for k in known if not k.startswith("_")))
 
@@ -218,27 +252,111 @@ def _undefined_name(error: jinja2.UndefinedError) -> str:
     return match[1] if match else ""
 
 
-def _column(source: str, error: Exception) -> int:
-    """The column of the name or call an error is about, within its line."""
-    words = [_undefined_name(error)] if isinstance(error, jinja2.UndefinedError) else []
-    if isinstance(error, EngineError):
-        words = re.findall(r"'([^']+)'", error.diagnostic.message)
+def _words(error: BaseException) -> list[str]:
+    """The names an error is about, as they may stand in the template, best first."""
+    if isinstance(error, EngineError) and error.diagnostics:
+        first = error.diagnostic
+        named = ["raise_compiler_error"] if first.code == "compiler-error" else []
+        return named + [word.removesuffix("()") for word in re.findall(r"'([^']+)'", first.message)]
+    return re.findall(r"'([^']+)'", str(error))[::-1]
+
+
+def _place(text: str, offset: int, file: str) -> Location:
+    return Location(file, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))
+
+
+def _line_start(text: str, line: int) -> int:
+    return sum(len(part) + 1 for part in text.split("\n")[: line - 1])
+
+
+def _find(env: jinja2.Environment, file: str, text: str, line: int, words: list[str]) -> int:
+    """The offset of the first of some words inside a tag, from a line on; else of the first tag of the line."""
+    start = _line_start(text, line)
+    first: dict[str, int] = {}
+    try:
+        for at, _, kind, value in _tokens(env, text, file):
+            if at >= start and kind not in {"data", "comment", "raw_begin"}:
+                first.setdefault(value, at)
+                first.setdefault(value.strip("'\""), at)
+    except jinja2.TemplateSyntaxError:
+        pass
     for word in words:
-        match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", source)
-        if match:
-            return match.start() + 1
-    tag = _TAG.search(source)
-    return tag.start() + 1 if tag else 1
+        if word in first:
+            return first[word]
+    tag = _TAG.search(text, start)
+    end = text.find("\n", start)
+    return tag.start() if tag and (end < 0 or tag.start() < end) else start
 
 
-def _syntax(error: jinja2.TemplateSyntaxError, file: str, text: str) -> Diagnostic:
-    lines = text.split("\n")
-    source = lines[error.lineno - 1] if error.lineno <= len(lines) else ""
-    tag = _TAG.search(source)
-    column = tag.start() + 1 if tag else len(source) - len(source.lstrip()) + 1
-    return Diagnostic(
-        "jinja-syntax", f"Jinja: {error.message}", location=Location(file, error.lineno, column)
-    )
+def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[str, str]:
+    """Jinja's message in our words, and what to do."""
+    message = error.message or "the template cannot be read"
+    if block := _unclosed_block(error):
+        return f"'{block}' is not closed", f"Add {{% end{block} %}}."
+    if _is_unclosed_tag(error):
+        return "a tag is not closed", "Close the {{, {% or {# that begins here."
+    message = message.split(". ")[0].rstrip(".")
+    message = message[0].lower() + message[1:]
+    if match := re.match(r"no (filter|test) named '(\w+)'", message):
+        return message, near(match[2], env.filters if match[1] == "filter" else env.tests)
+    if match := re.match(r"encountered unknown tag '(\w+)'", message):
+        tag = match[1]
+        if tag.startswith("end") or tag in {"else", "elif"}:
+            return f"nothing is open that '{tag}' could end", "Take it out, or open the block before it."
+        return f"there is no block '{tag}'", _OTHER_BLOCKS.get(tag) or near(tag, _BLOCKS)
+    return message, "Check the tag: {{ value }}, {% statement %}, {# comment #}."
+
+
+_OTHER_BLOCKS = {
+    "snapshot": "Snapshots are dbt's; a history of changes is not part of this version.",
+    "test": "A test kind is a macro: {% macro test_name(model, column_name) %}.",
+    "include": "Macros of the folder macros/ are called by name.",
+    "do": "Write {% set _ = ... %}.",
+}
+
+
+def _unclosed_block(error: jinja2.TemplateSyntaxError) -> str:
+    message = error.message or ""
+    match = re.search(r"innermost block that needs to be closed is '(\w+)'", message)
+    return match[1] if match and message.startswith("Unexpected end of template") else ""
+
+
+def _is_unclosed_tag(error: jinja2.TemplateSyntaxError) -> bool:
+    message = error.message or ""
+    return message.startswith(("unexpected end of template", "Missing end of"))
+
+
+def _syntax_place(
+    env: jinja2.Environment, error: jinja2.TemplateSyntaxError, file: str, text: str
+) -> Location:
+    block = _unclosed_block(error)
+    if not block and not _is_unclosed_tag(error):
+        return _place(text, _find(env, file, text, error.lineno, _words(error)), file)
+    opened: list[tuple[str, int]] = []
+    begin, after = 0, ""
+    try:
+        for at, _, kind, value in _tokens(env, text, file):
+            if kind in _BEGINS:
+                begin = at
+            elif kind == "name" and after == "block_begin":
+                if value.startswith("end") and opened:
+                    opened.pop()
+                elif value in _BLOCKS:
+                    opened.append((value, begin))
+            after = kind if kind != "whitespace" else after
+    except jinja2.TemplateSyntaxError:
+        pass
+    matching = [at for word, at in opened if word == block]
+    return _place(text, matching[-1] if matching else begin, file)
+
+
+def _tokens(env: jinja2.Environment, text: str, file: str) -> Iterator[tuple[int, int, str, str]]:
+    """Jinja's tokens: offset, number of line ends that whitespace control took before it, kind, text."""
+    cursor = 0
+    for _, kind, value in env.lexer.tokeniter(text, file, file):
+        at = text.index(value, cursor)
+        yield at, text.count("\n", cursor, at), kind, value
+        cursor = at + len(value)
 
 
 def _mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tuple[int, bool]]]:
@@ -249,19 +367,15 @@ def _mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tupl
     """
     out: list[str] = []
     origins: list[tuple[int, bool]] = []
-    cursor = 0
-    depth = 0
+    captures = _Captures()
     tag: list[str] = []
 
     def mark(offset: int, literal: bool) -> None:
-        if depth == 0:
+        if not captures.depth:
             origins.append((offset, literal))
             out.append(f"\x01{len(origins) - 1}\x02")
 
-    for _, kind, value in env.lexer.tokeniter(text, file, file):
-        at = text.index(value, cursor)
-        lost = text.count("\n", cursor, at)
-        cursor = at + len(value)
+    for at, lost, kind, value in _tokens(env, text, file):
         if kind == "data":
             mark(at, True)
             out.append(value)
@@ -269,31 +383,51 @@ def _mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tupl
             if kind in {"variable_begin", "block_begin"}:
                 mark(at, False)
             tag = []
-            begin = _BEGINS[kind] or "{% raw" + "\n" * value.count("\n") + "%}"
-            out.append(begin + ("\n" * lost if _BEGINS[kind] else ""))
-        elif kind in {"block_end", "variable_end", "comment_end", "raw_end"}:
-            depth += _depth_change(tag) if kind == "block_end" else 0
-            bare = value.replace("-", "").replace("+", "")
-            stripped = bare.rstrip()
-            if kind == "raw_end":
-                out.append(stripped)
-            else:
-                out.append("\n" * bare.count("\n") + stripped)
+            lines = "\n" * (lost + value.count("\n"))
+            out.append(f"{_BEGINS[kind]}{lines}" if _BEGINS[kind] else f"{{% raw{lines}%}}")
+        elif kind in {"block_end", "variable_end", "comment_end"}:
+            if kind == "block_end":
+                captures.pass_tag(tag)
+            out.append("\n" * (lost + value.count("\n")) + value.strip().strip("-+"))
+        elif kind == "raw_end":
+            out.append("{% endraw" + "\n" * (lost + value.count("\n")) + "%}")
         else:
             tag.append(value)
             out.append("\n" * lost + value)
     return "".join(out), origins
 
 
-def _depth_change(tag: list[str]) -> int:
-    words = [value for value in tag if not value.isspace()]
-    if not words:
-        return 0
-    if words[0] == "set":
-        return 0 if "=" in words else 1
-    if words[0] in _CAPTURES:
-        return 1
-    return -1 if words[0] in _CAPTURES.values() else 0
+class _Captures:
+    """Counts the open blocks whose output goes into a value (macro, call, block set, recursive for)."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._loops: list[int] = []
+
+    def pass_tag(self, tag: list[str]) -> None:
+        words = [value for value in tag if not value.isspace()]
+        first = words[0] if words else ""
+        if first == "for":
+            self._loops.append(int("recursive" in words))
+            self.depth += self._loops[-1]
+        elif first == "endfor":
+            self.depth -= self._loops.pop() if self._loops else 0
+        elif first == "set":
+            self.depth += not _assigns(words)
+        elif first in _CAPTURES:
+            self.depth += 1
+        elif first in _CAPTURES.values():
+            self.depth -= 1
+
+
+def _assigns(words: list[str]) -> bool:
+    """Whether a `set` has its value in the tag: an = outside brackets."""
+    depth = 0
+    for word in words:
+        depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
+        if word == "=" and depth == 0:
+            return True
+    return False
 
 
 def _unmark(output: str, origins: list[tuple[int, bool]], template: str, file: str) -> Rendered:
@@ -301,10 +435,9 @@ def _unmark(output: str, origins: list[tuple[int, bool]], template: str, file: s
     runs: list[tuple[int, int, bool]] = []
     length = 0
     for index, piece in enumerate(_MARK.split(output)):
-        if index % 2:
-            offset, literal = origins[int(piece)]
-            runs.append((length, offset, literal))
-        else:
+        if index % 2 and int(piece) < len(origins):
+            runs.append((length, *origins[int(piece)]))
+        elif index % 2 == 0:
             pieces.append(piece)
             length += len(piece)
     runs = runs or [(0, 0, False)]

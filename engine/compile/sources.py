@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from zoneinfo import available_timezones
 
-import sqlglot
-from sqlglot import exp
-from sqlglot.errors import SqlglotError
-
-from engine.compile.config import TestConfig, read_columns, read_watermark, rendered
+from engine.compile.columns import Described, TestConfig, read_columns
+from engine.compile.layers import not_yet
 from engine.compile.manifest import Column, Source
-from engine.compile.sql import DIALECT
+from engine.compile.schema import read_schema
+from engine.compile.streams import read_watermark
+from engine.compile.values import Values
 from engine.errors import Diagnostic, near
-from engine.jinja import Sandbox
 from engine.project import Project
 from engine.project.files import inside
 from engine.project.section import Section
@@ -25,16 +23,20 @@ _TABLE_KEYS = (
 )  # fmt: skip
 _REPLACEABLE = ("format", "path", "options", "max_files_per_trigger")
 _LATER_FORMATS = ("kafka", "avro", "orc", "text", "iceberg", "rate", "socket")
+_LATER_KEYS = (
+    "topic", "topics", "topic_pattern", "assign", "connection", "value", "starting_offsets", "starting_timestamp",
+    "max_offsets_per_trigger", "fail_on_data_loss", "stream", "loaded_at_field", "freshness", "max_file_age",
+)  # fmt: skip
 
 
 def read_sources(
-    project: Project, target: str, sandbox: Sandbox, names: Mapping[str, Any], found: list[Diagnostic]
+    project: Project, target: str, values: Values, found: list[Diagnostic]
 ) -> tuple[dict[str, Source], dict[str, list[TestConfig]]]:
     """All declared source tables by id, and the tests listed for each."""
     sources: dict[str, Source] = {}
     tests: dict[str, list[TestConfig]] = {}
     for doc in project.sources:
-        top = rendered(Section.of(doc, found), sandbox, names)
+        top = values.rendered(Section.of(doc, found))
         top.check_keys(("sources", "version"), "a source file")
         part = top.child("sources")
         for group in part.items() if part else ():
@@ -56,9 +58,8 @@ def _group(project: Project, target: str, group: Section) -> list[tuple[Source, 
     group.check_keys(("name", "description", "tables", "tags", "meta"), "a source")
     name, tables = group.child("name"), group.child("tables")
     if name is None or tables is None:
-        group.report(
-            "missing-key", "a source needs 'name' and 'tables'", "Write '- name: github' and 'tables:'."
-        )
+        hint = "Write '- name: github' and 'tables:'."
+        group.report("missing-key", "a source needs 'name' and 'tables'", hint)
         return []
     source_name = name.identifier()
     result = []
@@ -74,37 +75,48 @@ def _table(project: Project, target: str, source: str, part: Section) -> tuple[S
     before = len(part.found)
     name_part = part.child("name")
     name = name_part.identifier() if name_part else ""
-    part = Section(part.doc, part.path, part.value, part.found, f"{source}.{name}")
-    part.check_keys(_TABLE_KEYS, "a source table")
+    part = replace(part, node=f"{source}.{name}")
+    for key, value in part.mapping():
+        if key in _LATER_KEYS:
+            not_yet(value, key)
+    part.check_keys((*_TABLE_KEYS, *_LATER_KEYS), "a source table")
     _on_bad_record(part)
-    spec, columns = _spec(project, _chosen(part, target), part, f"{source}.{name}")
-    tests: list[TestConfig] = []
-    described = part.child("columns")
-    known = {c.name: c for c in columns}
-    for column in read_columns(described, tests) if described else ():
-        if known and column.name not in known and described is not None:
-            place = described.child(column.name) or described
-            place.report("bad-value", f"the schema has no column '{column.name}'", near(column.name, known))
-            continue
-        known[column.name] = Column(column.name, column.description, known[column.name].type, column.meta)
+    spec, declared = _spec(project, _chosen(part, target), part, f"{source}.{name}")
+    section = part.child("columns")
+    described = read_columns(section) if section else Described()
+    columns = _with_descriptions(declared, described)
     text, watermark, dedup = part.child("description"), part.child("watermark"), part.child("dedup")
-    broken = any(d.is_error for d in part.found[before:])
-    return (
-        Source(
-            id=f"source.{source}.{name}",
-            source=source,
-            table=name,
-            file=part.doc.file,
-            description=text.text() if text else "",
-            spec=spec,
-            columns=tuple(known.values()),
-            watermark=read_watermark(watermark) if watermark else None,
-            dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
-            location=part.place,
-            broken=broken,
-        ),
-        tests,
+    event_time = read_watermark(watermark) if watermark else None
+    if dedup and not watermark:
+        hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
+        dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
+    result = Source(
+        id=f"source.{source}.{name}",
+        source=source,
+        table=name,
+        file=part.doc.file,
+        description=text.text() if text else "",
+        spec=spec,
+        columns=columns,
+        watermark=event_time,
+        dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
+        location=part.place,
+        broken=any(d.is_error for d in part.found[before:]),
     )
+    return result, list(described.tests)
+
+
+def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tuple[Column, ...]:
+    """The columns of the schema with what is said about them; without a schema, the described ones."""
+    known = {column.name: column for column in declared}
+    for column in described.columns:
+        if known and column.name not in known:
+            place = (described.places or {})[column.name]
+            message = f"the schema has no column '{column.name}'"
+            place.report("bad-value", message, near(column.name, known), at_key=True)
+        elif declared:
+            known[column.name] = replace(known[column.name], description=column.description, meta=column.meta)
+    return tuple(known.values()) if declared else described.columns
 
 
 def _on_bad_record(part: Section) -> None:
@@ -132,90 +144,70 @@ def _chosen(part: Section, target: str) -> dict[str, Section]:
 def _spec(
     project: Project, chosen: dict[str, Section], part: Section, name: str
 ) -> tuple[SourceSpec, tuple[Column, ...]]:
-    format_ = chosen.get("format")
-    kind = format_.text() if format_ else ""
-    if format_ is None:
-        part.report("missing-key", f"source '{name}' has no 'format'", f"One of: {', '.join(KINDS)}.")
-    elif kind in _LATER_FORMATS:
-        format_.report(
-            "not-supported", f"the format '{kind}' is not part of this version", f"Use {_either()}."
-        )
-    elif kind not in KINDS:
-        format_.report("bad-value", f"there is no format '{kind}'", near(kind, KINDS) or f"Use {_either()}.")
-    path = chosen.get("path")
-    folder = path.text() if path else ""
-    if path is None:
-        part.report(
-            "missing-key", f"source '{name}' has no 'path'", "Name a folder, relative to the project."
-        )
-    elif not inside(project.root, project.root / folder):
-        path.report("path-outside", f"'{folder}' leads out of the project", "Name a folder of the project.")
+    kind = _format(chosen.get("format"), part, name)
+    folder = _path(project, chosen.get("path"), part, name)
     schema = part.child("schema")
-    columns: tuple[Column, ...] = ()
     if schema is None:
         hint = 'Declare the columns: schema: "id string, time timestamp".'
         part.report("missing-key", f"source '{name}' has no 'schema'", hint)
-    else:
-        columns = _schema_columns(schema)
-    files, zone = chosen.get("max_files_per_trigger"), part.child("timezone")
-    return (
-        SourceSpec(
-            name=name,
-            format=kind,
-            path=folder,
-            schema=" ".join(schema.text().split()) if schema else "",
-            options=_options(chosen.get("options"), kind),
-            timezone=zone.text() if zone else None,
-            max_files_per_trigger=files.integer() if files else None,
-        ),
-        columns,
+    columns = read_schema(schema) if schema else ()
+    files = chosen.get("max_files_per_trigger")
+    spec = SourceSpec(
+        name=name,
+        format=kind,
+        path=folder,
+        schema=" ".join(schema.text().split()) if schema else "",
+        options=_options(chosen.get("options"), kind),
+        timezone=_timezone(part.child("timezone")),
+        max_files_per_trigger=files.integer() if files else None,
     )
+    return spec, columns
 
 
-def _either() -> str:
-    return " or ".join(KINDS)
+def _format(format_: Section | None, part: Section, name: str) -> str:
+    if format_ is None:
+        part.report("missing-key", f"source '{name}' has no 'format'", f"One of: {', '.join(KINDS)}.")
+        return ""
+    kind = format_.text()
+    if kind in _LATER_FORMATS:
+        message = f"the format '{kind}' is not part of this version"
+        format_.report("not-supported", message, f"Use {' or '.join(KINDS)}.")
+    elif kind and kind not in KINDS:
+        format_.report("bad-value", f"there is no format '{kind}'", near(kind, KINDS))
+    return kind
+
+
+def _path(project: Project, path: Section | None, part: Section, name: str) -> str:
+    if path is None:
+        hint = "Name a folder, relative to the project."
+        part.report("missing-key", f"source '{name}' has no 'path'", hint)
+        return ""
+    folder = path.text()
+    if "://" in folder:
+        hint = "Name a folder, relative to the project."
+        path.report("not-supported", f"the path '{folder}' of an object store is not part of this version", hint)
+    elif not inside(project.root, project.root / folder):
+        path.report("path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project.")
+    return folder
+
+
+def _timezone(part: Section | None) -> str | None:
+    zone = part.text() if part else ""
+    if part and zone and _KNOWN_ZONE in available_timezones() and zone not in available_timezones():
+        part.report("bad-value", f"there is no time zone '{zone}'", near(zone, available_timezones()))
+    return zone or None
+
+
+# Some machines have no table of time zones; there nothing is known to be wrong.
+_KNOWN_ZONE = "America/New_York"
 
 
 def _options(part: Section | None, kind: str) -> dict[str, str]:
     if part is None:
         return {}
-    options = {k: str(v.value).lower() if isinstance(v.value, bool) else v.text() for k, v in part.mapping()}
-    if kind in KINDS:
-        for key in KINDS[kind].check_options(options):
-            option = part.child(key)
-            if option is not None:
-                option.report(
-                    "bad-value", f"the option '{key}' is set by the engine", "Remove it.", at_key=True
-                )
+    options = {key: value.option() for key, value in part.mapping()}
+    for key in KINDS[kind].check_options(options) if kind in KINDS else ():
+        option = part.child(key)
+        if option is not None:
+            option.report("bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True)
     return options
-
-
-def _schema_columns(schema: Section) -> tuple[Column, ...]:
-    """Read a schema such as `id string, data struct<a: int>` without Spark."""
-    text = schema.text().strip().rstrip(",")
-    hint = "Write names and Spark types: id string, time timestamp, data struct<origin: string>."
-    try:
-        tree = sqlglot.parse_one(f"CREATE TABLE t ({text})", dialect=DIALECT)
-    except SqlglotError:
-        schema.report("bad-schema", "the schema cannot be read", hint)
-        return ()
-    definitions = list(tree.this.expressions) if isinstance(tree, exp.Create) and tree.this else []
-    columns: dict[str, Column] = {}
-    for definition in definitions:
-        kind = definition.args.get("kind") if isinstance(definition, exp.ColumnDef) else None
-        if not isinstance(kind, exp.DataType) or kind.this in {
-            exp.DataType.Type.USERDEFINED,
-            exp.DataType.Type.UNKNOWN,
-        }:
-            shown = definition.name or definition.sql(dialect=DIALECT)
-            schema.report(
-                "bad-schema", f"the column '{shown}' of the schema has no type that Spark knows", hint
-            )
-            return ()
-        if definition.name.lower() in columns:
-            schema.report("bad-schema", f"the schema names '{definition.name}' twice", "Keep one of them.")
-            return ()
-        columns[definition.name.lower()] = Column(definition.name, type=kind.sql(dialect=DIALECT).lower())
-    if not columns:
-        schema.report("bad-schema", "the schema has no columns", hint)
-    return tuple(columns.values())

@@ -1,84 +1,223 @@
-"""Reading a model's SQL with sqlglot: one query, its relations, what it keeps in state.
+"""Reading a model's SQL with sqlglot: one query, and the relations it reads.
 
-The tree is only looked at. What runs is the user's own text with replacements spliced in (`engine.compile.lower`),
-so nothing that sqlglot would write differently can change a query.
+The tree is only looked at. What runs is the user's own text with replacements spliced in
+(`engine.compile.lower`), so nothing that sqlglot would write differently can change a query.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ParseError, TokenError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.tokenizer_core import Token, TokenType
 
-from engine.compile.context import REF, SOURCE, THIS
+from engine.compile.context import REF, SOURCE, THIS, spoken
+from engine.compile.tokens import HIDDEN_WINDOW, check_tokens, parseable
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
 
 DIALECT = "spark"
-MAX_DEPTH = 200
+_STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
+_STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A relation in the FROM of some SELECT: kind is ref, source or this; offsets are those of the placeholder."""
+    """A relation in the FROM of some SELECT; the offsets are those of the placeholder.
+
+    Attributes:
+        kind: ref, source or this.
+        name: as the user writes it.
+        alias: given by the user, or empty.
+        bare: followed by a clause (TABLESAMPLE, VERSION AS OF) that an alias may not precede.
+    """
 
     kind: str
     name: str
     alias: str
-    sampled: bool
+    bare: bool
     start: int
     end: int
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed model."""
+    """A parsed model.
 
-    tree: exp.Expression
+    Attributes:
+        tree: sqlglot's, for looking at.
+        references: in the order of the text.
+        qualifiers: references that stand before a column ({{ ref('flights') }}.origin): start, end, name.
+        literals: the texts and numbers of the query.
+        end: where the query ends in the rendered text, before a semicolon.
+    """
+
+    tree: exp.Expr
     references: tuple[Reference, ...]
+    qualifiers: tuple[tuple[int, int, str], ...]
+    literals: tuple[str, ...]
     end: int
 
 
 def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> Query | None:
     """Parse a rendered model; findings carry the place in the user's file."""
-    tokens = _tokens(rendered, node, found)
+    reader = _Reader(rendered, node, found)
+    tokens = reader.tokens()
     if tokens is None:
         return None
+    while len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
     before = len(found)
-    _check_tokens(tokens, rendered, node, found)
-    if len(found) > before:
-        return None
-    tree = _tree(tokens, rendered, node, found)
+    check_tokens(tokens, reader.report)
+    tree = reader.tree(tokens) if len(found) == before else None
     if tree is None:
         return None
-    references = tuple(_references(tree, rendered, node, found))
-    end = tokens[-1].start if tokens[-1].token_type is TokenType.SEMICOLON else len(rendered.text)
-    return Query(tree, references, end)
+    references, qualifiers = reader.references(tree, tokens)
+    literals = (t.text for t in tokens if t.token_type in {TokenType.STRING, TokenType.NUMBER})
+    return Query(tree, references, qualifiers, tuple(literals), tokens[-1].end + 1)
 
 
-def _tokens(rendered: Rendered, node: str, found: list[Diagnostic]) -> list[Token] | None:
-    try:
-        tokens = sqlglot.tokenize(rendered.text, dialect=DIALECT)
-    except TokenError:
-        place = rendered.location(_open_quote(rendered.text))
-        hint = "Close the quote or the comment that begins here."
-        found.append(
-            Diagnostic(
-                "sql-syntax", "the SQL ends inside a quote or comment", hint, node=node, location=place
-            )
-        )
-        return None
-    if not tokens:
-        hint = "Write a SELECT below the header."
-        place = rendered.location(0)
-        found.append(Diagnostic("not-a-query", "the model has no SQL", hint, node=node, location=place))
-        return None
-    return tokens
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one rendered text and reports what is wrong with it."""
+
+    rendered: Rendered
+    node: str
+    found: list[Diagnostic]
+
+    def report(self, code: str, message: str, hint: str, offset: int) -> None:
+        place = self.rendered.location(offset)
+        self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
+
+    def tokens(self) -> list[Token] | None:
+        text = self.rendered.text
+        try:
+            tokens = sqlglot.tokenize(text, dialect=DIALECT)
+        except TokenError:
+            hint = "Close the quote or the comment that begins here."
+            self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, _open_quote(text))
+            return None
+        if not tokens:
+            self.report("not-a-query", "the model has no SQL", "Write a SELECT below the header.", len(text))
+            return None
+        return tokens
+
+    def tree(self, tokens: list[Token]) -> exp.Expr | None:
+        word = tokens[0].text.upper()
+        if word not in _STARTS:
+            return self.no_query(word, tokens[0].start)
+        second = next((i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON), None)
+        if second is not None:
+            hint = "Keep one SELECT; each model is one query."
+            self.report("not-a-query", "a second statement in the model", hint, tokens[second + 1].start)
+            return None
+        parser = sqlglot.Dialect.get_or_raise(DIALECT).parser(error_level=ErrorLevel.IMMEDIATE)
+        try:
+            tree = parser.parse(parseable(tokens), self.rendered.text)[0]
+        except ParseError as error:
+            self.parse_error(error, tokens)
+            return None
+        except RecursionError:
+            self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
+            return None
+        if not isinstance(tree, exp.Query):
+            return self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
+        restore_windows(tree)
+        return tree if self.spark_has(tree) else None
+
+    def no_query(self, word: str, offset: int) -> None:
+        hint = "Write the SELECT alone; the engine makes and fills the table."
+        if word == "VALUES":
+            hint = "Write select * from values (...) as t(a, b)."
+        self.report("not-a-query", f"a model is a SELECT, not {word}", hint, offset)
+
+    def parse_error(self, error: ParseError, tokens: list[Token]) -> None:
+        detail = error.errors[0]
+        at = (detail.get("line"), detail.get("col"))
+        token = next((t for t in tokens if (t.line, t.col) == at), tokens[-1])
+        near_what = spoken(self.rendered.text[token.start : token.end + 1])
+        description = detail.get("description") or ""
+        wanted = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
+        hint = "A comma, keyword or bracket is missing or too many near this place."
+        self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
+
+    def spark_has(self, tree: exp.Expr) -> bool:
+        """Report constructs of other engines that sqlglot reads and Spark does not."""
+        before = len(self.found)
+        for select in tree.find_all(exp.Select):
+            qualify = select.args.get("qualify")
+            if qualify is not None:
+                hint = "Filter on the window function in an outer SELECT."
+                self.report("sql-syntax", "Spark has no QUALIFY", hint, _first_offset(qualify))
+        for table in tree.find_all(exp.Table):
+            function = table.this
+            if isinstance(function, exp.Anonymous) and function.name.lower() in {"tumble", "hop", "cumulate"}:
+                hint = "Declare the window in the header: hour: tumbling(ts, 1 hour), and group by its name."
+                message = f"Spark has no {function.name.upper()}()"
+                self.report("sql-syntax", message, hint, _first_offset(function))
+        return len(self.found) == before
+
+    def references(
+        self, tree: exp.Expr, tokens: list[Token]
+    ) -> tuple[tuple[Reference, ...], tuple[tuple[int, int, str], ...]]:
+        references = sorted(self.tables(tree), key=lambda r: r.start)
+        tables = {r.start for r in references}
+        qualifiers: list[tuple[int, int, str]] = []
+        for identifier in tree.find_all(exp.Identifier):
+            kind, name = _placeholder(identifier)
+            if not kind or span(identifier)[0] in tables:
+                continue
+            column = identifier.parent
+            if isinstance(column, exp.Column) and identifier is not column.this:
+                alias = next((r.alias for r in references if r.name == name), "")
+                qualifiers.append((*span(identifier), alias or name.rsplit(".", 1)[-1]))
+            else:
+                self.stray(identifier.this, span(identifier)[0])
+        for token in tokens:
+            if token.token_type is TokenType.STRING and f"`{REF}" in token.text:
+                self.stray(token.text, token.start)
+        return tuple(references), tuple(qualifiers)
+
+    def stray(self, text: str, offset: int) -> None:
+        shown = spoken(text if "`" in text else f"`{text}`")
+        self.report("sql-syntax", f"{shown} stands where no table is read", _STRAY_REF, offset)
+
+    def tables(self, tree: exp.Expr) -> Iterator[Reference]:
+        ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+        for table in tree.find_all(exp.Table):
+            identifier = table.this
+            if not isinstance(identifier, exp.Identifier):
+                continue
+            start, end = span(identifier)
+            kind, name = _placeholder(identifier)
+            if kind:
+                bare = bool(table.args.get("sample") or table.args.get("version"))
+                bare = bare or isinstance(table.parent, exp.TableSample)
+                yield Reference(kind, name, table.alias, bare, start, end)
+            elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
+                shown = ".".join(part.name for part in table.parts)
+                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
+                message = f"'{shown}' is neither a model, a source nor a CTE"
+                first = table.parts[0]
+                self.report("undeclared-relation", message, hint, span(first)[0])
+
+
+def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
+    text = identifier.this
+    for prefix, kind in ((REF, "ref"), (SOURCE, "source")):
+        if text.startswith(prefix):
+            return kind, text[len(prefix) :]
+    return ("this", text) if text == THIS else ("", "")
+
+
+def restore_windows(tree: exp.Expr) -> None:
+    """Give `window(...)` its name back after `parseable` hid it from the parser."""
+    for call in tree.find_all(exp.Anonymous):
+        if call.name == HIDDEN_WINDOW:
+            call.set("this", "window")
 
 
 def _open_quote(text: str) -> int:
@@ -110,139 +249,37 @@ def _after(text: str, what: str, at: int) -> int:
     return len(text) if end < 0 else end + len(what)
 
 
-def _check_tokens(tokens: list[Token], rendered: Rendered, node: str, found: list[Diagnostic]) -> None:
-    """Find what the parser would misread or fail to survive."""
-    depth = 0
-    for index, token in enumerate(tokens):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth > MAX_DEPTH:
-            place = rendered.location(token.start)
-            message = f"the SQL is nested more than {MAX_DEPTH} levels deep"
-            found.append(Diagnostic("sql-too-deep", message, "Use CTEs.", node=node, location=place))
-            return
-        word = token.text.upper()
-        following = tokens[index + 1] if index + 1 < len(tokens) else None
-        before = tokens[index - 1].text.upper() if index else ""
-        stream = word == "STREAM" and before in {"FROM", "JOIN", ","} and _names_relation(following)
-        delay = word == "DELAY" and following is not None and following.text.upper() == "OF"
-        if stream or delay:
-            place = rendered.location(token.start)
-            message = "'FROM STREAM'" if stream else "the WATERMARK clause"
-            hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
-            found.append(
-                Diagnostic(
-                    "stream-clause", f"{message} has no place in a model", hint, node=node, location=place
-                )
-            )
-
-
-def _names_relation(token: Token | None) -> bool:
-    return token is not None and token.token_type in {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
-
-
-def _tree(
-    tokens: list[Token], rendered: Rendered, node: str, found: list[Diagnostic]
-) -> exp.Expression | None:
-    dialect = sqlglot.Dialect.get_or_raise(DIALECT)
-    try:
-        trees = [tree for tree in dialect.parser().parse(tokens, rendered.text) if tree is not None]
-    except ParseError as error:
-        found.append(_parse_error(error, rendered, node))
-        return None
-    place = rendered.location(tokens[0].start)
-    if len(trees) != 1:
-        hint = "Keep one SELECT; each model is one query."
-        found.append(
-            Diagnostic(
-                "not-a-query", f"{len(trees)} statements in one model", hint, node=node, location=place
-            )
-        )
-        return None
-    tree = trees[0]
-    if not isinstance(tree, exp.Query):
-        word = tokens[0].text.upper()
-        hint = "Write the SELECT alone; the engine makes and fills the table."
-        found.append(
-            Diagnostic("not-a-query", f"a model is a SELECT, not {word}", hint, node=node, location=place)
-        )
-        return None
-    return tree
-
-
-def _parse_error(error: ParseError, rendered: Rendered, node: str) -> Diagnostic:
-    detail = error.errors[0]
-    highlight = detail.get("highlight") or ""
-    line, column = detail.get("line") or 1, detail.get("col") or 1
-    place = rendered.location_of_line(line, max(column - len(highlight) + 1, 1))
-    hint = "A comma, keyword or bracket is missing or too many near this place."
-    if highlight.lower() == "window" or "window" in (detail.get("start_context") or "").lower()[-30:]:
-        hint = (
-            "Declare the window in the header (windows: {hour: tumbling(ts, 1 hour)}) and group by its name."
-        )
-    near_what = f" near '{highlight}'" if highlight.strip() else ""
-    return Diagnostic("sql-syntax", f"the SQL cannot be read{near_what}", hint, node=node, location=place)
-
-
-def _references(
-    tree: exp.Expression, rendered: Rendered, node: str, found: list[Diagnostic]
-) -> Iterator[Reference]:
-    ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-    for table in tree.find_all(exp.Table):
-        identifier = table.this
-        if not isinstance(identifier, exp.Identifier):
-            continue
-        name = identifier.this
-        start, end = span(identifier)
-        sampled = table.args.get("sample") is not None or isinstance(table.parent, exp.TableSample)
-        for prefix, kind in ((REF, "ref"), (SOURCE, "source")):
-            if name.startswith(prefix):
-                yield Reference(kind, name[len(prefix) :], table.alias, sampled, start, end)
-                break
-        else:
-            if name == THIS:
-                yield Reference("this", name, table.alias, sampled, start, end)
-            elif table.args.get("db") is not None or name.lower() not in ctes:
-                shown = ".".join(part.name for part in table.parts)
-                found.append(
-                    Diagnostic(
-                        "undeclared-relation",
-                        f"'{shown}' is neither a model, a source nor a CTE",
-                        "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known.",
-                        node=node,
-                        location=rendered.location(start),
-                    )
-                )
-
-
-def span(node: exp.Expression) -> tuple[int, int]:
+def span(node: exp.Expr) -> tuple[int, int]:
     """Begin and end (exclusive) of an identifier, or of a column of several, in the text."""
     identifiers = [node] if isinstance(node, exp.Identifier) else list(node.find_all(exp.Identifier))
     spans = [(i.meta["start"], i.meta["end"] + 1) for i in identifiers if "start" in i.meta]
     return min(s for s, _ in spans), max(e for _, e in spans)
 
 
-def is_stateful(tree: exp.Expression, streams: int, *, dedup: bool) -> bool:
-    """Whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams."""
-    if dedup:
-        return True
-    if any(
-        select.args.get(key) for select in tree.find_all(exp.Select) for key in ("group", "distinct", "limit")
-    ):
-        return True
-    for operation in tree.find_all(exp.SetOperation):
-        if (
-            operation.args.get("distinct")
-            or not isinstance(operation, exp.Union)
-            or operation.args.get("limit")
-        ):
-            return True
-    if streams > 1 and any(True for _ in tree.find_all(exp.Join)):
-        return True
-    return any(not isinstance(a.parent, exp.Window) for a in tree.find_all(exp.AggFunc))
+def _first_offset(node: exp.Expr) -> int:
+    return min((n.meta["start"] for n in node.walk() if "start" in n.meta), default=0)
 
 
-def normalised(tree: exp.Expression) -> str:
+def is_expression(text: str) -> bool:
+    """Whether a text of the header is one SQL expression, without comments that would swallow what follows."""
+    try:
+        tokens = sqlglot.tokenize(text, dialect=DIALECT)
+        trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT)
+    except (SqlglotError, RecursionError):
+        return False
+    if any(token.comments for token in tokens) or len(trees) != 1 or not isinstance(trees[0], exp.Select):
+        return False
+    said = [key for key, value in trees[0].args.items() if value]
+    return said == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias
+
+
+def normalised(tree: exp.Expr) -> str:
     """The query in one spelling: formatting, comments and keyword case gone."""
-    with contextlib.suppress(AttributeError):
-        tree = tree.copy()
-    return tree.sql(dialect=DIALECT, comments=False, normalize_functions="upper")
+    return tree.sql(
+        dialect=DIALECT, comments=False, normalize_functions="upper", unsupported_level=ErrorLevel.IGNORE
+    )
+
+
+def normalised_expression(text: str) -> str:
+    """The same for an expression of the header."""
+    return normalised(sqlglot.parse_one(text, dialect=DIALECT)) if is_expression(text) else text

@@ -8,13 +8,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engine.errors import Diagnostic, ProjectError, near
-from engine.jinja import Sandbox
+from engine.compile.layers import not_yet
+from engine.compile.values import Values
+from engine.errors import Diagnostic, near
 from engine.project import Project
 from engine.project.section import Section
 
 TARGET_KEYS = ("catalog", "schema", "spark", "state")
 CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
+LATER_KEYS = ("connections", "schema_registries")
+LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
 SPARK_KEYS = ("master", "conf", "driver_memory")
 
 
@@ -49,57 +52,40 @@ class Target:
     driver_memory: str | None = None
 
 
-def load_target(
-    project: Project, name: str | None, sandbox: Sandbox, names: Mapping[str, Any], found: list[Diagnostic]
-) -> Target:
+def load_target(project: Project, name: str | None, values: Values, found: list[Diagnostic]) -> Target:
     """Render and check one target of project.yml; a faulty one comes back with its defaults."""
     top = Section.of(project.doc, found)
     targets = top.child("targets")
     chosen = name or project.target or "dev"
     section = targets.child(chosen) if targets else None
     if section is None:
-        known = [key for key, _ in targets.mapping()] if targets else []
-        hint = near(chosen, known) or "Add it under 'targets:'."
-        place = top.child("target") if name is None else None
-        message = f"there is no target '{chosen}'"
-        found.append(Diagnostic("target-unknown", message, hint, location=(place or targets or top).place))
+        if not project.broken:
+            _no_target(chosen, top, targets, named=name is None)
         catalog = Catalog("sqlite", "lake", project.root / ".engine" / "lake")
         return Target(chosen, catalog, chosen, project.root / ".engine" / "state")
-    section = _rendered(section, sandbox, names)
-    section.check_keys(TARGET_KEYS, f"target '{chosen}'")
-    spark = section.child("spark")
-    schema = section.child("schema")
+    section = values.rendered(section)
+    for key, part in section.mapping():
+        if key in LATER_KEYS:
+            not_yet(part, key)
+    section.check_keys((*TARGET_KEYS, *LATER_KEYS), f"target '{chosen}'")
+    schema, state = section.child("schema"), section.child("state")
     if schema is None:
-        section.report(
-            "missing-key", f"target '{chosen}' has no 'schema'", "Add 'schema: <namespace>'.", at_key=True
-        )
-    state = section.child("state")
+        hint = "Add 'schema: <namespace>'."
+        section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
     return Target(
         name=chosen,
         catalog=_catalog(section, project.root),
         schema=schema.identifier() if schema else chosen,
         state=_folder(project.root, state.text() if state else ".engine/state"),
-        **_spark(spark),
+        **_spark(section.child("spark")),
     )
 
 
-def _rendered(section: Section, sandbox: Sandbox, names: Mapping[str, Any]) -> Section:
-    """The same section with Jinja in its values rendered."""
-
-    def walk(part: Section) -> Any:
-        if isinstance(part.value, dict):
-            return {key: walk(value) for key, value in part.mapping()}
-        if isinstance(part.value, list):
-            return [walk(item) for item in part.items()]
-        if isinstance(part.value, str) and "{" in part.value:
-            try:
-                return sandbox.render_value(part.value, part.place, names)
-            except ProjectError as error:
-                part.found.extend(error.diagnostics)
-                return ""
-        return part.value
-
-    return Section(section.doc, section.path, walk(section), section.found, section.node)
+def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
+    known = [key for key, _ in targets.mapping()] if targets else []
+    hint = near(chosen, known) or "Add it: targets: {dev: {catalog: {type: sqlite, ...}, schema: ...}}."
+    place = (top.child("target") if named else None) or targets or top
+    place.report("target-unknown", f"there is no target '{chosen}'", hint)
 
 
 def _catalog(section: Section, root: Path) -> Catalog:
@@ -113,8 +99,13 @@ def _catalog(section: Section, root: Path) -> Catalog:
         )
         return default
     kind = part.child("type")
-    chosen = kind.choice(*CATALOG_KEYS) if kind else "sqlite"
-    part.check_keys(CATALOG_KEYS.get(chosen, ("type", "name", "path")), "catalog")
+    chosen = kind.text() if kind else "sqlite"
+    if kind and chosen in LATER_CATALOGS:
+        kind.report("not-supported", f"the catalog type '{chosen}' is not part of this version", "Use sqlite.")
+        return default
+    if kind and kind.choice(*CATALOG_KEYS) not in CATALOG_KEYS:
+        return default
+    part.check_keys(CATALOG_KEYS[chosen], "catalog")
     name, path = part.child("name"), part.child("path")
     return Catalog(
         type=chosen,
@@ -126,7 +117,10 @@ def _catalog(section: Section, root: Path) -> Catalog:
 def _spark(part: Section | None) -> dict[str, Any]:
     if part is None:
         return {}
-    part.check_keys(SPARK_KEYS, "spark")
+    for key, value in part.mapping():
+        if key == "packages":
+            not_yet(value, key)
+    part.check_keys((*SPARK_KEYS, "packages"), "spark")
     result: dict[str, Any] = {}
     master, memory, conf = part.child("master"), part.child("driver_memory"), part.child("conf")
     if master:
@@ -134,12 +128,8 @@ def _spark(part: Section | None) -> dict[str, Any]:
     if memory:
         result["driver_memory"] = memory.text()
     if conf:
-        result["conf"] = {key: _conf_text(value) for key, value in conf.mapping()}
+        result["conf"] = {key: value.option() for key, value in conf.mapping()}
     return result
-
-
-def _conf_text(value: Section) -> str:
-    return str(value.value).lower() if isinstance(value.value, bool) else value.text()
 
 
 def _folder(root: Path, text: str) -> Path:

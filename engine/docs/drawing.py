@@ -17,8 +17,8 @@ _GAP = 20
 _COLUMN_GAP = 84
 _MARGIN = 16
 _TIP = 7
-# A monospace letter of the names' 13 px; wide ones count twice.
-_LETTER = 7.9
+# A letter of the names (13 px, monospace) and of the kinds (11 px); wide ones count twice.
+_LETTER, _SMALL_LETTER = 7.9, 6.6
 _PADDING = 30
 _LEAST_WIDTH, _MOST_LETTERS = 168, 30
 
@@ -37,9 +37,10 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A drawn card; `label` is its name, shortened where it would not fit."""
+    """A drawn card; `kind` and `label` are its kind and name, shortened where they would not fit."""
 
     card: Card
+    kind: str
     label: str
     x: int
     y: int
@@ -80,13 +81,13 @@ def draw(cards: Sequence[Card], links: Mapping[Link, bool]) -> Drawing:
     layer = layer_of(parents, {card.id: card.first_layer for card in cards})
     layered = arrange(ids, links, layer)
     middles = heights(layered, lambda vertex: BOX_HEIGHT if vertex < len(ids) else _BEND_HEIGHT, _GAP)
-    labels = [_shortened(card.name) for card in cards]
-    width = _box_width(labels)
+    texts = [(_shortened(card.kind), _shortened(card.name)) for card in cards]
+    width = _box_width(texts)
     columns = _columns(layered, width)
     points = [(columns[vertex], round(middle) + _MARGIN) for vertex, middle in enumerate(middles)]
     boxes = tuple(
-        Box(card, label, x, y - BOX_HEIGHT // 2)
-        for card, label, (x, y) in zip(cards, labels, points, strict=False)
+        Box(card, kind, label, x, y - BOX_HEIGHT // 2)
+        for card, (kind, label), (x, y) in zip(cards, texts, points, strict=False)
     )
     number = {node: index for index, node in enumerate(ids)}
     chains = {chain.link: chain.vertices for chain in layered.chains}
@@ -155,6 +156,8 @@ def _shortened(name: str) -> str:
     return f"{text}…"
 
 
-def _box_width(labels: Iterable[str]) -> int:
-    longest = max((_letters(label) for label in labels), default=0)
-    return max(_LEAST_WIDTH, round(longest * _LETTER) + _PADDING)
+def _box_width(texts: Iterable[tuple[str, str]]) -> int:
+    longest = max(
+        (max(_letters(kind) * _SMALL_LETTER, _letters(label) * _LETTER) for kind, label in texts), default=0
+    )
+    return max(_LEAST_WIDTH, round(longest) + _PADDING)

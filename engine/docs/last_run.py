@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from engine.compile.manifest import Node
+from engine.compile.manifest import Materialized, Node
 from engine.docs import words
 from engine.events import Status
 
@@ -21,7 +21,12 @@ _COUNTS = {
 }
 
 
-_STREAM_ONLY = {_COUNTS[key] for key in ("late", "batches", "state_rows")}
+# What is not measured there: a batch's input, a view's rows.
+_NOT_OF = {
+    Materialized.STREAMING_TABLE: frozenset[str](),
+    Materialized.TABLE: frozenset({"Rows in", "Late rows", "Micro-batches", "Rows in state"}),
+    Materialized.VIEW: frozenset(_COUNTS.values()),
+}
 
 
 class Tone(StrEnum):
@@ -61,9 +66,9 @@ class NodeRun:
     message: str = ""
     facts: tuple[Fact, ...] = ()
 
-    def without_stream(self) -> NodeRun:
-        """The same without what only streams have."""
-        return replace(self, facts=tuple(fact for fact in self.facts if fact.term not in _STREAM_ONLY))
+    def measured(self, kind: Materialized) -> NodeRun:
+        """The same without the numbers that mean nothing for a kind of model."""
+        return replace(self, facts=tuple(fact for fact in self.facts if fact.term not in _NOT_OF[kind]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +105,8 @@ def _node(item: Mapping[str, Any]) -> NodeRun:
     status, message = item.get("status"), item.get("message")
     word = status if isinstance(status, str) and status else "unknown"
     tone = _TONES[Status(word)] if word in set(Status) else Tone.PLAIN
-    return NodeRun(word, tone, message if isinstance(message, str) else "", tuple(_facts(item)))
+    facts = () if word == Status.SKIPPED else tuple(_facts(item))
+    return NodeRun(word, tone, message if isinstance(message, str) else "", facts)
 
 
 def _facts(item: Mapping[str, Any]) -> Iterator[Fact]:

@@ -76,6 +76,7 @@ class Section:
     tests: tuple[TestLine, ...] = ()
     written_sql: str = ""
     compiled_sql: str = ""
+    problems: tuple[Problem, ...] = ()
     run: NodeRun | None = None
 
 
@@ -136,9 +137,7 @@ class _Maker:
 
     def _ended(self, node: Model | Source | DataTest) -> NodeRun | None:
         ended = self.run.of(node, self.manifest.project)
-        if ended is None or (isinstance(node, Model) and node.streaming):
-            return ended
-        return ended.without_stream()
+        return ended.measured(node.materialized) if ended and isinstance(node, Model) else ended
 
     def _reference(self, node_id: str, note: str = "") -> Reference | None:
         node = self.manifest.nodes.get(node_id)
@@ -167,6 +166,10 @@ class _Maker:
         place = str(found.location) if found.location else ""
         return Problem(found.level.value, found.code, found.message, found.hint, place, reference)
 
+    def _problems_of(self, node: Model | Source) -> tuple[Problem, ...]:
+        found = (d for d in self.manifest.diagnostics if d.node == node.name)
+        return tuple(self._problem(d) for d in found)
+
     def _source(self, source: Source) -> Section:
         spec = source.spec
         facts = [
@@ -185,6 +188,7 @@ class _Maker:
             facts=tuple(fact for fact in facts if fact.text),
             columns=tuple(_column(column, ()) for column in source.columns),
             read_by=self._readers(source.id),
+            problems=self._problems_of(source),
             run=self._ended(source),
         )
 
@@ -215,6 +219,7 @@ class _Maker:
             tests=tuple(line for test_id, line in lines.items() if test_id not in placed),
             written_sql=_trimmed(model.raw_sql),
             compiled_sql=_trimmed(model.sql),
+            problems=self._problems_of(model),
             run=self._ended(model),
         )
 

@@ -35,7 +35,7 @@ REDACTION: Final = (
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.
 _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
-_LOCAL_STATE_PARTITIONS: Final = "4"
+_LOCAL_STATE_PARTITIONS: Final = "2"
 
 
 @dataclass(frozen=True, slots=True)

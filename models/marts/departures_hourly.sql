@@ -6,6 +6,7 @@ streams:
   ops.departures:
     watermark: data.scheduled_at as scheduled_at delay 30 minutes
     dedup: [id]
+    max_files_per_trigger: 4          # small batches, so that the watermark moves while rows are under way
 windows:
   hour: tumbling(scheduled_at, 1 hour)
 output_mode: append

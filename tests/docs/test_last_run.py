@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.compile import Materialized
 from engine.docs.last_run import Tone, read_results
 from tests.docs.build import manifest, model, small, written
 
@@ -50,12 +51,25 @@ def test_what_failed_is_marked_in_the_graph(tmp_path):
     assert page.one("a", class_="box streaming-table")
 
 
-def test_only_streams_show_late_rows(tmp_path):
-    response = {"rows_out": 3, "late": 0, "batches": 0, "state_rows": 0, "watermark": None}
-    results = {"results": [{"unique_id": "model.a", "status": "success", "adapter_response": response}]}
-    text = written(tmp_path, manifest(model("a")), results).section("model.a")
-    assert "Rows out 3" in text
-    assert "Late" not in text
+def test_a_kind_shows_only_what_is_measured_for_it(tmp_path):
+    response = {"rows_in": 0, "rows_out": 3, "late": 0, "batches": 0, "state_rows": 0, "watermark": None}
+    ids = ("model.a", "model.v")
+    results = {"results": [{"unique_id": i, "status": "success", "adapter_response": response} for i in ids]}
+    page = written(tmp_path, manifest(model("a"), model("v", materialized=Materialized.VIEW)), results)
+    assert "Rows out 3" in page.section("model.a")
+    for absent in ("Rows in", "Late", "Micro-batches"):
+        assert absent not in page.section("model.a")
+    assert "Rows" not in page.section("model.v")
+
+
+def test_what_was_skipped_has_no_numbers():
+    skipped = {
+        "unique_id": "model.a",
+        "status": "skipped",
+        "adapter_response": {"rows_in": 0},
+        "execution_time": 0,
+    }
+    assert read_results({"results": [skipped]}).nodes["model.a"].facts == ()
 
 
 def test_ids_with_the_project_name_are_found(tmp_path):

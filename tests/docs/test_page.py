@@ -94,7 +94,8 @@ def test_a_broken_model_is_shown_and_marked(tmp_path):
     text = page.section("model.daily")
     assert "daily table broken" in text
     assert "select from" in text
-    problems = page.one("section", class_="problems").text
+    assert "error the SQL cannot be read Look. sql-syntax models/daily.sql:4:2" in text
+    problems = page.one("section", **{"aria-labelledby": "problems"}).text
     for part in ("the SQL cannot be read", "Look.", "sql-syntax", "models/daily.sql:4:2", "unused"):
         assert part in problems
     assert "broken" in page.one("a", class_="box table bad").text

@@ -1,0 +1,154 @@
+"""Reading `columns:`, data tests and `partition_by:`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile.layers import not_yet
+from engine.compile.manifest import Column, Partition, Severity
+from engine.errors import Location
+from engine.project.section import Section, is_name
+
+_COLUMN_KEYS = ("name", "description", "tests", "data_tests", "meta")
+# Settings of dbt's tests that a later version brings; all else in a test is an argument of its macro.
+_LATER_TEST = ("where", "limit", "store_failures", "config", "error_if", "warn_if")
+_CALL = re.compile(r"(?P<transform>\w+)\s*\(\s*(?P<arguments>[^()]*)\)")
+_ARGUMENTS = {"year": 1, "month": 1, "day": 1, "hour": 1, "identity": 1, "bucket": 2, "truncate": 2}
+_PARTITION_FORMS = "Write a column, year/month/day/hour(column), bucket(16, column) or truncate(10, column)."
+
+
+@dataclass(frozen=True, slots=True)
+class TestConfig:
+    """A data test as listed for a model (column None) or one of its columns."""
+
+    kind: str
+    column: str | None
+    arguments: Mapping[str, Any]
+    severity: Severity
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """Columns as described, each with its place, and their tests."""
+
+    columns: tuple[Column, ...] = ()
+    places: Mapping[str, Section] | None = None
+    tests: tuple[TestConfig, ...] = ()
+
+
+def read_columns(section: Section) -> Described:
+    """Read `columns:` as a mapping or as dbt's list."""
+    columns: dict[str, Column] = {}
+    places: dict[str, Section] = {}
+    tests: list[TestConfig] = []
+    for name, body in _entries(section):
+        if name in columns:
+            body.report("duplicate-name", f"the column '{name}' is described twice", "Keep one of them.")
+            continue
+        places[name] = body
+        columns[name] = _column(name, body)
+        if isinstance(body.value, dict):
+            tests += [*read_tests(body.child("tests"), name), *read_tests(body.child("data_tests"), name)]
+    return Described(tuple(columns.values()), places, tuple(tests))
+
+
+def _entries(section: Section) -> Iterator[tuple[str, Section]]:
+    if not isinstance(section.value, list):
+        yield from section.mapping()
+        return
+    for item in section.items():
+        name = item.child("name")
+        if name is None:
+            item.report("missing-key", "a column has no 'name'", "Write '- name: origin'.")
+        else:
+            yield name.text(), item
+
+
+def _column(name: str, body: Section) -> Column:
+    if isinstance(body.value, str) or body.empty:
+        return Column(name, body.value or "")
+    body.check_keys(_COLUMN_KEYS, f"column '{name}'")
+    text, meta = body.child("description"), body.child("meta")
+    return Column(name, text.text() if text else "", meta=read_meta(meta))
+
+
+def read_meta(section: Section | None) -> dict[str, Any]:
+    """Read `meta:`, a mapping of anything."""
+    return {key: part.value for key, part in section.mapping()} if section else {}
+
+
+def read_tests(section: Section | None, column: str | None) -> list[TestConfig]:
+    """Read a list of data tests."""
+    found = (_test(item, column) for item in section.items()) if section else ()
+    return [test for test in found if test]
+
+
+def _test(item: Section, column: str | None) -> TestConfig | None:
+    if not isinstance(item.value, dict):
+        name = item.text()
+        if name and not is_name(name):
+            item.report("bad-name", f"'{name}' is not the name of a test", "Write a name such as not_null.")
+            return None
+        return TestConfig(name, column, {}, Severity.ERROR, item.place) if name else None
+    if len(item.value) != 1:
+        item.expected("one test, such as 'accepted_values: {values: [a, b]}'")
+        return None
+    ((kind, body),) = item.mapping()
+    if not body.empty and not isinstance(body.value, dict):
+        body.expected("a mapping of arguments")
+        return None
+    return TestConfig(kind, column, _arguments(body), _severity(body), body.key_place)
+
+
+def _severity(body: Section) -> Severity:
+    part = body.child("severity")
+    level = part.choice(*Severity) if part else ""
+    return Severity(level) if level in set(Severity) else Severity.ERROR
+
+
+def _arguments(body: Section) -> dict[str, Any]:
+    """The macro's arguments, given directly or, as dbt has it now, under `arguments:`."""
+    arguments: dict[str, Any] = {}
+    for key, part in body.mapping():
+        if key in _LATER_TEST:
+            not_yet(part, key)
+        elif key == "arguments" and isinstance(part.value, dict):
+            arguments.update(part.value)
+        elif key not in {"severity", "description"}:
+            arguments[key] = part.value
+    return arguments
+
+
+def read_partitions(section: Section | None) -> tuple[Partition, ...]:
+    """Read `partition_by:`, one text or a list."""
+    parts = (_partition(item) for item in section.items()) if section else ()
+    return tuple(part for part in parts if part)
+
+
+def _partition(item: Section) -> Partition | None:
+    text = item.text().strip()
+    if re.fullmatch(r"`?\w+`?", text):
+        return Partition("identity", text.strip("`"))
+    match = _CALL.fullmatch(text)
+    if match:
+        transform = match["transform"].lower().removesuffix("s")
+        arguments = [a.strip().strip("`") for a in match["arguments"].split(",")]
+        if _ARGUMENTS.get(transform) == len(arguments) and re.fullmatch(r"\w+", arguments[-1]):
+            return _transformed(item, transform, arguments)
+    if text:
+        item.report("bad-value", f"'{text}' is not a partition field", _PARTITION_FORMS)
+    return None
+
+
+def _transformed(item: Section, transform: str, arguments: list[str]) -> Partition | None:
+    if len(arguments) == 1:
+        return Partition(transform, arguments[0])
+    number, column = arguments
+    if not re.fullmatch("[0-9]{1,9}", number) or int(number) < 1:
+        item.report("bad-value", f"'{number}' is not a number", f"Write {transform}(16, {column}).")
+        return None
+    return Partition(transform, column, int(number))

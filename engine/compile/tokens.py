@@ -1,0 +1,87 @@
+"""What is found in the tokens of a query, before the parser: what it would misread or not survive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot.tokenizer_core import Token, TokenType
+
+MAX_DEPTH = 200
+# sqlglot (30.30) cannot read `GROUP BY window(..), k`. A name of the same length in its place keeps all positions.
+HIDDEN_WINDOW = "w1nd0w"
+_NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
+_AFTER_COMMA = {
+    TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY,
+}  # fmt: skip
+_ENDS_FROM = {
+    TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
+    TokenType.UNION, TokenType.ON, TokenType.USING,
+}  # fmt: skip
+
+Report = Callable[[str, str, str, int], None]
+
+
+def parseable(tokens: list[Token]) -> list[Token]:
+    """The tokens in a form that sqlglot's parser understands."""
+    result = list(tokens)
+    for index, token in enumerate(tokens[:-2]):
+        name, bracket = tokens[index + 1], tokens[index + 2]
+        first_key = token.token_type is TokenType.GROUP_BY and bracket.token_type is TokenType.L_PAREN
+        if first_key and name.text.lower() == "window":
+            result[index + 1] = Token(
+                TokenType.VAR, HIDDEN_WINDOW, name.line, name.col, name.start, name.end, name.comments
+            )
+    return result
+
+
+def check_tokens(tokens: list[Token], report: Report) -> None:
+    """Report nesting that is too deep, commas too many, and clauses that the header has instead."""
+    check_depth(tokens, report)
+    check_commas(tokens, report)
+    check_stream_clauses(tokens, report)
+
+
+def check_depth(tokens: list[Token], report: Report) -> None:
+    """The parser is recursive: a limit is kinder than a crash."""
+    depth = 0
+    for token in tokens:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth > MAX_DEPTH:
+            report("sql-too-deep", f"the SQL is nested more than {MAX_DEPTH} levels deep", "Use CTEs.", token.start)
+            return
+
+
+def check_commas(tokens: list[Token], report: Report) -> None:
+    """The parser passes over a comma too many; Spark does not."""
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+        if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
+            report("sql-syntax", "a comma with nothing after it", "Take the comma out.", token.start)
+
+
+def check_stream_clauses(tokens: list[Token], report: Report) -> None:
+    """The parser reads `FROM STREAM t` as a table STREAM with the alias t."""
+    in_from = [False]
+    for index, token in enumerate(tokens):
+        kind = token.token_type
+        if kind is TokenType.L_PAREN:
+            in_from.append(False)
+        elif kind is TokenType.R_PAREN and len(in_from) > 1:
+            in_from.pop()
+        elif kind in {TokenType.FROM, TokenType.JOIN}:
+            in_from[-1] = True
+        elif kind in _ENDS_FROM:
+            in_from[-1] = False
+        before = tokens[index - 1].token_type if index else None
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        relation = before in {TokenType.FROM, TokenType.JOIN} or (before is TokenType.COMMA and in_from[-1])
+        named = following is not None and following.token_type in _NAMES
+        word = token.text.upper()
+        if word == "STREAM" and relation and named:
+            _refuse("FROM STREAM", token, report)
+        elif word == "DELAY" and following is not None and following.text.upper() == "OF":
+            _refuse("the WATERMARK clause", token, report)
+
+
+def _refuse(what: str, token: Token, report: Report) -> None:
+    hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
+    report("stream-clause", f"{what} has no place in a model", hint, token.start)
