@@ -61,7 +61,7 @@ demo: $(DEMO) ## Land some weeks of flights, build every table, generate the doc
 
 # pytest ends with 5 when it ran nothing: an error, unless PYTEST_ARGS narrowed the choice and the other half ran.
 .PHONY: test
-test: $(DEV) ## Run the whole suite: the fast tests, then those that need Spark or a browser
+test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that need Spark or a browser
 	$(SAY) "tests without Java"
 	@fast=0; $(PYTEST) -m '$(FAST)' $(PYTEST_ARGS) || fast=$$?; \
 	if [ $$fast -ne 0 ] && { [ $$fast -ne 5 ] || [ -z "$$PYTEST_ARGS" ]; }; then exit $$fast; fi; \

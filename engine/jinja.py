@@ -270,7 +270,7 @@ def _line_start(text: str, line: int) -> int:
 
 
 def _find(env: jinja2.Environment, file: str, text: str, line: int, words: list[str]) -> int:
-    """The offset of the first of some words inside a tag, from a line on; else of the first tag of the line."""
+    """The offset of the best of some words inside a tag, from a line on; else of the line's first tag."""
     start = _line_start(text, line)
     first: dict[str, int] = {}
     try:

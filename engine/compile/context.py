@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
+
+import jinja2
 
 from engine.errors import ProjectError, near
 from engine.secrets import PREFIX
@@ -51,7 +54,7 @@ class Names:
             "source": source,
             "this": f"`{THIS}`",
             "config": self.config,
-            "target": _Target(self),
+            "target": _Target(self.target),
             "log": log,
             "exceptions": _Exceptions(),
         }
@@ -83,23 +86,35 @@ class Names:
             raise ProjectError("env-missing", f"the environment variable '{name}' is not set", hint)
         return default
 
-    def config(self, **keys: Any) -> str:
+    def config(self, settings: Mapping[str, Any] | None = None, **keys: Any) -> str:
         """Settings of the model; renders to nothing."""
-        self.calls.append(keys)
+        self.calls.append({key: _plain(key, value) for key, value in {**(settings or {}), **keys}.items()})
         return ""
 
 
+def _plain(key: str, value: Any) -> Any:
+    """A value of config() as YAML would have it; an undefined one raises as it is looked at."""
+    if isinstance(value, Mapping):
+        return {str(name): _plain(key, inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(key, inner) for inner in value]
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    raise ProjectError("wrong-type", f"'{key}' in config() is no text, number, list or mapping", _CONFIG)
+
+
+_CONFIG = "Write config(tags=['hourly'], enabled=true)."
+
+
 class _Target:
-    """The target's public facts: name, schema, catalog."""
+    """The target's public facts."""
 
-    def __init__(self, names: Names) -> None:
-        self._names = names
-
-    def __getattr__(self, key: str) -> str:
-        try:
-            return self._names.target[key]
-        except KeyError:
-            raise AttributeError(key) from None
+    def __init__(self, facts: Mapping[str, str]) -> None:
+        self.name = facts.get("name", "")
+        self.schema = facts.get("schema", "")
+        self.catalog = facts.get("catalog", "")
 
 
 class _Exceptions:
@@ -115,14 +130,34 @@ class _Exceptions:
         return ""
 
 
-def ref(*names: str) -> str:
-    """The placeholder of a model; a package name before the model's is accepted."""
-    return f"`{REF}{names[-1] if names else ''}`"
+def ref(name: str, *names: str) -> str:
+    """Give the placeholder of a model; a package name before the model's is accepted."""
+    return f"`{REF}{_name('ref', (name, *names)[-1])}`"
 
 
-def source(*names: str) -> str:
-    """The placeholder of a source table: source('github', 'events') or source('github.events')."""
-    return f"`{SOURCE}{'.'.join(names)}`"
+def source(name: str, *names: str) -> str:
+    """Give the placeholder of a source table: of 'github', 'events' or of 'github.events'."""
+    return f"`{SOURCE}{'.'.join(_name('source', part) for part in (name, *names))}`"
+
+
+def _name(function: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value.replace("`", "")
+    if isinstance(value, jinja2.Undefined):
+        str(value)
+    raise ProjectError(
+        "wrong-type", f"'{function}()' takes a name in quotes", f"Write {function}('flights')."
+    )
+
+
+def spoken(text: str) -> str:
+    """A piece of rendered SQL with the placeholders as the user wrote them."""
+
+    def written(match: re.Match[str]) -> str:
+        quoted = ", ".join(f"'{part}'" for part in match[2].split("."))
+        return f"{match[1]}({quoted})"
+
+    return re.sub(r"`@(ref|source) ([^`]*)`", written, text).replace(f"`{THIS}`", "this")
 
 
 def log(message: Any, info: bool = False) -> str:

@@ -1,18 +1,20 @@
-"""Data tests as nodes: a test kind is a macro `test_<kind>(model, column_name, ...)` that returns failing rows."""
+"""Data tests as nodes: a test kind is a macro test_<kind>(model, ...) that returns the failing rows."""
 
 from __future__ import annotations
 
-import jinja2
+from dataclasses import replace
+from typing import Any
 
-from engine.compile.config import TestConfig
-from engine.compile.context import ref
+from engine.compile.columns import TestConfig
+from engine.compile.context import ref, source
 from engine.compile.inputs import Known
 from engine.compile.lower import splice
 from engine.compile.manifest import DataTest
 from engine.compile.sql import parse
+from engine.compile.streams import node_name
 from engine.compile.windows import Edit
-from engine.errors import Diagnostic, EngineError, near
-from engine.jinja import Rendered, Sandbox
+from engine.errors import Diagnostic, near
+from engine.jinja import FAILURES, Rendered, Sandbox
 
 
 def compile_tests(
@@ -24,48 +26,51 @@ def compile_tests(
     found: list[Diagnostic],
 ) -> list[DataTest]:
     """The tests of one model as nodes."""
-    nodes: list[DataTest] = []
-    names: set[str] = set()
+    nodes: dict[str, DataTest] = {}
     for test in tests:
         node = _compile(model, file, test, sandbox, known, found)
         if node is None:
             continue
         name, number = node.name, 2
-        while name in names:
+        while name in nodes:
             name, number = f"{node.name}_{number}", number + 1
-        names.add(name)
-        nodes.append(_renamed(node, name))
-    return nodes
-
-
-def _renamed(node: DataTest, name: str) -> DataTest:
-    return DataTest(
-        f"test.{name}", name, node.kind, node.model, node.sql, node.column, node.severity, node.depends_on,
-        node.tags, node.file, node.location,
-    )  # fmt: skip
+        nodes[name] = replace(node, id=f"test.{name}", name=name)
+    return list(nodes.values())
 
 
 def _compile(
     model: str, file: str, test: TestConfig, sandbox: Sandbox, known: Known, found: list[Diagnostic]
 ) -> DataTest | None:
-    macro = sandbox.macros.get(f"test_{test.kind}")
-    if macro is None:
-        kinds = [name.removeprefix("test_") for name in sandbox.macros if name.startswith("test_")]
-        hint = near(test.kind, kinds) + " A test kind is a macro test_<name> in macros/."
-        message = f"there is no test '{test.kind}'"
-        found.append(Diagnostic("unknown-macro", message, hint.strip(), node=model, location=test.location))
+    name = f"test_{test.kind}"
+    if name not in sandbox.macros:
+        if name not in sandbox.macro_files:
+            kinds = [name.removeprefix("test_") for name in sandbox.macros if name.startswith("test_")]
+            hint = f"{near(test.kind, kinds)} A test kind is a macro test_<name> in macros/.".strip()
+            message = f"there is no test '{test.kind}'"
+            found.append(Diagnostic("unknown-macro", message, hint, node=model, location=test.location))
         return None
-    arguments = {str(k): v for k, v in test.arguments.items()}
+    arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
     if test.column is not None:
         arguments["column_name"] = test.column
     try:
-        text = str(macro(ref(model), **arguments)).strip()
-    except (jinja2.TemplateError, TypeError, EngineError) as error:
-        message = f"the test '{test.kind}' cannot be made: {error}"
-        hint = "Check the arguments of the test."
-        found.append(Diagnostic("jinja-error", message, hint, node=model, location=test.location))
+        text = str(sandbox.macros[name](ref(model), **arguments)).strip()
+    except FAILURES as error:
+        for reason in sandbox.explain(error):
+            message = f"the test '{test.kind}' cannot be made: {reason.message}"
+            hint = reason.hint or "Check the arguments of the test."
+            found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
         return None
     return _node(model, file, test, text, known, found)
+
+
+def _named(key: str, value: Any) -> Any:
+    """`to: airports`, `ref('airports')` and `source('ops', 'airports')` name a relation."""
+    if not isinstance(value, str):
+        return value
+    name = node_name(value)
+    if name == value.strip() and key != "to":
+        return value
+    return source(name) if "." in name else ref(name)
 
 
 def _node(

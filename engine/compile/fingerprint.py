@@ -12,13 +12,14 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.compile.manifest import Input, Materialized, Relation, Source, Write
+from engine.compile.sql import Query, normalised, normalised_expression
 
 
 def facts(
     *,
     materialized: Materialized,
     relation: Relation,
-    sql: str,
+    query: Query,
     windows: Mapping[str, str],
     inputs: tuple[Input, ...],
     nodes: Mapping[str, Any],
@@ -29,8 +30,10 @@ def facts(
     return {
         "materialized": materialized.value,
         "relation": str(relation),
-        "sql": sql,
-        "windows": dict(windows),
+        "sql": normalised(query.tree),
+        # sqlglot writes some literals in its own way (patterns of dates), so they are compared as they are.
+        "literals": list(query.literals),
+        "windows": {name: normalised_expression(text) for name, text in windows.items()},
         "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: i.name)],
         "output_mode": write.output_mode,
         "partition_by": [asdict(p) for p in write.partition_by],
@@ -40,17 +43,19 @@ def facts(
 
 def _input(item: Input, node: Any) -> dict[str, Any]:
     watermark = asdict(item.watermark) if item.watermark else None
+    if watermark and watermark["expression"]:
+        watermark["expression"] = normalised_expression(watermark["expression"])
     known: dict[str, Any] = {
         "name": item.name,
         "stream": item.stream,
         "watermark": watermark,
-        "dedup": list(item.dedup),
+        "dedup": sorted(item.dedup),
     }
     if isinstance(node, Source):
         known["source"] = {
             "format": node.spec.format,
             "path": node.spec.path,
-            "schema": node.spec.schema,
+            "schema": [[column.name, column.type] for column in node.columns],
             "options": dict(node.spec.options),
             "timezone": node.spec.timezone,
         }

@@ -23,8 +23,8 @@ def order(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
 
 
 def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
-    """The cycles of the graph, each as a path that ends where it begins; one per knot."""
-    left = {node: {p for p in some if p in parents} for node, some in parents.items()}
+    """The cycles of the graph, one per knot: each node is read by the next, and the last is the first."""
+    left = {node: sorted({p for p in parents[node] if p in parents}) for node in sorted(parents)}
     result: list[tuple[str, ...]] = []
     while True:
         try:
@@ -35,7 +35,9 @@ def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
             turned = (*path[smallest:-1], *path[:smallest])
             result.append((*turned, turned[0]))
             knot = set(path)
-            left = {node: some - knot for node, some in left.items() if node not in knot}
+            left = {
+                node: [p for p in some if p not in knot] for node, some in left.items() if node not in knot
+            }
         else:
             return result
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from engine.compile.config import ModelConfig, StreamConfig
+from engine.compile.config import ModelConfig
 from engine.compile.manifest import Input, Materialized, Relation, Source
 from engine.compile.sql import Query, Reference
+from engine.compile.streams import StreamConfig
 from engine.compile.windows import Edit
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
@@ -15,12 +16,26 @@ from engine.jinja import Rendered
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What can be referred to: models with their relation and kind, sources, and disabled models."""
+    """What can be referred to.
+
+    Attributes:
+        relations: of the enabled models.
+        kinds: of the models whose settings could be read.
+        sources: by id.
+        disabled: names of disabled models.
+        sources_whole: all source files could be read, so that a source not found is none.
+    """
 
     relations: Mapping[str, Relation]
     kinds: Mapping[str, Materialized]
     sources: Mapping[str, Source]
     disabled: frozenset[str]
+    sources_whole: bool = True
+
+    @property
+    def source_names(self) -> list[str]:
+        """All sources as models call them."""
+        return [source.name for source in self.sources.values()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,86 +46,86 @@ class Draft:
     config: ModelConfig
     rendered: Rendered
     query: Query
+    certain: bool
+    problems: list[Diagnostic]
+    inputs: dict[str, Input] = field(default_factory=dict)
+
+    def report(self, code: str, message: str, hint: str, place: Location | int) -> None:
+        """Add a finding, at a place of the file or an offset of the rendered text."""
+        location = self.rendered.location(place) if isinstance(place, int) else place
+        self.problems.append(Diagnostic(code, message, hint, node=self.name, location=location))
 
 
-def resolve(
-    draft: Draft, known: Known, own: Relation, found: list[Diagnostic]
-) -> tuple[tuple[Input, ...], list[Edit]]:
+def resolve(draft: Draft, known: Known, own: Relation) -> tuple[tuple[Input, ...], list[Edit]]:
     """Resolve the references of a model.
 
     Returns:
         The inputs by first appearance, and the edits that put their names into the SQL.
     """
     streams = {s.name: s for s in draft.config.streams}
-    inputs: dict[str, Input] = {}
-    edits: list[Edit] = []
+    edits = [Edit(start, end, f"`{name}`") for start, end, name in draft.query.qualifiers]
     for reference in draft.query.references:
         if reference.kind == "this":
             edits.append(Edit(reference.start, reference.end, own.sql))
             continue
-        item = inputs.get(reference.name) or _input(
-            draft, reference, streams.get(reference.name), known, found
+        item = draft.inputs.get(reference.name) or _input(
+            draft, reference, streams.get(reference.name), known
         )
         if item is not None:
-            inputs[reference.name] = item
+            draft.inputs[reference.name] = item
             edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known)))
-    _check_streams(draft, inputs, known, found)
-    return tuple(inputs.values()), edits
+    if draft.certain:
+        _check_streams(draft, known)
+    return tuple(draft.inputs.values()), edits
 
 
-def _place(draft: Draft, reference: Reference) -> Location:
-    return draft.rendered.location(reference.start)
+def _input(draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known) -> Input | None:
+    item = _source_input if reference.kind == "source" else _model_input
+    found = item(draft, reference, stream, known)
+    taken = {i.view for i in draft.inputs.values()}
+    while found is not None and found.view in taken:
+        found = replace(found, view=f"{found.view[:-1]}_`")
+    return found
 
 
-def _input(
-    draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known, found: list[Diagnostic]
+def _model_input(
+    draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known
 ) -> Input | None:
     name = reference.name
-    if reference.kind == "source":
-        return _source_input(draft, reference, stream, known, found)
     if name not in known.relations:
         hint = near(name, known.relations)
         if name in known.disabled:
             hint = f"'{name}' is disabled (enabled: false)."
-        elif f".{name}" in "".join(f".{s.name};" for s in known.sources.values()):
+        elif name in {part for source in known.source_names for part in (source, source.split(".")[1])}:
             hint = "A source is written {{ source('name', 'table') }}."
-        message = f"there is no model '{name}'"
-        found.append(
-            Diagnostic("unknown-ref", message, hint, node=draft.name, location=_place(draft, reference))
+        draft.report(
+            "unknown-ref", f"there is no model '{name}'", hint or "Make it, or take it out.", reference.start
         )
         return None
     if stream is None:
         return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
-    kind = known.kinds[name]
-    if kind is not Materialized.STREAMING_TABLE:
-        message = f"'{name}' is a {kind.value} and cannot be read as a stream"
+    kind = known.kinds.get(name)
+    if kind not in {None, Materialized.STREAMING_TABLE}:
+        message = f"'{name}' is a {kind} and cannot be read as a stream"
         hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or make it a streaming table."
-        found.append(
-            Diagnostic("stream-not-streamable", message, hint, node=draft.name, location=stream.location)
-        )
+        draft.report("stream-not-streamable", message, hint, stream.location)
     return _streamed(f"model.{name}", name, stream, None)
 
 
 def _source_input(
-    draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known, found: list[Diagnostic]
+    draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known
 ) -> Input | None:
     source = known.sources.get(f"source.{reference.name}")
     if source is None:
-        hint = (
-            near(reference.name, (s.name for s in known.sources.values()))
-            or "Declare it in a file under sources/."
-        )
-        message = f"there is no source '{reference.name}'"
-        found.append(
-            Diagnostic("unknown-source", message, hint, node=draft.name, location=_place(draft, reference))
-        )
+        hint = near(reference.name, known.source_names) or "Declare it in a file under sources/."
+        if known.sources_whole:
+            message = f"there is no source '{reference.name}'"
+            draft.report("unknown-source", message, hint, reference.start)
         return None
-    if draft.config.materialized is Materialized.VIEW:
+    if draft.config.materialized is Materialized.VIEW and draft.certain:
         message = f"a view cannot read the files of source '{source.name}'"
         hint = "A view is stored as SQL over tables: say 'materialized: table', or put a model in between."
-        found.append(
-            Diagnostic("bad-value", message, hint, node=draft.name, location=_place(draft, reference))
-        )
+        draft.report("bad-value", message, hint, reference.start)
     if stream is None:
         return Input(source.id, source.name, stream=False, view=_view_name(source.name))
     return _streamed(source.id, source.name, stream, source)
@@ -132,37 +147,36 @@ def _name_in_sql(item: Input, reference: Reference, known: Known) -> str:
     short = item.name.rsplit(".", 1)[-1]
     relation = known.relations.get(item.name) if item.node.startswith("model.") else None
     stored = relation.name if relation and not item.stream else None
-    if reference.alias or reference.sampled or stored == short:
+    if reference.alias or reference.bare or stored == short:
         return item.view
     return f"{item.view} AS `{short}`"
 
 
-def _check_streams(draft: Draft, inputs: Mapping[str, Input], known: Known, found: list[Diagnostic]) -> None:
+def _check_streams(draft: Draft, known: Known) -> None:
     for stream in draft.config.streams:
-        if stream.name not in inputs:
-            message = f"the query does not read the stream '{stream.name}'"
-            names = [*known.relations, *(s.name for s in known.sources.values())]
-            hint = "Read it with ref() or source(), or take it out of 'streams:'."
-            if stream.name not in names:
-                message = f"there is no model or source '{stream.name}'"
-                hint = near(stream.name, names)
-            found.append(
-                Diagnostic("stream-unread", message, hint, node=draft.name, location=stream.location)
-            )
+        item = draft.inputs.get(stream.name)
+        if item is None:
+            _unread(draft, stream, known)
             continue
-        item = inputs[stream.name]
         if item.dedup and item.watermark is None:
             message = f"dedup on '{stream.name}' needs a watermark"
             hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
-            found.append(
-                Diagnostic("dedup-needs-watermark", message, hint, node=draft.name, location=stream.location)
-            )
-        if stream.max_files_per_trigger and (item.watermark or item.node.startswith("model.")):
-            _check_limit(draft, stream, item, found)
+            draft.report("dedup-needs-watermark", message, hint, stream.location)
+        if stream.max_files_per_trigger and item.node.startswith("model."):
+            message = f"max_files_per_trigger has no meaning for the model '{stream.name}'"
+            hint = "Take it out: a micro-batch takes whole commits of a table, so that no row comes too late."
+            draft.report("bad-value", message, hint, stream.location)
 
 
-def _check_limit(draft: Draft, stream: StreamConfig, item: Input, found: list[Diagnostic]) -> None:
-    if item.node.startswith("model."):
-        message = f"max_files_per_trigger has no meaning for the model '{stream.name}'"
-        hint = "A micro-batch takes whole commits of a table: parts of one would move the watermark and lose rows."
-        found.append(Diagnostic("bad-value", message, hint, node=draft.name, location=stream.location))
+def _unread(draft: Draft, stream: StreamConfig, known: Known) -> None:
+    if any(r.name == stream.name for r in draft.query.references):
+        return
+    names = [*known.relations, *known.source_names]
+    message = f"the query does not read the stream '{stream.name}'"
+    hint = "Read it with ref() or source(), or take it out of 'streams:'."
+    if stream.name not in names:
+        if not known.sources_whole and "." in stream.name:
+            return
+        message = f"there is no model or source '{stream.name}'"
+        hint = near(stream.name, names) or hint
+    draft.report("stream-unread", message, hint, stream.location)

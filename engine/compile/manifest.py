@@ -46,7 +46,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Event time of a stream: the column, how late rows may be ('30 minutes'), and the SQL that makes the column."""
+    """Event time of a stream: the column, how late rows may be, and the SQL that makes the column."""
 
     column: str
     delay: str

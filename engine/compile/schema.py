@@ -17,8 +17,8 @@ _ALIASES = {
     "dec": "decimal", "numeric": "decimal", "character": "char",
 }  # fmt: skip
 _SIMPLE = {
-    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp", "timestamp_ntz",
-    "timestamp_ltz", "string", "binary", "void", "variant",
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp",
+    "timestamp_ntz", "timestamp_ltz", "string", "binary", "void", "variant",
 }  # fmt: skip
 # type -> how many numbers it takes: at least, at most
 _SIZED = {"decimal": (0, 2), "char": (1, 1), "varchar": (1, 1), "time": (0, 1)}
@@ -56,7 +56,7 @@ class _Parser:
         while offset < len(text):
             match = _TOKEN.match(text, offset)
             if match is None:
-                raise _FaultError(f"the schema cannot be read at '{text[offset:].split()[0]}'")
+                raise _FaultError(f"the schema cannot be read at '{text[offset:].split(maxsplit=1)[0]}'")
             if match.lastgroup:
                 self.tokens.append((match.lastgroup, match[match.lastgroup]))
             offset = match.end()
@@ -177,5 +177,5 @@ _OTHER_TYPES = {
     "text": "Write string.", "uuid": "Write string.", "json": "Write string, or variant.",
     "datetime": "Write timestamp.", "timestamptz": "Write timestamp.", "bool": "Write boolean.",
     "number": "Write decimal(18, 2) or double.", "str": "Write string.",
-    "int64": "Write bigint.", "float64": "Write double.", "object": "Write struct<...>, map<..., ...> or variant.",
+    "int64": "Write bigint.", "float64": "Write double.", "object": "Write struct<...>, map<...> or variant.",
 }  # fmt: skip

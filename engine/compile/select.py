@@ -20,6 +20,8 @@ _TERM = re.compile(
     r"(?P<at>@)?(?:(?P<up>\d*)(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>\d*))?$"
 )
 _EVERYTHING = 1_000_000
+# These ask for one kind of node, so a model's tests do not come along.
+_KIND_METHODS = ("resource_type:", "test_type:", "test_name:")
 
 
 def select(manifest: Manifest, include: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
@@ -35,16 +37,10 @@ def select(manifest: Manifest, include: Sequence[str], exclude: Sequence[str] = 
     """
     graph = _Graph(manifest)
     chosen = graph.union(include) if include else set(manifest.nodes)
-    chosen = graph.with_tests(chosen)
     if exclude:
-        gone = graph.union(exclude)
-        chosen -= graph.with_tests(gone) if not _only_tests(manifest, gone) else gone
+        chosen -= graph.union(exclude)
     first = [s.id for s in manifest.sources if s.id in chosen]
     return first + [node for node in manifest.order if node in chosen]
-
-
-def _only_tests(manifest: Manifest, nodes: set[str]) -> bool:
-    return all(isinstance(manifest.nodes[node], DataTest) for node in nodes)
 
 
 class _Graph:
@@ -72,17 +68,19 @@ class _Graph:
     def term(self, text: str) -> set[str]:
         match = _TERM.match(text)
         if match is None:
-            raise UsageError("usage", f"'{text}' is not a selection", "Examples: flights, +flights+, tag:hourly.")
+            raise UsageError(
+                "usage", f"'{text}' is not a selection", "Examples: flights, +flights+, tag:hourly."
+            )
         core = self.matching(match["core"])
         if match["at"]:
             below = core | self.walk(core, self.down, _EVERYTHING)
-            return below | self.walk(below, self.up, _EVERYTHING)
+            return self.with_tests(below | self.walk(below, self.up, _EVERYTHING))
         found = set(core)
         if match["plus_up"]:
             found |= self.walk(core, self.up, int(match["up"] or _EVERYTHING))
         if match["plus_down"]:
             found |= self.walk(core, self.down, int(match["down"] or _EVERYTHING))
-        return found
+        return found if match["core"].startswith(_KIND_METHODS) else self.with_tests(found)
 
     def walk(self, start: set[str], edges: dict[str, tuple[str, ...]], depth: int) -> set[str]:
         seen: set[str] = set()
@@ -118,7 +116,9 @@ def _name_matches(node: Node, text: str) -> bool:
         return False
     parts = PurePosixPath(node.file).with_suffix("").parts[1:]
     wanted = text.split(".")
-    return len(wanted) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False))
+    return len(wanted) <= len(parts) and all(
+        fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False)
+    )
 
 
 def _path(node: Node, value: str) -> bool:
@@ -139,14 +139,20 @@ def _kind(node: Node) -> str:
 
 
 def _config(model: Model, key: str) -> str | None:
-    known = {"materialized": model.materialized.value, "schema": model.relation.schema, "alias": model.relation.name}
+    known = {
+        "materialized": model.materialized.value,
+        "schema": model.relation.schema,
+        "alias": model.relation.name,
+    }
     return known.get(key, model.write.output_mode if key == "output_mode" else None)
 
 
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
-    "tag": lambda node, value: not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags),
+    "tag": lambda node, value: (
+        not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags)
+    ),
     "source": _source,
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: isinstance(node, DataTest) and value in {"data", "generic"},

@@ -24,8 +24,9 @@ _TABLE_KEYS = (
 _REPLACEABLE = ("format", "path", "options", "max_files_per_trigger")
 _LATER_FORMATS = ("kafka", "avro", "orc", "text", "iceberg", "rate", "socket")
 _LATER_KEYS = (
-    "topic", "topics", "topic_pattern", "assign", "connection", "value", "starting_offsets", "starting_timestamp",
-    "max_offsets_per_trigger", "fail_on_data_loss", "stream", "loaded_at_field", "freshness", "max_file_age",
+    "topic", "topics", "topic_pattern", "assign", "connection", "value", "starting_offsets",
+    "starting_timestamp", "max_offsets_per_trigger", "fail_on_data_loss", "stream", "loaded_at_field",
+    "freshness", "max_file_age",
 )  # fmt: skip
 
 
@@ -185,9 +186,13 @@ def _path(project: Project, path: Section | None, part: Section, name: str) -> s
     folder = path.text()
     if "://" in folder:
         hint = "Name a folder, relative to the project."
-        path.report("not-supported", f"the path '{folder}' of an object store is not part of this version", hint)
+        path.report(
+            "not-supported", f"the path '{folder}' of an object store is not part of this version", hint
+        )
     elif not inside(project.root, project.root / folder):
-        path.report("path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project.")
+        path.report(
+            "path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project."
+        )
     return folder
 
 
@@ -209,5 +214,7 @@ def _options(part: Section | None, kind: str) -> dict[str, str]:
     for key in KINDS[kind].check_options(options) if kind in KINDS else ():
         option = part.child(key)
         if option is not None:
-            option.report("bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True)
+            option.report(
+                "bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True
+            )
     return options

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.context import REF, SOURCE, THIS, spoken
 from engine.compile.tokens import HIDDEN_WINDOW, check_tokens, parseable
@@ -108,7 +109,8 @@ class _Reader:
     def tree(self, tokens: list[Token]) -> exp.Expr | None:
         word = tokens[0].text.upper()
         if word not in _STARTS:
-            return self.no_query(word, tokens[0].start)
+            self.no_query(word, tokens[0].start)
+            return None
         second = next((i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON), None)
         if second is not None:
             hint = "Keep one SELECT; each model is one query."
@@ -124,8 +126,10 @@ class _Reader:
             self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
             return None
         if not isinstance(tree, exp.Query):
-            return self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
+            self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
+            return None
         restore_windows(tree)
+        _place_group_by_all(tree, tokens)
         return tree if self.spark_has(tree) else None
 
     def no_query(self, word: str, offset: int) -> None:
@@ -199,7 +203,9 @@ class _Reader:
                 yield Reference(kind, name, table.alias, bare, start, end)
             elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
                 shown = ".".join(part.name for part in table.parts)
-                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
+                hint = (
+                    "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
+                )
                 message = f"'{shown}' is neither a model, a source nor a CTE"
                 first = table.parts[0]
                 self.report("undeclared-relation", message, hint, span(first)[0])
@@ -211,6 +217,18 @@ def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
         if text.startswith(prefix):
             return kind, text[len(prefix) :]
     return ("this", text) if text == THIS else ("", "")
+
+
+def _place_group_by_all(tree: exp.Expr, tokens: list[Token]) -> None:
+    """Note where the ALL of each GROUP BY ALL stands, which the tree does not tell."""
+    places = [
+        (following.start, following.end + 1)
+        for token, following in pairwise(tokens)
+        if token.token_type is TokenType.GROUP_BY and following.token_type is TokenType.ALL
+    ]
+    groups = [group for group in tree.find_all(exp.Group) if group.args.get("all")]
+    if len(groups) == len(places) == 1:
+        groups[0].meta["all"] = places[0]
 
 
 def restore_windows(tree: exp.Expr) -> None:
@@ -261,7 +279,7 @@ def _first_offset(node: exp.Expr) -> int:
 
 
 def is_expression(text: str) -> bool:
-    """Whether a text of the header is one SQL expression, without comments that would swallow what follows."""
+    """Whether a text of the header is one SQL expression, without comments (they would hide what follows)."""
     try:
         tokens = sqlglot.tokenize(text, dialect=DIALECT)
         trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT)

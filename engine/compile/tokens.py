@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 MAX_DEPTH = 200
-# sqlglot (30.30) cannot read `GROUP BY window(..), k`. A name of the same length in its place keeps all positions.
+# sqlglot (30.30) cannot read `GROUP BY window(..), k`; a name of the same length keeps all positions.
 HIDDEN_WINDOW = "w1nd0w"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
 _AFTER_COMMA = {
-    TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY,
+    TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
+    TokenType.ORDER_BY,
 }  # fmt: skip
 _ENDS_FROM = {
     TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
@@ -47,14 +48,21 @@ def check_depth(tokens: list[Token], report: Report) -> None:
     for token in tokens:
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         if depth > MAX_DEPTH:
-            report("sql-too-deep", f"the SQL is nested more than {MAX_DEPTH} levels deep", "Use CTEs.", token.start)
+            report(
+                "sql-too-deep",
+                f"the SQL is nested more than {MAX_DEPTH} levels deep",
+                "Use CTEs.",
+                token.start,
+            )
             return
 
 
 def check_commas(tokens: list[Token], report: Report) -> None:
     """The parser passes over a comma too many; Spark does not."""
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
+        if token.token_type is TokenType.COMMA and (
+            following is None or following.token_type in _AFTER_COMMA
+        ):
             report("sql-syntax", "a comma with nothing after it", "Take the comma out.", token.start)
 
 

@@ -21,6 +21,7 @@ TABLE_DEFAULTS: Mapping[str, str] = {
     "history.expire.min-snapshots-to-keep": "100",
     "commit.retry.num-retries": "10",
 }
+_RESULT = "__result"
 _TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
@@ -86,13 +87,18 @@ def append(frame: DataFrame, relation: str, markers: Mapping[str, str]) -> Commi
     return commit
 
 
-def replace(session: SparkSession, relation: str, sql: str, clauses: str, markers: Mapping[str, str]) -> Commit:
-    """Make a table anew from a query, in one marked commit; readers see the old or the new rows."""
+def replace(frame: DataFrame, relation: str, clauses: str, markers: Mapping[str, str]) -> Commit:
+    """Make a table anew from a frame, in one marked commit; readers see the old or the new rows.
+
+    The frame goes through a view, so that Spark's errors point into the user's query, not into this text.
+    """
+    session = frame.sparkSession
+    frame.createOrReplaceTempView(_RESULT)
     prefix = "spark.sql.iceberg.snapshot-property.engine."
     for key, value in markers.items():
         session.conf.set(prefix + key, value)
     try:
-        session.sql(f"CREATE OR REPLACE TABLE {relation}\n{clauses}\nAS {sql}")
+        session.sql(f"CREATE OR REPLACE TABLE {relation}\n{clauses}\nAS SELECT * FROM `{_RESULT}`")
     finally:
         for key in markers:
             session.conf.unset(prefix + key)

@@ -86,7 +86,7 @@ def load_project(root: Path) -> Project:
     found += problems
     _check_profiles(root, found)
     top = Section.of(doc, found)
-    readable = text is not None and not any(d.code in {"yaml-syntax", "yaml-too-large"} for d in problems)
+    readable = text is not None and all(problem.code in _MENDED for problem in problems)
     if not readable:
         return _unread(root, found)
     top.check_keys(PROJECT_KEYS, PROJECT_FILE)
@@ -218,6 +218,8 @@ def _models(root: Path, folder: str, found: list[Diagnostic]) -> list[ModelFile]
     return list(models.values())
 
 
+# Findings about a header that is nevertheless understood.
+_MENDED = {"yaml-duplicate-key", "yaml-split-item"}
 _NAMES = (
     "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
     "with __quarantine or __deleted, are taken."
@@ -231,7 +233,8 @@ def _model(path: Path, shown: str, folders: tuple[str, ...], found: list[Diagnos
         return ModelFile(name, shown, folders, None, "", broken=True)
     parts = split_header(text, shown)
     found += [problem.at(None, name) for problem in parts.problems]
-    return ModelFile(name, shown, folders, parts.header, parts.sql, broken=bool(parts.problems))
+    unread = [problem for problem in parts.problems if problem.code not in _MENDED]
+    return ModelFile(name, shown, folders, parts.header, parts.sql, broken=bool(unread))
 
 
 def _sources(root: Path, folder: str, found: list[Diagnostic]) -> tuple[list[Yaml], bool]:

@@ -78,15 +78,13 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
     reader = _Reader(file)
     data: Any = {}
     try:
+        reader.check_depth(text)
         node = pyyaml.compose(text, Loader=_Loader)
         data = reader.value(node, (), 0) if node is not None else None
     except pyyaml.MarkedYAMLError as error:
         reader.found.append(_syntax_error(error, text, reader))
     except _TooLargeError as error:
         reader.found.append(Diagnostic("yaml-too-large", f"YAML: {error}", _TOO_LARGE, location=error.place))
-    except RecursionError:
-        message = f"YAML: more than {MAX_DEPTH} levels"
-        reader.found.append(Diagnostic("yaml-too-large", message, _TOO_LARGE, location=Location(file)))
     except (pyyaml.YAMLError, ValueError) as error:
         reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", location=Location(file)))
     return Yaml(data, file, reader.values, reader.keys, reader.written, Location(file)), reader.found
@@ -162,9 +160,9 @@ class _Reader:
         self.nodes += 1
         self.values[path] = self.place(node.start_mark)
         if self.nodes > MAX_NODES:
-            self.too_large(f"more than {MAX_NODES:,} values, aliases counted out", node)
+            self.too_large(f"more than {MAX_NODES:,} values, aliases counted out", node.start_mark)
         if depth > MAX_DEPTH:
-            self.too_large(f"more than {MAX_DEPTH} levels", node)
+            self.too_large(f"more than {MAX_DEPTH} levels", node.start_mark)
         if isinstance(node, pyyaml.MappingNode):
             return self.mapping(node, path, depth)
         if isinstance(node, pyyaml.SequenceNode):
@@ -172,15 +170,24 @@ class _Reader:
             return [self.value(child, (*path, i), depth + 1) for i, child in enumerate(children)]
         return self.scalar(node, path)
 
-    def too_large(self, message: str, node: Any) -> NoReturn:
-        raise _TooLargeError(message, self.place(node.start_mark))
+    def check_depth(self, text: str) -> None:
+        """Refuse deep nesting before composing: PyYAML's C composer is recursive and would crash."""
+        depth = 0
+        for event in pyyaml.parse(text, Loader=_Loader):
+            depth += isinstance(event, pyyaml.CollectionStartEvent)
+            depth -= isinstance(event, pyyaml.CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                self.too_large(f"more than {MAX_DEPTH} levels", event.start_mark)
 
-    def mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any]:
+    def too_large(self, message: str, mark: Any) -> NoReturn:
+        raise _TooLargeError(message, self.place(mark))
+
+    def mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any] | None:
         result: dict[str, Any] = {}
         for key_node, value_node in self.joined_pairs(node) if node.flow_style else node.value:
             if not isinstance(key_node, pyyaml.ScalarNode):
-                self.report("yaml-syntax", "YAML: a key is not plain text", _JINJA, key_node)
-                continue
+                self.report("yaml-syntax", "YAML: a key is not plain text", _JINJA, node)
+                return None
             key = key_node.value
             if key in result:
                 first = self.keys[(*path, key)].line

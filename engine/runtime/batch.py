@@ -18,10 +18,10 @@ from engine.runtime import checks
 from engine.runtime.inputs import register
 from engine.runtime.run import Outcome, Run
 from engine.sources import KINDS
-from engine.state import ModelState, Phase
+from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 # Functions whose value differs between runs over the same rows: such a model is always built.
 _VOLATILE = re.compile(
@@ -57,27 +57,28 @@ def run_batch(run: Run, model: Model) -> Outcome:
         engine_version=__version__,
         spark_version=run.spark.version,
     )
+    register(session, run.manifest, model, run.root, bounded=True)
+    frame = session.sql(model.sql)
     if model.materialized is Materialized.VIEW:
         return _make_view(session, model, folder, state)
-    register(session, run.manifest, model, run.root, bounded=True)
     # Before the commit: a kill between commit and record must leave a table that is known to be ours.
     folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
-    return _make_table(run, session, model, folder, state)
+    return _make_table(run, frame, model, folder, state)
 
 
-def _make_view(session: SparkSession, model: Model, folder: Any, state: ModelState) -> Outcome:
+def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
     comment = f"COMMENT {lake.literal(model.description)}\n" if model.description else ""
     session.sql(f"CREATE OR REPLACE VIEW {model.relation.sql}\n{comment}AS {model.sql}")
     folder.save(replace(state, phase=Phase.PUBLISHED))
     return Outcome(Status.SUCCESS)
 
 
-def _make_table(run: Run, session: SparkSession, model: Model, folder: Any, state: ModelState) -> Outcome:
+def _make_table(run: Run, frame: DataFrame, model: Model, folder: TableState, state: ModelState) -> Outcome:
     partitions = [lake.partition_sql(p.transform, p.column, p.number) for p in model.write.partition_by]
     properties = {**model.write.table_properties, "engine.model": model.name, "engine.generation": "1"}
     clauses = lake.table_clauses(partitions, properties, model.description)
-    commit = lake.replace(session, model.relation.sql, model.sql, clauses, run.markers(model, 1))
-    uuid = lake.table_uuid(session, model.relation.sql)
+    commit = lake.replace(frame, model.relation.sql, clauses, run.markers(model, 1))
+    uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=commit.snapshot))
     return Outcome(Status.SUCCESS, rows_out=commit.rows, snapshot_id=commit.snapshot)
 

@@ -1,0 +1,34 @@
+"""One Spark session for the whole run: tests that need Spark share it through the `engine` fixture."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.lab import Lab, LabSession
+
+
+@pytest.fixture(scope="session")
+def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession]:
+    """A real session over an embedded lake; each test has a schema of its own in it."""
+    session = LabSession.open(tmp_path_factory.mktemp("lab"))
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def lab(
+    lab_session: LabSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Lab:
+    """An empty project whose commands run in this process, in the shared session."""
+
+    @contextmanager
+    def shared(*_: object, **__: object) -> Iterator[object]:
+        yield lab_session.spark
+
+    for module in ("engine.runtime.build", "engine.runtime.preview"):
+        monkeypatch.setattr(f"{module}.spark_session", shared)
+    return Lab(tmp_path, lab_session, capsys)

@@ -1,0 +1,197 @@
+"""Small real projects for tests: files, commands, tables.
+
+Commands run through the same entry point as the command line. In-process ones use the shared Spark
+session; `run_alone` starts a process with a JVM of its own, for everything that kills.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from engine.cli.main import invoke
+from engine.lake import catalogs
+from engine.lake.read import Lake, TableFacts
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+PROJECT = """
+name: lab
+version: "1"
+target: dev
+targets:
+  dev:
+    catalog: {{type: sqlite, name: lake, path: {lake}}}
+    schema: {schema}
+    spark: {{master: "local[2]"}}
+"""
+
+EVENTS = """
+sources:
+  - name: shop
+    tables:
+      - name: events
+        format: json
+        path: landing/events
+        schema: "id int, at timestamp, kind string, amount double"
+"""
+
+
+@dataclass(slots=True)
+class LabSession:
+    """The shared session and its lake."""
+
+    spark: Any
+    lake_path: Path
+    _session: Any
+
+    @staticmethod
+    def open(folder: Path) -> LabSession:
+        from engine.spark.jars import jar_paths
+        from engine.spark.java import find_java
+        from engine.spark.session import SessionSettings, open_session
+
+        lake = folder / "lake"
+        config = SimpleNamespace(type="sqlite", name="lake", path=lake)
+        catalogs.prepare(config)
+        java = find_java()
+        session = open_session(
+            SessionSettings(
+                java=java,
+                log_dir=folder / "logs",
+                jar_paths=jar_paths(("core",), fetch=True, java=java),
+                master="local[2]",
+                conf=catalogs.spark_conf(config),
+            )
+        )
+        return LabSession(session.spark, lake, session)
+
+    def close(self) -> None:
+        self._session.close()
+
+
+@dataclass(slots=True)
+class Result:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def text(self) -> str:
+        return self.out + self.err
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in self.out.splitlines() if line.startswith("{")]
+
+    def model(self, name: str) -> dict[str, Any]:
+        (found,) = [e for e in self.events if e["event"] == "ModelFinished" and e["node"] == f"model.{name}"]
+        return found
+
+    def codes(self) -> list[str]:
+        return [e["code"] for e in self.events if e["event"] == "Diagnosed"]
+
+
+@dataclass(slots=True)
+class Lab:
+    """A project in a temporary folder."""
+
+    root: Path
+    session: LabSession | None
+    capsys: pytest.CaptureFixture[str] | None
+    schema: str = field(default_factory=lambda: f"s{uuid.uuid4().hex[:8]}")
+    _clock: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._clock = time.time() - 100_000
+        self.write("project.yml", PROJECT.format(lake=self.lake_path, schema=self.schema))
+
+    @property
+    def lake_path(self) -> Path:
+        return self.session.lake_path if self.session else self.root / ".engine" / "lake"
+
+    @property
+    def state(self) -> Path:
+        return self.root / ".engine" / "state" / "lake" / self.schema
+
+    def write(self, name: str, text: str) -> Path:
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    def model(self, name: str, text: str) -> None:
+        self.write(f"models/{name}.sql", text)
+
+    def land(self, name: str, rows: Iterable[Mapping[str, Any]], folder: str = "landing/events") -> Path:
+        """Land a file of JSON lines; each file is newer than the one before."""
+        path = self.write(f"{folder}/{name}.json", "".join(json.dumps(row) + "\n" for row in rows))
+        self._clock += 10
+        os.utime(path, (self._clock, self._clock))
+        return path
+
+    def run(self, *arguments: str) -> Result:
+        """Run a command in this process with JSON output."""
+        assert self.capsys is not None
+        self.capsys.readouterr()
+        code = invoke([*arguments, "--project-dir", str(self.root), "--log-format", "json"])
+        captured = self.capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    def build(self, *arguments: str) -> Result:
+        result = self.run("build", *arguments)
+        assert result.code == 0, result.text
+        return result
+
+    def table(self, name: str) -> TableFacts | None:
+        return self._lake().table(self.schema, name)
+
+    def snapshot(self, name: str) -> int | None:
+        table = self.table(name)
+        return table.snapshot if table else None
+
+    def snapshots(self) -> dict[str, int | None]:
+        """The current snapshot of every table of the project's schema."""
+        folders = sorted(p.name for p in self.state.iterdir()) if self.state.exists() else []
+        return {name: self.snapshot(name) for name in folders}
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        found = self._lake().rows(self.schema, name, None)
+        assert found is not None, f"no table {name}"
+        names, values = found
+        return [dict(zip(names, row, strict=True)) for row in values]
+
+    def _lake(self) -> Lake:
+        return Lake(SimpleNamespace(type="sqlite", name="lake", path=self.lake_path))
+
+    def model_json(self, name: str, generation: int = 1) -> dict[str, Any]:
+        return json.loads((self.state / name / str(generation) / "model.json").read_text())
+
+
+def run_alone(
+    root: Path, *arguments: str, env: Mapping[str, str] | None = None, script: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command in a process of its own; `script` is Python that runs before it (to plant a fault)."""
+    code = f"{script or ''}\nimport sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))\n"
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments, "--project-dir", str(root), "--log-format", "json"],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, **(env or {})},
+        check=False,
+        timeout=300,
+    )

@@ -1,0 +1,83 @@
+"""Small projects for tests: a dict of files becomes a folder; findings become one readable line each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+
+from engine.compile import Compiled, Manifest, compile_project
+from engine.errors import Diagnostic
+from engine.project import Project, load_project
+
+PROJECT = """\
+name: shop
+targets:
+  dev:
+    catalog: {type: sqlite, name: lake, path: .engine/lake}
+    schema: main
+"""
+SOURCES = """\
+sources:
+  - name: shop
+    tables:
+      - name: orders
+        format: json
+        path: landing/orders
+        schema: id string, ts timestamp, amount double, item struct<name string, price double>
+      - name: customers
+        format: csv
+        path: landing/customers
+        schema: id string, name string
+"""
+ORDERS = "select * from {{ source('shop', 'orders') }}\n"
+
+
+def write(root: Path, files: dict[str, str | bytes]) -> Path:
+    """Write the files of a project; project.yml and sources/shop.yml have defaults."""
+    for name, content in {"project.yml": PROJECT, "sources/shop.yml": SOURCES, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, bytes):
+            path.write_bytes(content)
+        else:
+            path.write_text(content, encoding="utf-8", newline="")
+    return root
+
+
+def sql(text: str) -> str:
+    """A model written inside a test, without the test's indentation."""
+    return dedent(text).lstrip("\n")
+
+
+def load(root: Path, files: dict[str, str | bytes]) -> Project:
+    return load_project(write(root, files))
+
+
+def compiled(root: Path, files: dict[str, str | bytes], **options: object) -> Compiled:
+    return compile_project(load(root, files), **{"env": {}, **options})  # type: ignore[arg-type]
+
+
+def clean(root: Path, files: dict[str, str | bytes], **options: object) -> Manifest:
+    """The manifest of a project that must have nothing wrong with it."""
+    manifest = compiled(root, files, **options).manifest
+    assert lines(manifest.diagnostics) == []
+    return manifest
+
+
+def line(diagnostic: Diagnostic) -> str:
+    """`code file:line:column message`, as tests compare it."""
+    return f"{diagnostic.code} {diagnostic.location} {diagnostic.message}"
+
+
+def lines(diagnostics: tuple[Diagnostic, ...]) -> list[str]:
+    return [line(diagnostic) for diagnostic in diagnostics]
+
+
+def findings(root: Path, files: dict[str, str | bytes], **options: object) -> tuple[Diagnostic, ...]:
+    return compiled(root, files, **options).manifest.diagnostics
+
+
+def only(found: tuple[Diagnostic, ...]) -> Diagnostic:
+    """The one finding; one mistake makes one message."""
+    assert len(found) == 1, "\n".join(lines(found)) or "nothing was found"
+    return found[0]

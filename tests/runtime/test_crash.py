@@ -1,0 +1,176 @@
+"""kill -9 in the middle of a build, then a build: the tables equal those of an undisturbed run.
+
+The fault is planted in the killed process only; what the test then finds on disk proves that it fired
+where it was meant to.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from engine.state import checkpoint as spark_checkpoint
+from tests.lab import EVENTS, Lab, run_alone
+
+pytestmark = pytest.mark.spark
+
+HOURLY = """/*---
+streams:
+  shop.events:
+    watermark: at delay 10 minutes
+    max_files_per_trigger: 1
+windows:
+  hour: tumbling(at, 1 hour)
+---*/
+select hour.start as hour, count(*) as n, sum(amount) as amount
+from {{ source('shop', 'events') }}
+group by hour
+"""
+PLAIN = "/*---\nstreams: {shop.events: {max_files_per_trigger: 1}}\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
+COPY = "/*---\nstreams: [plain]\n---*/\nselect id from {{ ref('plain') }}\n"
+
+# Each script kills the process at the micro-batch BATCH of the model MODEL.
+AFTER_COMMIT = """
+import os, signal
+from engine.runtime.writer import BatchWriter
+_record = BatchWriter.record
+def record(self, **changes):
+    if changes.get("batch") == {batch} and "{model}" in self.relation:
+        os.kill(os.getpid(), signal.SIGKILL)
+    _record(self, **changes)
+BatchWriter.record = record
+"""
+AFTER_RECORD = AFTER_COMMIT.replace("        os.kill", "        _record(self, **changes)\n        os.kill")
+BEFORE_COMMIT = """
+import os, signal
+from engine.lake import write
+_append = write.append
+def append(frame, relation, markers):
+    if markers["batch-id"] == "{batch}" and "{model}" in relation:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return _append(frame, relation, markers)
+write.append = append
+"""
+POINTS = {"before the commit": BEFORE_COMMIT, "after the commit": AFTER_COMMIT, "after the record": AFTER_RECORD}
+
+
+def event(number: int, at: str) -> dict[str, object]:
+    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": float(number)}
+
+
+def hour(number: int) -> datetime:
+    return datetime(2024, 5, 1, number, tzinfo=UTC)
+
+
+@dataclass
+class Shop:
+    lab: Lab
+
+    def windows(self) -> list[tuple[datetime, int, float]]:
+        return sorted((r["hour"], r["n"], r["amount"]) for r in self.lab.rows("hourly"))
+
+    def checkpoint(self, model: str) -> Path:
+        return self.lab.state / model / "1" / "checkpoint"
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    lab = Lab(tmp_path, None, None, schema="shop")
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("hourly", HOURLY)
+    lab.model("plain", PLAIN)
+    lab.model("copy", COPY)
+    lab.land("a", [event(1, "10:05"), event(2, "10:50")])
+    lab.land("b", [event(3, "11:40"), event(4, "10:45")])
+    lab.land("c", [event(5, "13:15")])
+    yield Shop(lab)
+
+
+WINDOWS = [(hour(10), 3, 7.0), (hour(11), 1, 3.0)]
+
+
+def check_tables(shop: Shop) -> None:
+    assert shop.windows() == WINDOWS
+    assert sorted(r["id"] for r in shop.lab.rows("plain")) == [1, 2, 3, 4, 5]
+    assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("point", POINTS)
+def test_a_window_killed_on_the_batch_that_writes_it_is_written_once(shop: Shop, point: str) -> None:
+    # Batch 2 is the last with data; it writes the hour that b's watermark closed, and its own watermark
+    # (13:05) closes the next hour in the no-data batch after it.
+    killed = run_alone(shop.lab.root, "build", script=POINTS[point].format(batch=2, model="hourly"))
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    checkpoint = shop.checkpoint("hourly")
+    assert spark_checkpoint.last_started(checkpoint) == 2
+    assert spark_checkpoint.last_committed(checkpoint) == 1
+    table = shop.lab.table("hourly")
+    assert table is not None
+    written = {s.marker("batch-id") for s in table.history}
+    assert ("2" in written) == (point != "before the commit")
+    recorded = shop.lab.model_json("hourly")["batch"]
+    assert recorded == (2 if point == "after the record" else 1)
+
+    rebuilt = run_alone(shop.lab.root, "build")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    check_tables(shop)
+    again = shop.lab.snapshots()
+    assert run_alone(shop.lab.root, "build").returncode == 0
+    assert shop.lab.snapshots() == again
+
+
+def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: Shop) -> None:
+    killed = run_alone(shop.lab.root, "build", script=AFTER_COMMIT.format(batch=0, model="copy"))
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    assert spark_checkpoint.last_committed(shop.checkpoint("copy")) is None
+    assert len(shop.lab.rows("copy")) == 5
+    shop.lab.land("d", [event(6, "13:20")])
+    rebuilt = run_alone(shop.lab.root, "build")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5, 6]
+
+
+MAKING_A_TABLE = """
+import os, signal
+from engine.lake import write
+_create = write.create_table
+def create_table(session, relation, frame, clauses):
+    _create(session, relation, frame, clauses)
+    os.kill(os.getpid(), signal.SIGKILL)
+write.create_table = create_table
+"""
+REPLACING_A_TABLE = """
+import os, signal
+from engine.lake import write
+_replace = write.replace
+def replace(*arguments):
+    _replace(*arguments)
+    os.kill(os.getpid(), signal.SIGKILL)
+write.replace = replace
+"""
+
+
+def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) -> None:
+    killed = run_alone(shop.lab.root, "build", "-s", "plain", script=MAKING_A_TABLE)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    assert shop.lab.table("plain") is not None
+    assert shop.lab.model_json("plain")["phase"] == "building"
+    rebuilt = run_alone(shop.lab.root, "build")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    check_tables(shop)
+
+
+def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> None:
+    shop.lab.model("total", "select count(*) as n from {{ ref('plain') }}")
+    killed = run_alone(shop.lab.root, "build", script=REPLACING_A_TABLE)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    assert [r["n"] for r in shop.lab.rows("total")] == [5]
+    rebuilt = run_alone(shop.lab.root, "build")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    assert [r["n"] for r in shop.lab.rows("total")] == [5]
+    assert shop.lab.model_json("total")["phase"] == "published"
