@@ -32,6 +32,7 @@ FAILURES = (
     jinja2.TemplateError, EngineError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError,
     RecursionError, SyntaxError, MemoryError,
 )  # fmt: skip
+CRASH = "the template failed: "
 _MARK = re.compile("\x01([0-9]{1,9})\x02")
 _TAG = re.compile(r"\{[{%#]")
 _MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
@@ -92,10 +93,9 @@ class Sandbox:
         self._env = ImmutableSandboxedEnvironment(
             undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False
         )
+        kept = {name: self._env.globals[name] for name in ("range", "namespace")}
         self._env.globals.clear()
-        self._env.globals.update({"range": jinja2.defaults.DEFAULT_NAMESPACE["range"]})
-        self._env.globals.update({"namespace": jinja2.defaults.DEFAULT_NAMESPACE["namespace"]})
-        self._env.globals.update(names)
+        self._env.globals.update({**kept, **names})
         self._texts: dict[str, str] = {}
         self.macros: dict[str, Callable[..., str]] = {}
         self.macro_files: dict[str, str] = {}
@@ -219,7 +219,7 @@ def _crash(error: BaseException) -> Diagnostic:
     if "no loader" in text:
         hint = "Macros of the folder macros/ are called by name, without import."
         return Diagnostic("jinja-error", "templates do not include or import each other", hint)
-    return Diagnostic("jinja-error", f"the template failed: {text}", "Check the arguments of the call.")
+    return Diagnostic("jinja-error", f"{CRASH}{text}", "Check the arguments of the call.")
 
 
 _VARYING = {"run_started_at", "invocation_id"}
@@ -244,7 +244,10 @@ def undefined_hint(name: str, known: Iterable[str]) -> str:
         "adapter": f"{unconnected}; there is no adapter.",
         "dbt_utils": "There are no packages: copy the macro into macros/.",
     }
-    return named.get(name) or near(name, (k for k in known if not k.startswith("_")))
+    close = near(name, known)
+    if name in named or close.startswith("Did you mean"):
+        return named.get(name, close)
+    return f"A variable of the project is var('{name}'), one of the environment env_var('{name}')."
 
 
 def _undefined_name(error: jinja2.UndefinedError) -> str:
@@ -296,6 +299,8 @@ def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[s
     if _is_unclosed_tag(error):
         return "a tag is not closed", "Close the {{, {% or {# that begins here."
     message = message.split(". ")[0].rstrip(".")
+    for theirs, ours in (("end of print statement", "}}"), ("end of statement block", "%}"), ("token '", "'")):
+        message = message.replace(theirs, ours)
     message = message[0].lower() + message[1:]
     if match := re.match(r"no (filter|test) named '(\w+)'", message):
         return message, near(match[2], env.filters if match[1] == "filter" else env.tests)
@@ -318,7 +323,8 @@ _OTHER_BLOCKS = {
 def _unclosed_block(error: jinja2.TemplateSyntaxError) -> str:
     message = error.message or ""
     match = re.search(r"innermost block that needs to be closed is '(\w+)'", message)
-    return match[1] if match and message.startswith("Unexpected end of template") else ""
+    ends = message.startswith(("Unexpected end of template", "Encountered unknown tag 'end"))
+    return match[1] if match and ends else ""
 
 
 def _is_unclosed_tag(error: jinja2.TemplateSyntaxError) -> bool:
@@ -340,6 +346,8 @@ def _syntax_place(
                 begin = at
             elif kind == "name" and after == "block_begin":
                 if value.startswith("end") and opened:
+                    if value != f"end{opened[-1][0]}":
+                        break
                     opened.pop()
                 elif value in _BLOCKS:
                     opened.append((value, begin))

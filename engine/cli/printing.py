@@ -191,7 +191,7 @@ class TextPrinter:
             self._put(f"    {text}")
 
     def summary(self, results: RunResults) -> None:
-        """dbt's last line."""
+        """The last line, in dbt's form."""
         known = counts(results)
         self._put("Done. " + " ".join(f"{key}={value}" for key, value in known.items()))
 

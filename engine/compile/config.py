@@ -113,7 +113,7 @@ def _interpret(settings: _Settings, *, certain: bool) -> ModelConfig:
         tests=(*own_tests, *described.tests),
         tags=_tags(settings.layers),
         meta={k: v for layer in settings.layers for k, v in read_meta(layer.child("meta")).items()},
-        enabled=keys["enabled"].boolean() if "enabled" in keys else True,
+        enabled=keys["enabled"].boolean(otherwise=True) if "enabled" in keys else True,
         schema=keys["schema"].identifier() or None if "schema" in keys else None,
         alias=_alias(keys.get("alias")),
         alias_place=keys["alias"].place if "alias" in keys else None,

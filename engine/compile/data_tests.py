@@ -14,7 +14,7 @@ from engine.compile.sql import parse
 from engine.compile.streams import node_name
 from engine.compile.windows import Edit
 from engine.errors import Diagnostic, near
-from engine.jinja import FAILURES, Rendered, Sandbox
+from engine.jinja import CRASH, FAILURES, Rendered, Sandbox
 
 
 def compile_tests(
@@ -56,7 +56,7 @@ def _compile(
         text = str(sandbox.macros[name](ref(model), **arguments)).strip()
     except FAILURES as error:
         for reason in sandbox.explain(error):
-            message = f"the test '{test.kind}' cannot be made: {reason.message}"
+            message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."
             found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
         return None

@@ -6,7 +6,7 @@ import re
 
 from engine.compile.manifest import Column
 from engine.errors import near
-from engine.project.section import Section
+from engine.project.section import UNKNOWN, Section
 
 _TOKEN = re.compile(
     r"\s+|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>\w+)|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
@@ -36,11 +36,10 @@ class _FaultError(ValueError):
 
 def read_schema(section: Section) -> tuple[Column, ...]:
     """The columns of a schema; empty, and a finding, if it cannot be read."""
-    text = section.text()
-    if not text:
+    if section.value is UNKNOWN or not isinstance(section.value, str):
         return ()
     try:
-        return _Parser(text).columns()
+        return _Parser(section.value).columns()
     except _FaultError as fault:
         section.report("bad-schema", str(fault), fault.hint)
         return ()
@@ -80,6 +79,8 @@ class _Parser:
             columns[name.lower()] = Column(name, type=type_)
             if self.at < len(self.tokens):
                 self.expect(",", f"after the column '{name}'")
+                if self.at == len(self.tokens):
+                    raise _FaultError("the schema ends with a comma", "Take the comma out.")
         if not columns:
             raise _FaultError("the schema has no columns")
         return tuple(columns.values())

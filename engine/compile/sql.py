@@ -232,10 +232,10 @@ def _place_group_by_all(tree: exp.Expr, tokens: list[Token]) -> None:
 
 
 def restore_windows(tree: exp.Expr) -> None:
-    """Give `window(...)` its name back after `parseable` hid it from the parser."""
-    for call in tree.find_all(exp.Anonymous):
-        if call.name == HIDDEN_WINDOW:
-            call.set("this", "window")
+    """Give `window` its name back after `parseable` hid it from the parser."""
+    for node in tree.find_all(exp.Anonymous, exp.Identifier):
+        if node.this == HIDDEN_WINDOW:
+            node.set("this", "window")
 
 
 def _open_quote(text: str) -> int:

@@ -10,7 +10,7 @@ from engine.compile.layers import not_yet
 from engine.compile.manifest import Watermark
 from engine.compile.sql import is_expression
 from engine.errors import Diagnostic, Location
-from engine.project.section import Section
+from engine.project.section import UNKNOWN, Section
 
 STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger")
 _LATER_STREAM = ("on_upstream_delete",)
@@ -96,8 +96,8 @@ def node_name(text: str) -> str:
 
 def read_windows_config(section: Section) -> tuple[WindowConfig, ...]:
     """Read `windows:` as names and texts."""
-    windows = ((name, part, part.text()) for name, part in section.mapping())
-    return tuple(WindowConfig(name, text, part.place) for name, part, text in windows if text)
+    windows = ((name, part, part.text()) for name, part in section.mapping() if part.value is not UNKNOWN)
+    return tuple(WindowConfig(n, text, p.place) for n, p, text in windows if isinstance(p.value, str))
 
 
 def read_watermark(section: Section) -> Watermark | None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 MAX_DEPTH = 200
-# sqlglot (30.30) cannot read `GROUP BY window(..), k`; a name of the same length keeps all positions.
+# sqlglot (30.30) cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
 HIDDEN_WINDOW = "w1nd0w"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
 _AFTER_COMMA = {
@@ -25,10 +26,8 @@ Report = Callable[[str, str, str, int], None]
 def parseable(tokens: list[Token]) -> list[Token]:
     """The tokens in a form that sqlglot's parser understands."""
     result = list(tokens)
-    for index, token in enumerate(tokens[:-2]):
-        name, bracket = tokens[index + 1], tokens[index + 2]
-        first_key = token.token_type is TokenType.GROUP_BY and bracket.token_type is TokenType.L_PAREN
-        if first_key and name.text.lower() == "window":
+    for index, (token, name) in enumerate(pairwise(tokens)):
+        if token.token_type is TokenType.GROUP_BY and name.text.lower() == "window":
             result[index + 1] = Token(
                 TokenType.VAR, HIDDEN_WINDOW, name.line, name.col, name.start, name.end, name.comments
             )

@@ -98,7 +98,7 @@ def replace(frame: DataFrame, relation: str, clauses: str, markers: Mapping[str,
     for key, value in markers.items():
         session.conf.set(prefix + key, value)
     try:
-        session.sql(f"CREATE OR REPLACE TABLE {relation}\n{clauses}\nAS SELECT * FROM `{_RESULT}`")
+        session.sql(f"CREATE OR REPLACE TABLE {relation}\n{clauses}\nAS SELECT * FROM `{_RESULT}`")  # noqa: S608 - our own names
     finally:
         for key in markers:
             session.conf.unset(prefix + key)

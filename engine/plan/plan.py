@@ -126,9 +126,9 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
     before_inputs = {item["name"]: item for item in old["inputs"]}
     for item in new["inputs"]:
         before = before_inputs.get(item["name"])
-        for key in ("watermark", "dedup", "source", "stream"):
-            if before is not None and before.get(key) != item.get(key):
-                reasons.append(f"{key} of '{item['name']}' changed")
+        if before is not None:
+            changed = [k for k in ("watermark", "dedup", "source", "stream") if before.get(k) != item.get(k)]
+            reasons += [f"{key} of '{item['name']}' changed" for key in changed]
     if old["sql"] != new["sql"]:
         reasons.append("the query changed")
     if old["stateful"] != new["stateful"]:

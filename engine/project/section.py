@@ -120,15 +120,15 @@ class Section:
         """The value as text for Spark or Iceberg: booleans become true and false."""
         return str(self.value).lower() if isinstance(self.value, bool) else self.text()
 
-    def boolean(self) -> bool:
-        """The value as a boolean."""
+    def boolean(self, *, otherwise: bool = False) -> bool:
+        """The value as a boolean; `otherwise` if it is none."""
         if isinstance(self.value, bool):
             return self.value
         if isinstance(self.value, str) and self.value.lower() in {"true", "false"}:
             return self.value.lower() == "true"
         if self.value is not UNKNOWN:
             self.expected("true or false")
-        return False
+        return otherwise
 
     def integer(self, *, least: int = 1) -> int:
         """The value as a whole number of at least `least`."""

@@ -10,7 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import yaml as pyyaml
 
@@ -160,9 +160,10 @@ class _Reader:
         self.nodes += 1
         self.values[path] = self.place(node.start_mark)
         if self.nodes > MAX_NODES:
-            self.too_large(f"more than {MAX_NODES:,} values, aliases counted out", node.start_mark)
+            place = self.keys.get(path[:1]) or self.place(node.start_mark)
+            raise _TooLargeError(f"more than {MAX_NODES:,} values, aliases counted out", place)
         if depth > MAX_DEPTH:
-            self.too_large(f"more than {MAX_DEPTH} levels", node.start_mark)
+            raise _TooLargeError(f"more than {MAX_DEPTH} levels", self.place(node.start_mark))
         if isinstance(node, pyyaml.MappingNode):
             return self.mapping(node, path, depth)
         if isinstance(node, pyyaml.SequenceNode):
@@ -177,10 +178,7 @@ class _Reader:
             depth += isinstance(event, pyyaml.CollectionStartEvent)
             depth -= isinstance(event, pyyaml.CollectionEndEvent)
             if depth > MAX_DEPTH:
-                self.too_large(f"more than {MAX_DEPTH} levels", event.start_mark)
-
-    def too_large(self, message: str, mark: Any) -> NoReturn:
-        raise _TooLargeError(message, self.place(mark))
+                raise _TooLargeError(f"more than {MAX_DEPTH} levels", self.place(event.start_mark))
 
     def mapping(self, node: Any, path: Path, depth: int) -> dict[str, Any] | None:
         result: dict[str, Any] = {}

@@ -48,7 +48,6 @@ def run_batch(run: Run, model: Model) -> Outcome:
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
     session = run.spark.newSession()
     relation = model.relation
-    lake.create_namespace(session, relation.catalog, relation.schema)
     folder.save_facts(1, model.fingerprint, model.facts)
     state = replace(
         state or ModelState(str(relation)),

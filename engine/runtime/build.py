@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +29,7 @@ from engine.events import (
 )
 from engine.lake import catalogs
 from engine.lake.read import Lake
+from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import run_test
@@ -102,6 +103,9 @@ def build(
         plan = make_plan(manifest, [m.id for m in models], deployed(target, models))
         with spark_session(target, options.target_dir, locks) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
+            # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
+            for catalog, schema in sorted({(m.relation.catalog, m.relation.schema) for m in models}):
+                create_namespace(spark, catalog, schema)
             run = Run(run_id, manifest, target, root, plan, spark, lake, both)
             turns = _Turns(run, order)
             execute(
@@ -198,10 +202,14 @@ class _Turns:
         outcome = self._model(node, failed_above)
         self.run.emit(
             ModelFinished(
-                node_id, index, total, kind, relation, outcome.status, time.monotonic() - begin, outcome.message,
-                outcome.rows_in, outcome.rows_out, outcome.late, outcome.state_rows, outcome.batches,
-                outcome.watermark, outcome.snapshot_id, outcome.note,
-            )  # fmt: skip
+                node=node_id,
+                index=index,
+                total=total,
+                kind=kind,
+                relation=relation,
+                seconds=time.monotonic() - begin,
+                **{f.name: getattr(outcome, f.name) for f in fields(outcome)},
+            )
         )
         return outcome.status
 
@@ -227,9 +235,10 @@ class _Turns:
         refusal = self.run.plan.actions[model.id].refusal
         if refusal is not None:
             return self._failed((refusal,))
+        failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
             return run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
-        except (EngineError, *spark_exceptions()) as error:
+        except failures as error:
             _log.exception("model %s", model.name)
             return self._failed(diagnose(error, model))
 

@@ -64,7 +64,7 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
         message = f"{name} is another table than the one this state was made for (it was dropped and made again)"
         raise StateError("table-replaced", message, _BACKUP.format(name), node=model.name)
     _check_history(model, state, table)
-    _check_checkpoint(model, state, folder)
+    _check_checkpoint(model, state, folder, table)
 
 
 def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
@@ -84,14 +84,15 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
     raise StateError("table-rolled-back", message, hint, node=model.name)
 
 
-def _check_checkpoint(model: Model, state: ModelState, folder: TableState) -> None:
-    if state.query_id is None:
+def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table: TableFacts) -> None:
+    ended = [b for b in (state.batch, committed_batch(table.history, state.generation)) if b is not None]
+    if state.query_id is None and not ended:
         return
     checkpoint = folder.checkpoint(state.generation)
     found = spark_checkpoint.query_id(checkpoint)
     started = spark_checkpoint.last_started(checkpoint)
-    whole = found == state.query_id and (state.batch is None or (started is not None and started >= state.batch))
-    if whole:
+    ours = found is not None and state.query_id in {None, found}
+    if ours and (not ended or (started is not None and started >= max(ended))):
         return
     message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
     if found is not None and found != state.query_id:

@@ -42,7 +42,7 @@ def as_dict(results: RunResults) -> dict[str, Any]:
 
 
 def _result(result: ModelFinished | TestFinished) -> dict[str, Any]:
-    common = {
+    common: dict[str, Any] = {
         "unique_id": result.node,
         "status": result.status.value,
         "execution_time": round(result.seconds, 3),

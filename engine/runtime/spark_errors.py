@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from engine.compile import Model
 from engine.errors import Diagnostic, EngineError, Location
@@ -13,6 +14,7 @@ _NOISE = re.compile(r"\s*SQLSTATE: \w+\s*")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _FILE = re.compile(r"(?:while reading file|Path:)\s*(\S+?)[.,]?(?:\s|$)")
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+_JAVA_CLASS = re.compile(r"^: ?(?:[\w.$]+(?:Exception|Error)): ")
 _CAUSED = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
 
 
@@ -37,7 +39,7 @@ def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
 
 
 def _place(error: Exception, model: Model) -> Location:
-    contexts = getattr(error, "getQueryContext", list)() or []
+    contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
     for context in contexts:
         try:
             return model.positions.locate(model.file, int(context.startIndex()))
@@ -53,13 +55,17 @@ def _place(error: Exception, model: Model) -> Location:
 
 def _summary(text: str) -> str:
     """The first sentence that says something: without class names, wrappers and plans."""
-    head = text.split("=== Streaming Query ===")[0].split("\n\nJVM stacktrace")[0].split("== SQL")[0]
+    head = text
+    for end in ("=== Streaming Query ===", "\n\nJVM stacktrace", "== SQL"):
+        head = head.partition(end)[0]
     head = re.sub(r"Query \[id = [^]]*\] terminated with exception: ", "", head)
     for wrapper in _WRAPPERS:
         head = head.replace(f"[{wrapper}] ", "")
     head = _NOISE.sub(" ", head)
     kind = _CLASS.search(head)
     lines = [line.strip() for line in _CLASS.sub("", head).splitlines() if line.strip()]
+    if lines and lines[0].startswith("An error occurred while calling"):
+        lines = [_JAVA_CLASS.sub("", line) for line in lines[1:]]
     first = lines[0] if lines else "Spark failed without a message"
     first = first if len(first) <= 400 else first[:400] + "..."  # noqa: PLR2004 - a screenful
     return f"{first} [{kind[1]}]" if kind else first

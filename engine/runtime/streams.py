@@ -87,7 +87,7 @@ def _ready(
     if state is None and checks.fresh(model, table):
         state = ModelState(str(model.relation))
     if state is None or state.phase is Phase.BUILDING or _never_wrote(state, table):
-        return _make(run, model, folder, session, frame, state or ModelState(str(model.relation)), table), None
+        return _make(model, folder, session, frame, state or ModelState(str(model.relation)), table), None
     checks.check_table(model, state, folder, table)
     if table is not None:
         _check_columns(model, frame, table)
@@ -100,7 +100,6 @@ def _never_wrote(state: ModelState, table: TableFacts | None) -> bool:
 
 
 def _make(
-    run: Run,
     model: Model,
     folder: TableState,
     session: SparkSession,
@@ -115,7 +114,6 @@ def _make(
     building = ModelState(str(model.relation), state.generation, Phase.BUILDING)
     folder.save(building)
     relation = model.relation
-    lake.create_namespace(session, relation.catalog, relation.schema)
     if table is not None:
         lake.drop_table(session, relation.sql)
     properties = {
@@ -169,7 +167,7 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
 def _until_done(query: StreamingQuery, *, bounded_trigger: bool) -> Iterator[None]:
     """Yield now and then until the query has read all there was when it started."""
     if bounded_trigger:
-        while not query.awaitTermination(_POLL_SECONDS):
+        while not query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
             yield
         return
     from concurrent.futures import ThreadPoolExecutor
@@ -207,7 +205,7 @@ class _Progress:
 
     def drain(self) -> None:
         """Emit the batches that ended since the last call."""
-        records = self.query._jsq.recentProgress()  # type: ignore[attr-defined]  # noqa: SLF001
+        records = self.query._jsq.recentProgress()  # noqa: SLF001
         fresh = []
         for index in range(len(records) - 1, -1, -1):
             if int(records[index].batchId()) <= self.last:

@@ -1,0 +1,78 @@
+"""The catalogue of codes, and what a diagnostic says of itself."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import engine
+from engine.errors import CODES, Diagnostic, Level, Location, ProjectError, near
+
+ROOT = Path(engine.__file__).parent
+
+
+def texts(path: Path) -> set[str]:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return {n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+
+
+def test_a_code_is_lower_case_words_and_its_rule_is_a_sentence():
+    for code, rule in CODES.items():
+        assert code == code.lower().replace("_", "-").replace(" ", "-")
+        assert rule.endswith(".")
+        assert "\n" not in rule
+
+
+def test_an_unknown_code_is_refused():
+    with pytest.raises(KeyError):
+        Diagnostic("no-such-code", "x")
+
+
+def test_the_codes_that_compile_and_project_use_are_in_the_catalogue():
+    used = set().union(*(texts(p) for part in ("project", "compile") for p in (ROOT / part).rglob("*.py")))
+    for code in ("sql-syntax", "unknown-ref", "header-unclosed", "yaml-split-item", "window-unused"):
+        assert code in used
+        assert code in CODES
+
+
+def test_json_form():
+    finding = Diagnostic("unknown-ref", "m", "h", Level.WARNING, "a", Location("models/a.sql", 3, 7))
+    assert finding.to_dict() == {
+        "level": "warning", "code": "unknown-ref", "node": "a", "file": "models/a.sql", "line": 3, "column": 7,
+        "message": "m", "hint": "h",
+    }  # fmt: skip
+    bare = Diagnostic("usage", "m")
+    assert bare.to_dict() == {
+        "level": "error", "code": "usage", "node": None, "file": None, "line": None, "column": None,
+        "message": "m", "hint": "",
+    }  # fmt: skip
+
+
+def test_a_place_is_filled_in_only_where_it_is_missing():
+    here, there = Location("a", 1, 1), Location("b", 2, 2)
+    assert Diagnostic("usage", "m").at(here, "n").location == here
+    assert Diagnostic("usage", "m", location=there, node="o").at(here, "n") == Diagnostic(
+        "usage", "m", location=there, node="o"
+    )
+
+
+def test_an_error_carries_its_finding():
+    error = ProjectError("unknown-ref", "there is no model 'x'", "Make it.", location=Location("f", 1, 2), node="a")
+    assert str(error) == "there is no model 'x'"
+    assert error.diagnostic.is_error
+    assert str(error.diagnostic.location) == "f:1:2"
+
+
+@pytest.mark.parametrize(
+    ("name", "known", "hint"),
+    [
+        ("flihgts", ["flights", "airports"], "Did you mean 'flights'?"),
+        ("zzz", ["b", "a"], "Known: a, b."),
+        ("zzz", list("abcdefghij"), "Known: a, b, c, d, e, f, g, h, ...."),
+        ("zzz", [], ""),
+    ],
+)
+def test_near_names(name, known, hint):
+    assert near(name, known) == hint

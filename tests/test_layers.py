@@ -1,0 +1,82 @@
+"""Imports point one way (docs: how data flows through the engine), checked on the text of every module."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import engine
+
+ROOT = Path(engine.__file__).parent
+STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "cli")
+FOUNDATIONS = ("errors", "events", "secrets", "jinja", "spark", "lake", "sources", "state")
+# What touches Spark, tables or state; project and compile answer from files alone.
+OUTSIDE = ("spark", "lake", "state")
+HEAVY = ("pyspark", "pyiceberg", "pyarrow", "py4j")
+
+
+def modules() -> list[Path]:
+    return sorted(ROOT.rglob("*.py"))
+
+
+def part(path: Path) -> str:
+    """The stage or foundation a module belongs to; empty for engine/__init__.py."""
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py") if first != "__init__.py" else ""
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The full names of all modules that a file imports, also inside functions."""
+    package = ("engine", *path.relative_to(ROOT).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join((*base, *filter(None, [node.module])))
+            yield module
+            if module == "engine":
+                yield from (f"engine.{alias.name}" for alias in node.names)
+
+
+def parts_imported(path: Path) -> set[str]:
+    names = (name.split(".") for name in imported(path))
+    return {name[1] for name in names if name[0] == "engine" and len(name) > 1 and name[1] != "__version__"}
+
+
+def allowed(owner: str) -> set[str]:
+    if owner not in STAGES:
+        return set(FOUNDATIONS)
+    left = set(STAGES[: STAGES.index(owner) + 1])
+    return left | set(FOUNDATIONS) - (set(OUTSIDE) if owner in {"project", "compile"} else set())
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_a_module_imports_only_what_is_left_of_it(path):
+    owner = part(path)
+    assert owner == "" or owner in {*STAGES, *FOUNDATIONS, "__main__"}
+    assert parts_imported(path) - allowed(owner if owner != "__main__" else "cli") <= set()
+
+
+def test_the_check_sees_imports_of_every_form(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules[__name__], "ROOT", tmp_path)
+    (tmp_path / "compile").mkdir()
+    module = tmp_path / "compile" / "a.py"
+    module.write_text(
+        "import engine.runtime.run\nfrom engine import docs\nfrom ..plan import x\n"
+        "def f():\n    from engine.lake.read import y\n"
+    )
+    assert parts_imported(module) == {"runtime", "docs", "plan", "lake"}
+
+
+def test_compiling_loads_no_spark_and_no_arrow():
+    code = "import sys, engine.project, engine.compile; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[0] for name in done.stdout.split()}
+    assert loaded.isdisjoint(HEAVY)
+    assert "sqlglot" in loaded
