@@ -200,9 +200,7 @@ class EngineError(Exception):
         node: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.diagnostics: tuple[Diagnostic, ...] = (
-            Diagnostic(code, message, hint, node=node, location=location),
-        )
+        self.diagnostics: tuple[Diagnostic, ...] = (Diagnostic(code, message, hint, node=node, location=location),)
 
     @property
     def diagnostic(self) -> Diagnostic:

@@ -13,6 +13,7 @@ capture is used.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -179,9 +180,7 @@ class Sandbox:
         return (_crash(error),)
 
     def _undefined(self, error: jinja2.UndefinedError) -> Diagnostic:
-        message = re.sub(
-            r"'engine[\w.]*\._?(\w+) object'", lambda m: f"'{m[1].lower()}'", error.message or ""
-        )
+        message = re.sub(r"'engine[\w.]*\._?(\w+) object'", lambda m: f"'{m[1].lower()}'", error.message or "")
         name = _undefined_name(error)
         hint = undefined_hint(name, self._env.globals) if name else "Correct the name, or give it a default."
         if name in _VARYING:
@@ -196,7 +195,7 @@ class Sandbox:
         frames = self._frames(error.__traceback__)
         inner, line = frames[-1] if frames else (file, 1)
         text = self._texts[inner]
-        offset = _find(self._env, inner, text, line, _words(error))
+        offset = _find(self._env, inner, text, _line_start(text, line), _words(error))
         outer = [f"{f}:{n}" for f, n in frames if f != inner]
         if outer:
             known = tuple(replace(d, hint=f"{d.hint} Called from {outer[0]}.".strip()) for d in known)
@@ -261,7 +260,13 @@ def _words(error: BaseException) -> list[str]:
         first = error.diagnostic
         named = ["raise_compiler_error"] if first.code == "compiler-error" else []
         return named + [word.removesuffix("()") for word in re.findall(r"'([^']+)'", first.message)]
-    return re.findall(r"'([^']+)'", str(error))[::-1]
+    return re.findall(r"'([^']+)'", _in_our_words(str(error)))[::-1]
+
+
+def _in_our_words(message: str) -> str:
+    for theirs, ours in (("end of print statement", "}}"), ("end of statement block", "%}"), ("token '", "'")):
+        message = message.replace(theirs, ours)
+    return message
 
 
 def _place(text: str, offset: int, file: str) -> Location:
@@ -272,23 +277,25 @@ def _line_start(text: str, line: int) -> int:
     return sum(len(part) + 1 for part in text.split("\n")[: line - 1])
 
 
-def _find(env: jinja2.Environment, file: str, text: str, line: int, words: list[str]) -> int:
-    """The offset of the best of some words inside a tag, from a line on; else of the line's first tag."""
-    start = _line_start(text, line)
+def _find(env: jinja2.Environment, file: str, text: str, start: int, words: list[str]) -> int:
+    """The offset of the best of some words inside a tag, from an offset on; else of the line's first tag."""
     first: dict[str, int] = {}
-    try:
-        for at, _, kind, value in _tokens(env, text, file):
-            if at >= start and kind not in {"data", "comment", "raw_begin"}:
-                first.setdefault(value, at)
-                first.setdefault(value.strip("'\""), at)
-    except jinja2.TemplateSyntaxError:
-        pass
+    for at, _, kind, value in _readable_tokens(env, text, file):
+        if at >= start and kind not in {"data", "comment", "raw_begin"}:
+            first.setdefault(value, at)
+            first.setdefault(value.strip("'\""), at)
     for word in words:
         if word in first:
             return first[word]
     tag = _TAG.search(text, start)
     end = text.find("\n", start)
     return tag.start() if tag and (end < 0 or tag.start() < end) else start
+
+
+def _readable_tokens(env: jinja2.Environment, text: str, file: str) -> Iterator[tuple[int, int, str, str]]:
+    """The tokens up to the first place that is none."""
+    with contextlib.suppress(jinja2.TemplateSyntaxError):
+        yield from _tokens(env, text, file)
 
 
 def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[str, str]:
@@ -298,9 +305,7 @@ def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[s
         return f"'{block}' is not closed", f"Add {{% end{block} %}}."
     if _is_unclosed_tag(error):
         return "a tag is not closed", "Close the {{, {% or {# that begins here."
-    message = message.split(". ")[0].rstrip(".")
-    for theirs, ours in (("end of print statement", "}}"), ("end of statement block", "%}"), ("token '", "'")):
-        message = message.replace(theirs, ours)
+    message = _in_our_words(message.split(". ")[0].rstrip("."))
     message = message[0].lower() + message[1:]
     if match := re.match(r"no (filter|test) named '(\w+)'", message):
         return message, near(match[2], env.filters if match[1] == "filter" else env.tests)
@@ -332,30 +337,41 @@ def _is_unclosed_tag(error: jinja2.TemplateSyntaxError) -> bool:
     return message.startswith(("unexpected end of template", "Missing end of"))
 
 
-def _syntax_place(
-    env: jinja2.Environment, error: jinja2.TemplateSyntaxError, file: str, text: str
-) -> Location:
+def _syntax_place(env: jinja2.Environment, error: jinja2.TemplateSyntaxError, file: str, text: str) -> Location:
     block = _unclosed_block(error)
     if not block and not _is_unclosed_tag(error):
-        return _place(text, _find(env, file, text, error.lineno, _words(error)), file)
+        start = _faulty_tag(env, text, file, _line_start(text, error.lineno))
+        return _place(text, _find(env, file, text, start, _words(error)), file)
     opened: list[tuple[str, int]] = []
     begin, after = 0, ""
-    try:
-        for at, _, kind, value in _tokens(env, text, file):
-            if kind in _BEGINS:
-                begin = at
-            elif kind == "name" and after == "block_begin":
-                if value.startswith("end") and opened:
-                    if value != f"end{opened[-1][0]}":
-                        break
-                    opened.pop()
-                elif value in _BLOCKS:
-                    opened.append((value, begin))
-            after = kind if kind != "whitespace" else after
-    except jinja2.TemplateSyntaxError:
-        pass
+    for at, _, kind, value in _readable_tokens(env, text, file):
+        if kind in _BEGINS:
+            begin = at
+        elif kind == "name" and after == "block_begin":
+            if value.startswith("end") and opened:
+                if value != f"end{opened[-1][0]}":
+                    break
+                opened.pop()
+            elif value in _BLOCKS:
+                opened.append((value, begin))
+        after = kind if kind != "whitespace" else after
     matching = [at for word, at in opened if word == block]
     return _place(text, matching[-1] if matching else begin, file)
+
+
+def _faulty_tag(env: jinja2.Environment, text: str, file: str, start: int) -> int:
+    """The offset of the first tag at which reading fails, from a line's start on."""
+    begin = start
+    for at, _, kind, value in _readable_tokens(env, text, file):
+        if kind in {"variable_begin", "block_begin"} and at >= start:
+            begin = at
+        if kind in {"variable_end", "block_end"} and at >= start:
+            try:
+                env.parse(text[: at + len(value)])
+            except jinja2.TemplateSyntaxError as error:
+                if not (error.message or "").lower().startswith("unexpected end of template"):
+                    return begin
+    return start
 
 
 def _tokens(env: jinja2.Environment, text: str, file: str) -> Iterator[tuple[int, int, str, str]]:

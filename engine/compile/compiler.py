@@ -10,7 +10,7 @@ from typing import Any
 
 from engine.compile import graph
 from engine.compile.aggregates import is_stateful
-from engine.compile.columns import TestConfig
+from engine.compile.column_config import TestConfig
 from engine.compile.config import ModelConfig, model_config
 from engine.compile.context import Names
 from engine.compile.data_tests import compile_tests
@@ -189,9 +189,7 @@ def _check_tables(works: list[_Work], found: list[Diagnostic]) -> None:
             found.append(Diagnostic("duplicate-table", message, hint, node=name, location=place))
 
 
-def _finish(
-    work: _Work, known: Known, nodes: Mapping[str, Node], columns: Mapping[str, frozenset[str]]
-) -> Model:
+def _finish(work: _Work, known: Known, nodes: Mapping[str, Node], columns: Mapping[str, frozenset[str]]) -> Model:
     config, file = work.config, work.file
     model = Model(
         id=f"model.{file.name}",
@@ -250,9 +248,7 @@ def _with_facts(model: Model, work: _Work, query: Query, nodes: Mapping[str, Nod
     )
 
 
-def _with_event_time(
-    columns: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]
-) -> dict[str, frozenset[str]]:
+def _with_event_time(columns: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]) -> dict[str, frozenset[str]]:
     """The columns of the inputs, with those that watermarks add."""
     added = {i.name: {i.watermark.column.lower()} if i.watermark else set() for i in inputs}
     return {name: columns.get(name, frozenset()) | extra for name, extra in added.items()}

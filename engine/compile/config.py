@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.compile.columns import Described, TestConfig, read_columns, read_meta, read_partitions, read_tests
+from engine.compile.column_config import Described, TestConfig, read_columns, read_meta, read_partitions, read_tests
 from engine.compile.layers import call_layers, check_own, folder_layers, not_yet
 from engine.compile.manifest import Column, Materialized, Partition
 from engine.compile.streams import StreamConfig, WindowConfig, read_streams, read_windows_config

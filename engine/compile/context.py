@@ -65,19 +65,14 @@ class Names:
             self.used_vars[name] = self.variables[name]
             return self.variables[name]
         if default is _MISSING:
-            hint = (
-                near(name, self.variables)
-                or "Define it under 'vars:' in project.yml, or give var() a default."
-            )
+            hint = near(name, self.variables) or "Define it under 'vars:' in project.yml, or give var() a default."
             raise ProjectError("var-missing", f"the variable '{name}' is not defined", hint)
         return default
 
     def env_var(self, name: str, default: Any = _MISSING) -> Any:
         """A variable of the environment; secrets in targets only."""
         if name.startswith(PREFIX) and not self.secrets_allowed:
-            hint = (
-                "Use it in the target's settings in project.yml; models and sources are written to artifacts."
-            )
+            hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
             raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
         if name in self.env:
             return self.env[name]
@@ -145,9 +140,7 @@ def _name(function: str, value: Any) -> str:
         return value.replace("`", "")
     if isinstance(value, jinja2.Undefined):
         str(value)
-    raise ProjectError(
-        "wrong-type", f"'{function}()' takes a name in quotes", f"Write {function}('flights')."
-    )
+    raise ProjectError("wrong-type", f"'{function}()' takes a name in quotes", f"Write {function}('flights').")
 
 
 def spoken(text: str) -> str:

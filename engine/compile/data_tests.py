@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from engine.compile.columns import TestConfig
+from engine.compile.column_config import TestConfig
 from engine.compile.context import ref, source
 from engine.compile.inputs import Known
 from engine.compile.lower import splice
@@ -73,9 +73,7 @@ def _named(key: str, value: Any) -> Any:
     return source(name) if "." in name else ref(name)
 
 
-def _node(
-    model: str, file: str, test: TestConfig, text: str, known: Known, found: list[Diagnostic]
-) -> DataTest | None:
+def _node(model: str, file: str, test: TestConfig, text: str, known: Known, found: list[Diagnostic]) -> DataTest | None:
     rendered = Rendered(text, text, file)
     problems: list[Diagnostic] = []
     query = parse(rendered, model, problems)

@@ -35,9 +35,7 @@ def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:
             turned = (*path[smallest:-1], *path[:smallest])
             result.append((*turned, turned[0]))
             knot = set(path)
-            left = {
-                node: [p for p in some if p not in knot] for node, some in left.items() if node not in knot
-            }
+            left = {node: [p for p in some if p not in knot] for node, some in left.items() if node not in knot}
         else:
             return result
 

@@ -68,9 +68,7 @@ def resolve(draft: Draft, known: Known, own: Relation) -> tuple[tuple[Input, ...
         if reference.kind == "this":
             edits.append(Edit(reference.start, reference.end, own.sql))
             continue
-        item = draft.inputs.get(reference.name) or _input(
-            draft, reference, streams.get(reference.name), known
-        )
+        item = draft.inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known)
         if item is not None:
             draft.inputs[reference.name] = item
             edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known)))
@@ -88,9 +86,7 @@ def _input(draft: Draft, reference: Reference, stream: StreamConfig | None, know
     return found
 
 
-def _model_input(
-    draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known
-) -> Input | None:
+def _model_input(draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known) -> Input | None:
     name = reference.name
     if name not in known.relations:
         hint = near(name, known.relations)
@@ -98,9 +94,7 @@ def _model_input(
             hint = f"'{name}' is disabled (enabled: false)."
         elif name in {part for source in known.source_names for part in (source, source.split(".")[1])}:
             hint = "A source is written {{ source('name', 'table') }}."
-        draft.report(
-            "unknown-ref", f"there is no model '{name}'", hint or "Make it, or take it out.", reference.start
-        )
+        draft.report("unknown-ref", f"there is no model '{name}'", hint or "Make it, or take it out.", reference.start)
         return None
     if stream is None:
         return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
@@ -112,9 +106,7 @@ def _model_input(
     return _streamed(f"model.{name}", name, stream, None)
 
 
-def _source_input(
-    draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known
-) -> Input | None:
+def _source_input(draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known) -> Input | None:
     source = known.sources.get(f"source.{reference.name}")
     if source is None:
         hint = near(reference.name, known.source_names) or "Declare it in a file under sources/."

@@ -126,9 +126,7 @@ def check_folder_defaults(project: Project, found: list[Diagnostic]) -> None:
     top = Section.of(project.doc, found).child("models")
     if top is None:
         return
-    folders = {
-        model.folders[:depth] for model in project.models for depth in range(1, len(model.folders) + 1)
-    }
+    folders = {model.folders[:depth] for model in project.models for depth in range(1, len(model.folders) + 1)}
     own_level = _project_level(project, top)
 
     def walk(level: Section, path: tuple[str, ...]) -> None:

@@ -22,9 +22,7 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, Source
 
     def copy(start: int, until: int) -> None:
         nonlocal length
-        marks = sorted(
-            {start, *(s for s in rendered.starts if start < s < until)} | _line_starts(text, start, until)
-        )
+        marks = sorted({start, *(s for s in rendered.starts if start < s < until)} | _line_starts(text, start, until))
         for mark, following in zip(marks, [*marks[1:], until], strict=True):
             place = rendered.location(mark)
             runs.append((length + mark - start, place.line, place.column, True))

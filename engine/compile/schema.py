@@ -14,14 +14,12 @@ _TOKEN = re.compile(
 )
 _ALIASES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
-    "dec": "decimal", "numeric": "decimal", "character": "char",
+    "dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp",
 }  # fmt: skip
 _SIMPLE = {
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp",
     "timestamp_ntz", "timestamp_ltz", "string", "binary", "void", "variant",
 }  # fmt: skip
-# type -> how many numbers it takes: at least, at most
-_SIZED = {"decimal": (0, 2), "char": (1, 1), "varchar": (1, 1), "time": (0, 1)}
 _NESTED = {"array": 1, "map": 2, "struct": 0}
 _HINT = "Write names and Spark types: id string, time timestamp, data struct<origin: string>."
 
@@ -113,12 +111,12 @@ class _Parser:
         self.at += 1
         if word in _NESTED:
             return self.nested(word, owner)
-        if word in _SIZED:
-            return word + self.sizes(word, owner)
+        if word == "decimal":
+            return word + self.precision(owner)
         if word == "interval":
             return self.interval()
         if word not in _SIMPLE:
-            known = [*_SIMPLE, *_SIZED, *_NESTED, *_ALIASES]
+            known = [*_SIMPLE, "decimal", *_NESTED, *_ALIASES]
             message = f"the {owner} has the type '{word}', which Spark does not know"
             raise _FaultError(message, _OTHER_TYPES.get(word) or near(word, known))
         if self.word == "collate":
@@ -141,20 +139,20 @@ class _Parser:
         name, type_ = self.field("field", colon=True)
         return f"{name}: {type_}"
 
-    def sizes(self, word: str, owner: str) -> str:
+    def precision(self, owner: str) -> str:
         numbers: list[str] = []
         if self.sign == "(":
             self.at += 1
-            while self.word.isdigit():
+            while self.word.isdecimal():
                 numbers.append(self.word)
                 self.at += 1
                 if self.sign == ",":
                     self.at += 1
-            self.expect(")", f"after '{word}' in the {owner}")
-        least, most = _SIZED[word]
-        if not least <= len(numbers) <= most:
-            raise _FaultError(f"the {owner} has '{word}' without its length", f"Write {word}(10).")
-        return f"({','.join(numbers)})" if numbers else ""
+            self.expect(")", f"after 'decimal' in the {owner}")
+            if not 1 <= len(numbers) <= len(("precision", "scale")):
+                raise _FaultError(f"the {owner} has a decimal of {len(numbers)} numbers", "Write decimal(18, 2).")
+        precision, scale = [*numbers, *("10", "0")[len(numbers) :]]
+        return f"({precision},{scale})"
 
     def interval(self) -> str:
         words = ["interval"]
@@ -175,7 +173,8 @@ class _Parser:
 
 
 _OTHER_TYPES = {
-    "text": "Write string.", "uuid": "Write string.", "json": "Write string, or variant.",
+    "varchar": "Write string.", "char": "Write string.", "text": "Write string.", "time": "Write string.",
+     "uuid": "Write string.", "json": "Write string, or variant.",
     "datetime": "Write timestamp.", "timestamptz": "Write timestamp.", "bool": "Write boolean.",
     "number": "Write decimal(18, 2) or double.", "str": "Write string.",
     "int64": "Write bigint.", "float64": "Write double.", "object": "Write struct<...>, map<...> or variant.",

@@ -68,9 +68,7 @@ class _Graph:
     def term(self, text: str) -> set[str]:
         match = _TERM.match(text)
         if match is None:
-            raise UsageError(
-                "usage", f"'{text}' is not a selection", "Examples: flights, +flights+, tag:hourly."
-            )
+            raise UsageError("usage", f"'{text}' is not a selection", "Examples: flights, +flights+, tag:hourly.")
         core = self.matching(match["core"])
         if match["at"]:
             below = core | self.walk(core, self.down, _EVERYTHING)
@@ -116,9 +114,7 @@ def _name_matches(node: Node, text: str) -> bool:
         return False
     parts = PurePosixPath(node.file).with_suffix("").parts[1:]
     wanted = text.split(".")
-    return len(wanted) <= len(parts) and all(
-        fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False)
-    )
+    return len(wanted) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False))
 
 
 def _path(node: Node, value: str) -> bool:
@@ -150,9 +146,7 @@ def _config(model: Model, key: str) -> str | None:
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
-    "tag": lambda node, value: (
-        not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags)
-    ),
+    "tag": lambda node, value: not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags),
     "source": _source,
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: isinstance(node, DataTest) and value in {"data", "generic"},

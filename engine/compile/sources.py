@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from zoneinfo import available_timezones
 
-from engine.compile.columns import Described, TestConfig, read_columns
+from engine.compile.column_config import Described, TestConfig, read_columns
 from engine.compile.layers import not_yet
 from engine.compile.manifest import Column, Source
 from engine.compile.schema import read_schema
@@ -186,13 +186,9 @@ def _path(project: Project, path: Section | None, part: Section, name: str) -> s
     folder = path.text()
     if "://" in folder:
         hint = "Name a folder, relative to the project."
-        path.report(
-            "not-supported", f"the path '{folder}' of an object store is not part of this version", hint
-        )
+        path.report("not-supported", f"the path '{folder}' of an object store is not part of this version", hint)
     elif not inside(project.root, project.root / folder):
-        path.report(
-            "path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project."
-        )
+        path.report("path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project.")
     return folder
 
 
@@ -214,7 +210,5 @@ def _options(part: Section | None, kind: str) -> dict[str, str]:
     for key in KINDS[kind].check_options(options) if kind in KINDS else ():
         option = part.child(key)
         if option is not None:
-            option.report(
-                "bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True
-            )
+            option.report("bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True)
     return options

@@ -203,9 +203,7 @@ class _Reader:
                 yield Reference(kind, name, table.alias, bare, start, end)
             elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
                 shown = ".".join(part.name for part in table.parts)
-                hint = (
-                    "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
-                )
+                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
                 message = f"'{shown}' is neither a model, a source nor a CTE"
                 first = table.parts[0]
                 self.report("undeclared-relation", message, hint, span(first)[0])
@@ -293,9 +291,7 @@ def is_expression(text: str) -> bool:
 
 def normalised(tree: exp.Expr) -> str:
     """The query in one spelling: formatting, comments and keyword case gone."""
-    return tree.sql(
-        dialect=DIALECT, comments=False, normalize_functions="upper", unsupported_level=ErrorLevel.IGNORE
-    )
+    return tree.sql(dialect=DIALECT, comments=False, normalize_functions="upper", unsupported_level=ErrorLevel.IGNORE)
 
 
 def normalised_expression(text: str) -> str:

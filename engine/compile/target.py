@@ -101,9 +101,7 @@ def _catalog(section: Section, root: Path) -> Catalog:
     kind = part.child("type")
     chosen = kind.text() if kind else "sqlite"
     if kind and chosen in LATER_CATALOGS:
-        kind.report(
-            "not-supported", f"the catalog type '{chosen}' is not part of this version", "Use sqlite."
-        )
+        kind.report("not-supported", f"the catalog type '{chosen}' is not part of this version", "Use sqlite.")
         return default
     if kind and kind.choice(*CATALOG_KEYS) not in CATALOG_KEYS:
         return default

@@ -59,9 +59,7 @@ def check_depth(tokens: list[Token], report: Report) -> None:
 def check_commas(tokens: list[Token], report: Report) -> None:
     """The parser passes over a comma too many; Spark does not."""
     for token, following in zip(tokens, [*tokens[1:], None], strict=True):
-        if token.token_type is TokenType.COMMA and (
-            following is None or following.token_type in _AFTER_COMMA
-        ):
+        if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             report("sql-syntax", "a comma with nothing after it", "Take the comma out.", token.start)
 
 

@@ -83,7 +83,6 @@ class _Uses:
 
     def edits(self, report: Report) -> Iterator[Edit]:
         aliases = {source.alias_or_name.lower() for source in _sources(self.select)}
-        outputs = {projection.alias_or_name.lower() for projection in self.select.expressions}
         for column in _own(self.select, exp.Column):
             part = self.part(column)
             if part is None:
@@ -92,8 +91,8 @@ class _Uses:
                 message = f"'{self.window.name}' is both a window and an input"
                 hint = "Rename the window, or give the input another alias."
                 report("window-ambiguous", message, hint, span(column)[0])
-            elif self.window.name not in outputs or not _inside(column, self.select, exp.Order):
-                yield Edit(*span(column), self.written(column, part))
+            elif (text := self.written(column, part)) is not None:
+                yield Edit(*span(column), text)
         yield from self.grouped()
 
     def part(self, column: exp.Expr) -> str | None:
@@ -105,7 +104,17 @@ class _Uses:
             return name
         return "" if not table and name == self.window.name else None
 
-    def written(self, column: exp.Column, part: str) -> str:
+    def written(self, column: exp.Column, part: str) -> str | None:
+        """The text for a use, or None if it is the SELECT's own output of that name."""
+        after = _inside(column, self.select, exp.Having) or _inside(column, self.select, exp.Order)
+        if after and self.select.args.get("group") is not None:
+            named = (p for p in self.select.expressions if p.alias_or_name.lower() == self.window.name)
+            output = next(named, None)
+            if output is not None and (not part or self.part(_bare(output)) == ""):
+                return None
+            # Spark knows the window of a GROUP BY by the name of its function, and the function no more.
+            made = self.window.sql.partition("(")[0]
+            return f"{made}.{part}" if part else made
         if not part or _inside(column, self.select, exp.Group):
             named = f" AS `{self.window.name}`" if column.parent is self.select else ""
             return self.window.sql + named
@@ -144,9 +153,7 @@ class _Uses:
         if not parts or at is None or any(p.is_star for p in projections):
             return
         keys = (
-            self.window.sql if i in parts else str(i + 1)
-            for i, p in enumerate(projections)
-            if not has_aggregate(p)
+            self.window.sql if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p)
         )
         yield Edit(at[0], at[1], ", ".join(dict.fromkeys(keys)))
 

@@ -12,9 +12,7 @@ from engine.project.header import location_of
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
-def find(
-    root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]
-) -> Iterator[tuple[Path, str]]:
+def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[tuple[Path, str]]:
     """The files below a folder of the project, in name order, each with the name shown to users."""
     base = root / folder
     if not base.is_dir():
@@ -52,9 +50,7 @@ def read(path: Path, shown: str, found: list[Diagnostic]) -> str | None:
     except UnicodeDecodeError as error:
         before = _plain_lines(data[: error.start].decode("utf-8-sig", errors="replace"))
         place = location_of(before, len(before), shown)
-        found.append(
-            Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place)
-        )
+        found.append(Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place))
         return None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"

@@ -38,9 +38,7 @@ def split_header(text: str, file: str) -> SplitFile:
     if end < 0:
         place = location_of(text, begin.end() - 5, file)
         hint = "End the header with a line ---*/ before the SQL."
-        return SplitFile(
-            None, "", (Diagnostic("header-unclosed", "the header has no end", hint, location=place),)
-        )
+        return SplitFile(None, "", (Diagnostic("header-unclosed", "the header has no end", hint, location=place),))
     body_end = end - 3
     if text[body_end:end] != "---":
         return _early_end(text, end, file)
@@ -65,9 +63,7 @@ def _early_end(text: str, end: int, file: str) -> SplitFile:
         hint = "Write the value without */, for instance as a var()."
         problem = Diagnostic("header-comment-end", message, hint, location=place)
         return SplitFile(None, blank(text[: real + 5]) + text[real + 5 :], (problem,))
-    problem = Diagnostic(
-        "header-unclosed", "the header ends with */ alone", "End it with ---*/.", location=place
-    )
+    problem = Diagnostic("header-unclosed", "the header ends with */ alone", "End it with ---*/.", location=place)
     return SplitFile(None, blank(text[: end + 2]) + text[end + 2 :], (problem,))
 
 

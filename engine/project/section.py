@@ -149,18 +149,14 @@ class Section:
         value = self.text()
         if value and value not in allowed:
             hint = near(value, allowed)
-            self.report(
-                "bad-value", f"'{self.name}' cannot be '{value}'", hint or f"Allowed: {', '.join(allowed)}."
-            )
+            self.report("bad-value", f"'{self.name}' cannot be '{value}'", hint or f"Allowed: {', '.join(allowed)}.")
         return value
 
     def identifier(self) -> str:
         """The value as a name: lower-case letters, digits, underscores."""
         value = self.text()
         if value and not is_name(value):
-            self.report(
-                "bad-name", f"'{value}' is not a name", "Use lower-case letters, digits and underscores."
-            )
+            self.report("bad-name", f"'{value}' is not a name", "Use lower-case letters, digits and underscores.")
         return value
 
     def duration(self) -> str:

@@ -6,14 +6,14 @@ import re
 
 import jinja2
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ProjectError
 from engine.jinja import MacroFile, Sandbox
 from tests.project.helper import lines
 
-NAMES = {"yes": True, "no": False, "three": [1, 2, 3], "none": [], "word": "value"}
+NAMES = {"yes": True, "no": False, "three": [1, 2, 3], "nobody": [], "word": "value"}
 PLAIN = jinja2.Environment(keep_trailing_newline=True, undefined=jinja2.StrictUndefined)
 
 
@@ -45,12 +45,10 @@ leaf = st.one_of(literal, literal, expression, comment, raw, setting)
 def blocks(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
     many = st.lists(inner, max_size=3).map("".join)
     condition = st.sampled_from(["yes", "no", "word == 'value'"])
-    values = st.sampled_from(["three", "none", "range(2)"])
+    values = st.sampled_from(["three", "nobody", "range(2)"])
     return st.one_of(
         st.builds("{{%{} if {} {}%}}{}{{%{} endif {}%}}".format, left, condition, right, many, left, right),
-        st.builds(
-            "{{% if {} %}}{}{{%{} else {}%}}{}{{% endif %}}".format, condition, many, left, right, many
-        ),
+        st.builds("{{% if {} %}}{}{{%{} else {}%}}{}{{% endif %}}".format, condition, many, left, right, many),
         st.builds("{{%{} for i in {} {}%}}{}{{%{} endfor {}%}}".format, left, values, right, many, left, right),
         st.builds("{{% set y %}}{}{{% endset %}}{{{{ y | length }}}}".format, many),
         st.builds("{{% filter upper %}}{}{{% endfilter %}}".format, many),
@@ -68,7 +66,7 @@ def numbered(text: str) -> str:
 templates = st.lists(st.recursive(leaf, blocks, max_leaves=12), max_size=5).map("".join).map(numbered)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None, phases=[Phase.explicit, Phase.generate])
 @given(templates)
 def test_rendering_is_jinjas_and_words_keep_their_place(template):
     rendered = sandbox().render(template, "a.sql")
@@ -133,7 +131,7 @@ def test_marks_in_a_value_do_no_harm():
 FAULTS = [
     ("a\n{{ wrod }}", "jinja-undefined a.sql:2:4 'wrod' is undefined"),
     ("wrod {{ 1 }} {{ wrod }}", "jinja-undefined a.sql:1:17 'wrod' is undefined"),
-    ("{{ [\n  wrod] }}", "jinja-undefined a.sql:2:3 'wrod' is undefined"),
+    ("{{ [1,\n  wrod + 1] }}", "jinja-undefined a.sql:2:3 'wrod' is undefined"),
     ("{% for a in three -%}\n\n{%- endfor %}\n {{ wrod }}", "jinja-undefined a.sql:4:5 'wrod' is undefined"),
     ("{% raw -%}\n\n{{ a }}\n{%- endraw -%}\n\n {{ wrod }}", "jinja-undefined a.sql:6:5 'wrod' is undefined"),
     ("{#- a\n -#}\n\n{{ word.x }}", "jinja-undefined a.sql:4:9 'str object' has no attribute 'x'"),
@@ -142,7 +140,7 @@ FAULTS = [
     ("{{ ''.__class__ }}",
      "jinja-security a.sql:1:7 not allowed in a template: access to attribute '__class__' of 'str' object is unsafe."),
     ("{% for a in three %}{% for b in range(100001) %}{% endfor %}{% endfor %}",
-     "jinja-error a.sql:1:21 the template failed: Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000)."),
+     "jinja-error a.sql:1:1 the template failed: Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000)."),
     ("x\n{% if yes %}\n", "jinja-syntax a.sql:2:1 Jinja: 'if' is not closed"),
     ("{% for a in three %}{% if yes %}{% endfor %}", "jinja-syntax a.sql:1:21 Jinja: 'if' is not closed"),
     ("{% endif %}", "jinja-syntax a.sql:1:4 Jinja: nothing is open that 'endif' could end"),
@@ -190,7 +188,7 @@ def test_a_broken_macro_file_is_reported_once():
         ]
     )
     assert lines(tuple(found)) == [
-        "jinja-syntax macros/a.sql:1:16 Jinja: unexpected '}}'",
+        "jinja-syntax macros/a.sql:1:23 Jinja: unexpected '}}'",
         "jinja-error macros/b.sql:1:1 the template failed: division by zero",
     ]
     for call in ("{{ a() }}", "{{ b() }}"):

@@ -99,7 +99,11 @@ def test_a_project_file_that_cannot_be_read_is_reported_alone(tmp_path):
 
 
 FILE_ERRORS = [
-    ("models/_shop.yml", "version: 2", "properties-file models/_shop.yml:1:1 properties files under models/ are dbt's way"),
+    (
+        "models/_shop.yml",
+        "version: 2",
+        "properties-file models/_shop.yml:1:1 properties files under models/ are dbt's way",
+    ),
     ("profiles.yml", "shop: {}", "profiles-file profiles.yml:1:1 profiles.yml is dbt's way"),
     ("models/My Orders.sql", ORDERS, "bad-name models/My Orders.sql:1:1 'My Orders' cannot be a model's name"),
     ("models/tag_x.sql", ORDERS, "bad-name models/tag_x.sql:1:1 'tag_x' cannot be a model's name"),
@@ -107,7 +111,11 @@ FILE_ERRORS = [
     ("models/a.sql", b"select\n  '\xe4'", "file-unreadable models/a.sql:2:4 the file is not UTF-8"),
     ("macros/m.sql", b"\xff\xfe{", "file-unreadable macros/m.sql:1:1 the file is not UTF-8"),
     ("sources/x.yml", b"a: \xe4", "file-unreadable sources/x.yml:1:4 the file is not UTF-8"),
-    ("models/a.sql", "select 1,\n  \x00", "control-character models/a.sql:2:3 the file holds the control character U+0000"),
+    (
+        "models/a.sql",
+        "select 1,\n  \x00",
+        "control-character models/a.sql:2:3 the file holds the control character U+0000",
+    ),
     ("macros/m.sql", "{# \x1b #}", "control-character macros/m.sql:1:4 the file holds the control character U+001B"),
 ]
 
