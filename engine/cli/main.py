@@ -213,16 +213,13 @@ def generate(**shared: Any) -> int:
     """Write the site to target/index.html."""
 
     def work(chosen: Settings) -> bool:
-        import json
-
         from engine.compile.artifacts import write_artifacts
         from engine.docs import write_site
+        from engine.runtime.results import read_results
 
         manifest = compiled(chosen, must_hold=False).manifest
         write_artifacts(manifest, chosen.target_dir)
-        results = chosen.target_dir / "run_results.json"
-        known = json.loads(results.read_text(encoding="utf-8")) if results.exists() else None
-        path = write_site(manifest, chosen.target_dir, results=known)
+        path = write_site(manifest, chosen.target_dir, results=read_results(chosen.target_dir))
         chosen.out.say(f"Wrote {path.relative_to(chosen.root)}; open it in a browser")
         return not manifest.errors
 

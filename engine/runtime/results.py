@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,15 @@ def write_results(results: RunResults, folder: Path) -> Path:
     temporary.write_text(scrub(json.dumps(as_dict(results), indent=1)), encoding="utf-8")
     temporary.replace(path)
     return path
+
+
+def read_results(folder: Path) -> Mapping[str, Any] | None:
+    """What `write_results` wrote last; None if there is nothing, or nothing that can be read."""
+    try:
+        known = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return known if isinstance(known, dict) else None
 
 
 def as_dict(results: RunResults) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from engine.lake.read import TableFacts
 from engine.plan import Change
 from engine.runtime import checks
 from engine.runtime.inputs import register
+from engine.runtime.next_window import next_close
 from engine.runtime.run import Outcome, Run
 from engine.runtime.writer import BatchWriter, Written
 from engine.state import ModelState, Phase, TableState
@@ -248,7 +249,8 @@ class _Progress:
     def outcome(self) -> Outcome:
         """What the query did, all in all."""
         action = self.run.plan.actions[self.model.id]
-        note = "; ".join(action.reasons) if action.change is Change.FORWARD else ""
+        notes = list(action.reasons) if action.change is Change.FORWARD else []
+        closes = next_close(self.model, self.watermark, self.state_rows)
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
         read = self.rows_in > 0 or changed or action.change is Change.NEW
         return Outcome(
@@ -261,5 +263,5 @@ class _Progress:
             batches=self.batches,
             watermark=self.watermark,
             snapshot_id=self.snapshot or self.writer.state.snapshot,
-            note=note,
+            note="; ".join([*notes, closes] if closes else notes),
         )

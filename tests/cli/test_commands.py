@@ -1,0 +1,208 @@
+"""The commands that answer from files: lines, exit codes, and what they do not import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import invoke
+from tests.lab import REPOSITORY
+
+PROJECT = """
+name: small
+target: dev
+targets:
+  dev:
+    catalog: {type: sqlite, name: lake, path: .engine/lake}
+    schema: small
+"""
+SOURCES = """
+sources:
+  - name: shop
+    tables:
+      - {name: events, format: json, path: landing, schema: "id int, at timestamp"}
+"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    write(tmp_path, "project.yml", PROJECT)
+    write(tmp_path, "sources/shop.yml", SOURCES)
+    write(
+        tmp_path,
+        "models/a.sql",
+        "/*---\nstreams: [shop.events]\ntags: [hot]\ncolumns: {id: {tests: [not_null]}}\n---*/\n"
+        "select id from {{ source('shop', 'events') }}",
+    )
+    write(tmp_path, "models/marts/b.sql", "select count(*) as n from {{ ref('a') }}")
+    return tmp_path
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def run(root: Path, *arguments: str) -> int:
+    return invoke([*arguments, "--project-dir", str(root)])
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["ls"],
+        ["parse"],
+        ["compile"],
+        ["docs", "generate"],
+        ["clean"],
+    ],
+)
+def test_commands_that_answer_from_files_import_no_heavy_library(small: Path, arguments: list[str]) -> None:
+    where = [] if "--help" in arguments else ["--project-dir", str(small)]
+    code = (
+        "import sys\nfrom engine.cli.main import invoke\n"
+        "code = invoke(sys.argv[1:])\n"
+        "heavy = sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'pyiceberg', 'pyarrow', 'py4j', 'rich'})\n"
+        "print('HEAVY', heavy)\nsys.exit(code)\n"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *arguments, *where], capture_output=True, text=True, cwd=REPOSITORY, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+    assert ended.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_ls_lists_in_build_order_and_as_json(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "ls", "--output", "name") == 0
+    assert capsys.readouterr().out.split() == ["shop.events", "a", "b", "not_null_a_id"]
+    assert run(small, "ls", "--output", "json", "--resource-type", "model") == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(r["name"], r["materialized"], r["streams"]) for r in records] == [
+        ("a", "streaming_table", ["shop.events"]),
+        ("b", "table", []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("selection", "names"),
+    [
+        (["a"], {"a", "not_null_a_id"}),
+        (["+b"], {"shop.events", "a", "b", "not_null_a_id"}),
+        (["1+b"], {"a", "b", "not_null_a_id"}),
+        (["a+"], {"a", "b", "not_null_a_id"}),
+        (["source:shop+1"], {"shop.events", "a", "not_null_a_id"}),
+        (["source:shop.events+"], {"shop.events", "a", "b", "not_null_a_id"}),
+        (["tag:hot"], {"a", "not_null_a_id"}),
+        (["path:models/marts"], {"b"}),
+        (["marts.b"], {"b"}),
+        (["marts"], {"b"}),
+        (["?"], {"a", "b", "not_null_a_id"}),
+        (["a b"], {"a", "b", "not_null_a_id"}),
+        (["a,tag:cold"], set()),
+        (["+b,tag:hot"], {"a", "not_null_a_id"}),
+        (["@a"], {"shop.events", "a", "b", "not_null_a_id"}),
+        (["config.materialized:table"], {"b"}),
+        (["test_name:not_null"], {"not_null_a_id"}),
+        (["test_name:not_null,a"], {"not_null_a_id"}),
+        (["resource_type:model"], {"a", "b"}),
+    ],
+)
+def test_selection_is_dbts(
+    small: Path, capsys: pytest.CaptureFixture[str], selection: list[str], names: set[str]
+) -> None:
+    options = [part for value in selection for part in ("-s", value)]
+    assert run(small, "ls", "--output", "name", *options) == 0
+    printed = {line for line in capsys.readouterr().out.split("\n") if line and "No nodes match" not in line}
+    assert printed == names
+
+
+def test_exclude_takes_a_models_tests_along(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "ls", "--output", "name", "--exclude", "a") == 0
+    assert capsys.readouterr().out.split() == ["shop.events", "b"]
+
+
+def test_nothing_selected_is_said_and_no_failure(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "build", "-s", "no_such_model") == 0
+    assert "No nodes match" in capsys.readouterr().out
+
+
+def test_usage_errors_end_with_2(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "ls", "-s", "colour:red") == 2
+    assert "there is no selection method 'colour:'" in capsys.readouterr().err
+    assert run(small, "build", "--no-such-option") == 2
+    assert run(small, "parse", "--vars", "[1") == 2
+    assert run(small, "show") == 2
+    assert invoke(["no-such-command"]) == 2
+
+
+def test_a_mistake_ends_with_1_and_names_its_place(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(small, "models/marts/b.sql", "select count(*) as n\nfrom {{ ref('aa') }}")
+    for command in ("parse", "compile", "build", "ls"):
+        assert run(small, command) == 1
+        assert "models/marts/b.sql:2:6: error: there is no model 'aa' [unknown-ref]" in capsys.readouterr().err
+    assert run(small, "parse", "--log-format", "json") == 1
+    (record,) = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {key: record[key] for key in ("level", "code", "node", "file", "line", "column")} == {
+        "level": "error",
+        "code": "unknown-ref",
+        "node": "b",
+        "file": "models/marts/b.sql",
+        "line": 2,
+        "column": 6,
+    }
+
+
+def test_compile_writes_runnable_sql_and_the_manifest(small: Path) -> None:
+    assert run(small, "compile") == 0
+    text = (small / "target/compiled/small/models/marts/b.sql").read_text()
+    assert "select count(*) as n from `lake`.`small`.`a`" in text
+    manifest = json.loads((small / "target/manifest.json").read_text())
+    assert manifest["parent_map"]["model.b"] == ["model.a"]
+
+
+def test_docs_are_written_also_for_a_project_with_mistakes(small: Path) -> None:
+    assert run(small, "docs", "generate") == 0
+    write(small, "models/c.sql", "select from where")
+    write(small, "target/run_results.json", '{"results": [')
+    assert run(small, "docs", "generate") == 1
+    page = (small / "target/index.html").read_text()
+    assert "models/c.sql" in page
+
+
+def test_clean_leaves_state_and_tables_alone(small: Path) -> None:
+    run(small, "compile")
+    write(small, ".engine/state/x", "state")
+    assert run(small, "clean") == 0
+    assert not (small / "target").exists()
+    assert (small / ".engine/state/x").exists()
+    assert run(small / "models", "clean") == 1
+
+
+def test_environment_variables_stand_for_options(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGINE_TARGET", "nowhere")
+    assert run(small, "parse") == 1
+    monkeypatch.setenv("ENGINE_TARGET", "dev")
+    assert run(small, "parse") == 0
+
+
+def test_a_secret_reaches_neither_output_nor_artifacts(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ENGINE_SECRET_NAME", "sesame-open-1")
+    write(small, "models/marts/b.sql", "select 'sesame-open-1' as leaked from {{ ref('a') }} where")
+    run(small, "compile")
+    run(small, "docs", "generate")
+    printed = capsys.readouterr()
+    written = "".join(p.read_text() for p in (small / "target").rglob("*") if p.is_file())
+    assert "sesame" not in printed.out + printed.err + written
+
+
+def test_outside_a_project_the_way_in_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(tmp_path, "ls") == 1
+    assert "--project-dir" in capsys.readouterr().err

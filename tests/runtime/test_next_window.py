@@ -1,0 +1,41 @@
+"""When the next window closes, for the sentence after a build."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from engine.runtime.next_window import next_close
+
+
+def model(window: str, delay: str = "30 minutes") -> SimpleNamespace:
+    return SimpleNamespace(inputs=[SimpleNamespace(watermark=SimpleNamespace(delay=delay))], windows={"w": window})
+
+
+@pytest.mark.parametrize(
+    ("window", "watermark", "end", "passed"),
+    [
+        ("window(at, '1 hours')", "2013-03-01T10:20:00.000Z", "10:00", None),
+        ("window(at, '1 hours')", "2013-03-01T10:20:00.000Z", "11:00", "11:30"),
+        ("window(at, '1 hours')", "2013-03-01T11:00:00.000Z", "12:00", "12:30"),
+        ("window(at, '1 hours', '20 minutes')", "2013-03-01T10:25:00.000Z", "10:40", "11:10"),
+        ("window(at, '1 days')", "2013-03-01T10:25:00.000Z", "2013-03-02 00:00", "00:30"),
+    ],
+)
+def test_the_next_end_after_the_watermark_and_the_time_that_closes_it(
+    window: str, watermark: str, end: str, passed: str | None
+) -> None:
+    text = next_close(model(window), watermark, 5)  # type: ignore[arg-type]
+    if passed is None:
+        assert f"ends at 2013-03-01 {end}" not in text
+    else:
+        assert f"{end} closes when event time passes" in text
+        assert text.endswith(passed)
+
+
+def test_nothing_is_said_where_it_would_be_a_guess() -> None:
+    hour = model("window(at, '1 hours')")
+    assert next_close(hour, None, 5) == ""  # type: ignore[arg-type]
+    assert next_close(hour, "2013-03-01T10:20:00.000Z", 0) == ""  # type: ignore[arg-type]
+    assert next_close(model("session_window(at, '5 minutes')"), "2013-03-01T10:20:00.000Z", 5) == ""  # type: ignore[arg-type]
