@@ -124,6 +124,7 @@ CODES: dict[str, str] = {
     "source-read": "A source can be read as declared.",
     "query-failed": "Spark failed to run the query.",
     "test-failed": "A data test found failing rows.",
+    "interrupted": "A run that is stopped goes on with the next build.",
     "upstream-failed": "What a model reads was built.",
 }
 

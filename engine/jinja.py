@@ -122,12 +122,19 @@ class Sandbox:
                 self._env.globals[name] = self._late(name)
         for macro_file, names in templates:
             try:
-                module = self._template(macro_file.text, macro_file.file).make_module()
+                module = self._module(macro_file)
             except FAILURES as error:
                 found.extend(self._failure(error, macro_file.file))
                 continue
             self.macros.update({name: getattr(module, name) for name in names})
         return found
+
+    def _module(self, macro_file: MacroFile) -> Any:
+        try:
+            return self._template(macro_file.text, macro_file.file).make_module()
+        except FAILURES:
+            # Unlike render(), make_module() leaves the lines of Jinja's Python in the traceback.
+            return self._env.handle_exception()
 
     def _late(self, name: str) -> Callable[..., str]:
         """A stand-in, so that macros of different files can call each other."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Sequence
 
 from engine.cli.project import Settings, compiled, log_file, selected
@@ -16,6 +17,7 @@ def run_nodes(
     from engine.runtime.build import Options, build
     from engine.runtime.results import write_results
 
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with log_file(chosen):
         result = compiled(chosen)
         manifest: Manifest = result.manifest

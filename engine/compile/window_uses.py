@@ -49,11 +49,11 @@ def lower_windows(
         for select in query.tree.find_all(exp.Select):
             if _is_column_of_inputs(select, window.name):
                 continue
-            edits = list(_Uses(select, window).edits(report))
-            if edits:
+            uses = _Uses(select, window)
+            if any(uses.part(column) is not None for column in _own(select, exp.Column)):
                 _check_inputs(select, window, query, columns, report)
                 lowered.used.add(window.name)
-            lowered.edits.extend(edits)
+                lowered.edits.extend(uses.edits(report))
     return lowered
 
 
@@ -108,8 +108,8 @@ class _Uses:
         """The text for a use, or None if it is the SELECT's own output of that name."""
         after = _inside(column, self.select, exp.Having) or _inside(column, self.select, exp.Order)
         if after and self.select.args.get("group") is not None:
-            named = (p for p in self.select.expressions if p.alias_or_name.lower() == self.window.name)
-            output = next(named, None)
+            name = self.window.name
+            output = next((p for p in self.select.expressions if p.alias_or_name.lower() == name), None)
             if output is not None and (not part or self.part(_bare(output)) == ""):
                 return None
             # Spark knows the window of a GROUP BY by the name of its function, and the function no more.

@@ -114,6 +114,7 @@ def build(
                 turns.work,
                 threads=options.threads,
                 fail_fast=options.fail_fast,
+                interrupt=turns.interrupt,
             )
     both(RunFinished(time.monotonic() - begin))
     return fold(events)
@@ -212,6 +213,11 @@ class _Turns:
             )
         )
         return outcome.status
+
+    def interrupt(self) -> None:
+        """Make running models end soon: streams between two polls, batch queries at once."""
+        self.run.stop.set()
+        self.run.spark.sparkContext.cancelAllJobs()
 
     def _skipped(self, failed_above: str) -> str:
         return f"because of {failed_above.split('.', 1)[1]}"

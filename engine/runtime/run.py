@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,7 @@ class Run:
         root: the project's folder.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
+        stop: set when the user wants the run to end.
     """
 
     id: str
@@ -37,6 +39,7 @@ class Run:
     spark: SparkSession
     lake: Lake
     emit: Emit
+    stop: threading.Event = field(default_factory=threading.Event)
 
     def state(self, model: Model) -> TableState:
         """The state folder of a model's table."""

@@ -5,8 +5,9 @@ A failed node (or a failed test of severity error) skips what depends on it; eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 
 from engine.compile import DataTest, Manifest, Severity
 from engine.compile.graph import ancestors
@@ -57,6 +58,7 @@ def execute(
     *,
     threads: int,
     fail_fast: bool,
+    interrupt: Callable[[], None],
 ) -> None:
     """Run all nodes.
 
@@ -67,13 +69,14 @@ def execute(
             reported as skipped.
         threads: how many run side by side.
         fail_fast: after the first failure start nothing more.
+        interrupt: called on Ctrl-C, to make what is running end; the exception goes on after that.
     """
     waiting = list(order)
     ended: dict[str, Status] = {}
     blamed: dict[str, str] = {}
     running: dict[Future[Status], str] = {}
     stopped: str | None = None
-    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="node") as pool:
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="node") as pool, _interruptible(interrupt):
         while waiting or running:
             for node in list(waiting):
                 failed = sorted(n for n in needed[node] if n in ended and ended[n].failed)
@@ -93,3 +96,12 @@ def execute(
                 ended[node] = future.result()
                 if fail_fast and ended[node].failed:
                     stopped = stopped or node
+
+
+@contextmanager
+def _interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        interrupt()
+        raise

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.compile import Model
-from engine.errors import Location, StateError
+from engine.errors import Location, RunError, StateError
 from engine.events import BatchCommitted, Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
@@ -155,6 +155,9 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         writer.record(query_id=str(query.id))
         for _ in _until_done(query, bounded_trigger=bounded_trigger):
             progress.drain()
+            if run.stop.is_set():
+                query.stop()
+                raise RunError("interrupted", "stopped before it had read all there is", node=model.name)
         progress.drain()
     except BaseException:
         if writer.error is not None and not isinstance(writer.error, KeyboardInterrupt):

@@ -54,7 +54,7 @@ def load(root: Path, files: dict[str, str | bytes]) -> Project:
 
 
 def compiled(root: Path, files: dict[str, str | bytes], **options: object) -> Compiled:
-    return compile_project(load(root, files), **{"env": {}, **options})  # type: ignore[arg-type]
+    return compile_project(load(root, files), **{"env": {}, **options})
 
 
 def clean(root: Path, files: dict[str, str | bytes], **options: object) -> Manifest:

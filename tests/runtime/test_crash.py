@@ -7,6 +7,9 @@ where it was meant to.
 from __future__ import annotations
 
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -15,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.lab import EVENTS, Lab, run_alone
+from tests.lab import EVENTS, REPOSITORY, Lab, run_alone
 
 pytestmark = pytest.mark.spark
 
@@ -174,3 +177,45 @@ def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> Non
     assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
     assert [r["n"] for r in shop.lab.rows("total")] == [5]
     assert shop.lab.model_json("total")["phase"] == "published"
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop, sent: signal.Signals) -> None:
+    for number in range(20):
+        shop.lab.land(f"x{number:02}", [event(100 + number, "13:20")])
+    building = subprocess.Popen(
+        [sys.executable, "-m", "engine", "build", "-s", "plain", "--log-format", "json", "--project-dir", str(shop.lab.root)],
+        cwd=REPOSITORY,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert building.stdout is not None
+    for line in building.stdout:
+        if '"BatchCommitted"' in line:
+            break
+    building.send_signal(sent)
+    begin = time.monotonic()
+    out, err = building.communicate(timeout=60)
+    assert time.monotonic() - begin < 30
+    assert building.returncode == 1, out + err
+    assert "the next build goes on" in err
+    assert not jvms_of(shop.lab.root)
+    assert len(shop.lab.rows("plain")) < 25
+    rebuilt = run_alone(shop.lab.root, "build", "-s", "plain")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    assert sorted(r["id"] for r in shop.lab.rows("plain")) == [1, 2, 3, 4, 5, *range(100, 120)]
+
+
+def jvms_of(root: Path) -> list[str]:
+    """Command lines of Java processes that log into the project."""
+    found = []
+    for process in Path("/proc").iterdir():
+        try:
+            line = (process / "cmdline").read_bytes().decode(errors="replace") if process.name.isdigit() else ""
+            links = [str(p.readlink()) for p in (process / "fd").iterdir()] if "java" in line else []
+        except OSError:
+            continue
+        if any(link.startswith(str(root)) for link in links):
+            found.append(line)
+    return found

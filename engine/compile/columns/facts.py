@@ -1,0 +1,94 @@
+"""What is known about the columns of a query: frozen records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """A column of a model or source from which something comes.
+
+    Attributes:
+        node: id of the model or source (model.flights, source.ops.departures).
+        column: its name there; a field of a struct with its path (data.origin).
+        kind: direct for values; else what the column decides: filter, join, group, having, sort, window.
+    """
+
+    node: str
+    column: str
+    kind: str = "direct"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFacts:
+    """A column that a query gives.
+
+    Attributes:
+        name: as Spark calls it.
+        type: as Spark prints it (simpleString); None if it is not known.
+        origins: the columns its values come from.
+        sql: the user's text of it, without the alias; `*` for what a star gives; empty if there is no text.
+        named: whether the name is sure; false for an expression without alias whose name is Spark's secret.
+    """
+
+    name: str
+    type: str | None
+    origins: tuple[Origin, ...] = ()
+    sql: str = ""
+    named: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumns:
+    """The columns of something that a query reads.
+
+    Attributes:
+        node: id of the model or source.
+        columns: name and type (None: unknown) of each; None if they are not known.
+        added: name and SQL of columns that a watermark adds (`data.scheduled_at as scheduled_at`).
+        hidden: columns that a star leaves out (`_metadata`).
+    """
+
+    node: str
+    columns: tuple[tuple[str, str | None], ...] | None
+    added: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A name that no input has; `near` are like names, `offset` is where it stands in the text."""
+
+    name: str
+    near: tuple[str, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryColumns:
+    """What a query gives.
+
+    Attributes:
+        columns: in order; None if a star stands for unknown columns.
+        indirect: what decides on rows, groups and their order.
+        unknown: why columns or types are not known, in words.
+        unresolved: names that no input has; only what is certain.
+    """
+
+    columns: tuple[ColumnFacts, ...] | None
+    indirect: tuple[Origin, ...] = ()
+    unknown: tuple[str, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+
+    @property
+    def duplicates(self) -> tuple[str, ...]:
+        """Names that more than one column has; Spark does not tell `a` from `A`."""
+        seen: set[str] = set()
+        twice: dict[str, str] = {}
+        for column in self.columns or ():
+            name = column.name.lower()
+            if name in seen:
+                twice.setdefault(name, column.name)
+            seen.add(name)
+        return tuple(twice.values())

@@ -1,0 +1,172 @@
+"""Spark's types as text, in the form Spark prints them: `struct<a:int,b:array<string>>`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from sqlglot import exp
+
+_TOKEN = re.compile(r"\s+|(`(?:[^`]|``)+`|\w+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[<>(),:])")
+_ALIASES = {
+    "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
+    "dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp", "char": "string",
+    "varchar": "string", "character": "string", "null": "void",
+}  # fmt: skip
+_PLAIN = {
+    "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp",
+    "timestamp_ntz", "string", "binary", "void", "variant",
+}  # fmt: skip
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
+# sqlglot's names of types where they are not Spark's.
+_OF_SQLGLOT = {"TEXT": "string", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp", "TIMESTAMPNTZ": "timestamp_ntz"}
+_PLAIN_NODES = {name.upper(): name for name in _PLAIN} | _OF_SQLGLOT
+
+
+@lru_cache(maxsize=8192)
+def normal(text: str) -> str | None:
+    """A type as Spark prints it; None if it cannot be read."""
+    words = [match[1] for match in _TOKEN.finditer(text) if match[1]]
+    try:
+        type_ = _type(words)
+    except (IndexError, ValueError):
+        return None
+    return None if words else type_
+
+
+def of_node(node: exp.Expr) -> str | None:
+    """The type that a CAST names."""
+    if node.args.get("expressions") or not isinstance(node.this, exp.DType):
+        return normal(node.sql(dialect="spark"))
+    name = node.this.value
+    return _PLAIN_NODES.get(name) or normal(name)
+
+
+def _type(words: list[str]) -> str:
+    word = words.pop(0).lower()
+    word = _ALIASES.get(word, word)
+    if word == "string" or word in _PLAIN:
+        if word == "string":
+            _numbers(words)
+        if words and words[0].lower() == "collate":
+            raise ValueError(word)
+        return word
+    if word == "decimal":
+        precision, scale = [*_numbers(words), "0"][:2] if words and words[0] == "(" else ("10", "0")
+        return f"decimal({precision},{scale})"
+    if word == "time":
+        return f"time({(*_numbers(words), '6')[0]})"
+    if word == "interval":
+        return _interval(words)
+    if word not in {"array", "map", "struct"}:
+        raise ValueError(word)
+    return f"{word}<{','.join(_inside(words, _field if word == 'struct' else _type))}>"
+
+
+def _inside(words: list[str], read: Callable[[list[str]], str]) -> list[str]:
+    found: list[str] = []
+    if words.pop(0) != "<":
+        raise ValueError("<")
+    while words[0] != ">":
+        if found and words.pop(0) != ",":
+            raise ValueError(",")
+        found.append(read(words))
+    words.pop(0)
+    return found
+
+
+def _field(words: list[str]) -> str:
+    name = words.pop(0)
+    plain = name[1:-1] if name.startswith("`") else name
+    if words[0] == ":":
+        words.pop(0)
+    type_ = _type(words)
+    if words[0].lower() == "not":
+        del words[:2]
+    if words[0].lower() == "comment":
+        del words[:2]
+    return f"{plain if re.fullmatch(r'[^\W]+', plain) else name}:{type_}"
+
+
+def _numbers(words: list[str]) -> list[str]:
+    if not words or words[0] != "(":
+        return []
+    end = words.index(")")
+    numbers = [word for word in words[1:end] if word.isdigit()]
+    del words[: end + 1]
+    return numbers
+
+
+def _interval(words: list[str]) -> str:
+    units = []
+    while words and words[0].lower() in {*_UNITS, "to"}:
+        units.append(words.pop(0).lower())
+    return " ".join(["interval", *units])
+
+
+@lru_cache(maxsize=8192)
+def fields(type_: str | None) -> tuple[tuple[str, str], ...] | None:
+    """Name and type of the fields of a struct; None if it is none."""
+    if type_ is None or not type_.startswith("struct<"):
+        return None
+    pairs = []
+    for part in _split(type_[7:-1]):
+        name, colon, inner = part.rpartition("`:") if part.startswith("`") else part.partition(":")
+        pairs.append((name[1:].replace("``", "`") if colon == "`:" else name, inner))
+    return tuple(pairs)
+
+
+def struct(members: list[tuple[str, str | None]]) -> str | None:
+    """The struct of these fields; None if the type of one is not known."""
+    parts = []
+    for name, type_ in members:
+        if type_ is None:
+            return None
+        quoted = name if re.fullmatch(r"\w+", name) else f"`{name.replace('`', '``')}`"
+        parts.append(f"{quoted}:{type_}")
+    return f"struct<{','.join(parts)}>"
+
+
+def array(type_: str | None) -> str | None:
+    """The array of these elements."""
+    return None if type_ is None else f"array<{type_}>"
+
+
+def map_of(key: str | None, value: str | None) -> str | None:
+    """The map of these keys and values."""
+    return None if key is None or value is None else f"map<{key},{value}>"
+
+
+def element(type_: str | None) -> str | None:
+    """The type of what an array holds."""
+    return type_[6:-1] if type_ is not None and type_.startswith("array<") else None
+
+
+@lru_cache(maxsize=1024)
+def entry(type_: str | None) -> tuple[str | None, str | None]:
+    """The types of a map's keys and values."""
+    if type_ is None or not type_.startswith("map<"):
+        return None, None
+    key, value = _split(type_[4:-1])
+    return key, value
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that stand outside brackets and quotes."""
+    parts: list[str] = []
+    depth = begin = 0
+    quoted = False
+    for index, character in enumerate(text):
+        if character == "`":
+            quoted = not quoted
+        elif quoted:
+            continue
+        elif character in "<(":
+            depth += 1
+        elif character in ">)":
+            depth -= 1
+        elif character == "," and not depth:
+            parts.append(text[begin:index])
+            begin = index + 1
+    return [*parts, text[begin:]] if text else []

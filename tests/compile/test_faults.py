@@ -1,0 +1,477 @@
+"""Bad input in models, sources and targets: one mistake, one message, at its exact place, with a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project.helper import ORDERS, PROJECT, compiled, findings, line, lines, only
+
+ORDERS_FROM = "from {{ source('shop', 'orders') }}"
+STREAM = "streams: {shop.orders: {watermark: ts delay 1 hour}}"
+HOURLY = f"select hour.start as s, count(*) as n {ORDERS_FROM} group by hour"
+
+
+def model(header: str, sql: str = ORDERS) -> dict[str, str | bytes]:
+    return {"models/a.sql": f"/*---\n{header}\n---*/\n{sql}"}
+
+
+def check(root, files, finding: str, hint: str = "", **options) -> None:
+    """The one finding, and words of its hint; every fault here has a way out."""
+    found = only(findings(root, files, **options))
+    assert line(found) == finding
+    assert found.hint
+    assert hint in found.hint
+
+
+SQL = [
+    ("select a b c {o}", "sql-syntax models/a.sql:1:12 the SQL cannot be read near 'c'", ""),
+    ("select *\n{o}\nwhere (id = 1\n", "sql-syntax models/a.sql:3:13 the SQL cannot be read near '1' (')' is expected)", ""),
+    ("select\n{% for x in [1, 2, 3] %}\n  {{ x }} as a{{ x }},\n{% endfor %}\n  id frm x\n{o}",
+     "sql-syntax models/a.sql:5:10 the SQL cannot be read near 'x'", ""),
+    ("select * frm {{ source('shop', 'orders') }}",
+     "sql-syntax models/a.sql:1:14 the SQL cannot be read near 'source('shop', 'orders')'", ""),
+    ("select id,\n{o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", "Take the comma out"),
+    ("select id,, ts {o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", ""),
+    ("select 'its,\n{o}", "sql-syntax models/a.sql:1:8 the SQL ends inside a quote or comment", "Close the quote"),
+    ("select 1 -- it's\n /* open\n{o}", "sql-syntax models/a.sql:2:2 the SQL ends inside a quote or comment", ""),
+    ("select 1 as a {o};\n\nselect 2", "not-a-query models/a.sql:3:1 a second statement in the model", "each model is one"),
+    ("insert into t select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", "the SELECT alone"),
+    ("with a as (select 1) insert into t select * from a",
+     "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", ""),
+    ("create table t as select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not CREATE", ""),
+    ("execute immediate 'x'", "not-a-query models/a.sql:1:1 a model is a SELECT, not EXECUTE", ""),
+    ("values (1, 2)", "not-a-query models/a.sql:1:1 a model is a SELECT, not VALUES", "from values"),
+    ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),
+    ("-- soon\n", "not-a-query models/a.sql:2:1 the model has no SQL", ""),
+    ("select " + "(" * 2000 + "1" + ")" * 2000, "sql-too-deep models/a.sql:1:208 the SQL is nested more than 200 levels deep", ""),
+    ("select " + "not " * 3000 + "id {o}", "sql-too-deep models/a.sql:1:1 the SQL is nested too deeply", "CTEs"),
+    ("select id {o} qualify row_number() over (order by id) = 1", "sql-syntax models/a.sql:1:55 Spark has no QUALIFY", "outer"),
+    ("select * from tumble({{ source('shop', 'orders') }}, ts)",
+     "sql-syntax models/a.sql:1:15 Spark has no TUMBLE()", "tumbling(ts, 1 hour)"),
+    ("select * from stream {{ source('shop', 'orders') }}",
+     "stream-clause models/a.sql:1:15 FROM STREAM has no place in a model", "in the header"),
+    ("select * from stream({{ source('shop', 'orders') }})",
+     "stream-clause models/a.sql:1:15 FROM STREAM has no place in a model", ""),
+    ("select * {o} o, stream {{ source('shop', 'customers') }}",
+     "stream-clause models/a.sql:1:49 FROM STREAM has no place in a model", ""),
+    ("select * {o} watermark ts delay of interval 1 hour",
+     "stream-clause models/a.sql:1:59 the WATERMARK clause has no place in a model", ""),
+    ("select * from {{ ref('order') }}", "unknown-ref models/a.sql:1:15 there is no model 'order'", "Did you mean 'b_orders'?"),
+    ("select * from {{ ref('orders') }}", "unknown-ref models/a.sql:1:15 there is no model 'orders'", "{{ source("),
+    ("select * from {{ ref('off') }}", "unknown-ref models/a.sql:1:15 there is no model 'off'", "is disabled"),
+    ("select *\n  from {{ source('shop', 'oders') }}",
+     "unknown-source models/a.sql:2:8 there is no source 'shop.oders'", "Did you mean 'shop.orders'"),
+    ("select * from lake.main.b_orders",
+     "undeclared-relation models/a.sql:1:15 'lake.main.b_orders' is neither a model, a source nor a CTE", "{{ ref("),
+    ("with c as (select * {o}) select * from c join d using (id)",
+     "undeclared-relation models/a.sql:1:79 'd' is neither a model, a source nor a CTE", ""),
+    ("select {{ ref('b_orders') }} {o}", "sql-syntax models/a.sql:1:8 ref('b_orders') stands where no table is read", "FROM"),
+    ("select '{{ ref('b_orders') }}' {o}", "sql-syntax models/a.sql:1:8 ref('b_orders') stands where no table is read", ""),
+    ("select * from {{ ref('a') }}", "ref-cycle models/a.sql:1:15 the model reads itself", "{{ this }}"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "finding", "hint"), SQL, ids=lambda value: str(value)[:40])
+def test_sql(sql, finding, hint, tmp_path):
+    others = {"models/b_orders.sql": ORDERS, "models/off.sql": f"/*---\nenabled: false\n---*/\n{ORDERS}"}
+    check(tmp_path, {**others, "models/a.sql": sql.replace("{o}", ORDERS_FROM)}, finding, hint)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select 1 as n, stream a {o}",
+        "select 'a,,b' as x, -- ,,\n id {o}",
+        "select " + " + ".join(["amount"] * 800) + " as total {o}",
+        "select id {o} group by id, window(ts, '1 hour')",
+        "from {{ source('shop', 'orders') }} |> where id = 1",
+        "(select id {o})",
+        "select id {o};;\n-- the end",
+    ],
+)
+def test_sql_that_is_right(sql, tmp_path):
+    assert lines(findings(tmp_path, {"models/a.sql": sql.replace("{o}", ORDERS_FROM)})) == []
+
+
+HEADER = [
+    ("tgas: [a]", "unknown-key models/a.sql:2:1 a model has no key 'tgas'", "Did you mean 'tags'?"),
+    ("unique_key: id", "not-supported models/a.sql:2:1 'unique_key' is not part of this version", ""),
+    ("materialized: incremental", "dbt-materialization models/a.sql:2:15 there is no materialization 'incremental' here", "streams:"),
+    ("materialized: snapshot", "dbt-materialization models/a.sql:2:15 there is no materialization 'snapshot' here", ""),
+    ("materialized: ephemeral", "not-supported models/a.sql:2:15 ephemeral models are not part of this version", "CTE"),
+    ("materialized: tabel", "bad-value models/a.sql:2:15 'materialized' cannot be 'tabel'", "Did you mean 'table'?"),
+    ("materialized: view", "bad-value models/a.sql:4:15 a view cannot read the files of source 'shop.orders'", "table"),
+    ("materialized: streaming_table", "streams-missing models/a.sql:2:15 a streaming table lists no streams", "streams:"),
+    ("materialized: table\nstreams: [shop.orders]", "streams-unexpected models/a.sql:3:1 a table reads nothing as a stream", ""),
+    ("output_mode: append", "bad-value models/a.sql:2:1 'output_mode' is for streaming tables", ""),
+    ("streams: [shop.orders]\noutput_mode: update",
+     "not-supported models/a.sql:3:14 output_mode 'update' is not part of this version", "append"),
+    ("streams: [shop.orders]\noutput_mode: apend", "bad-value models/a.sql:3:14 'output_mode' cannot be 'apend'", "append"),
+    ("streams: [shop.orders, shop.customers]",
+     "stream-unread models/a.sql:2:24 the query does not read the stream 'shop.customers'", "source()"),
+    ("streams: [shop.orders, shop.oders]",
+     "stream-unread models/a.sql:2:24 there is no model or source 'shop.oders'", "Did you mean 'shop.orders'"),
+    ("streams: [shop.orders, \"source('shop', 'orders')\"]",
+     "duplicate-name models/a.sql:2:24 the stream 'shop.orders' is listed twice", ""),
+    ("streams: {shop.orders: {watermrk: x}}", "unknown-key models/a.sql:2:25 a stream has no key 'watermrk'", "watermark"),
+    ("streams: {shop.orders: {on_upstream_delete: fail}}",
+     "not-supported models/a.sql:2:25 'on_upstream_delete' is not part of this version", ""),
+    ("streams: {shop.orders: {dedup: [id]}}",
+     "dedup-needs-watermark models/a.sql:2:11 dedup on 'shop.orders' needs a watermark", "watermark:"),
+    ("streams: {shop.orders: {max_files_per_trigger: 0}}",
+     "bad-value models/a.sql:2:48 'max_files_per_trigger' must be at least 1, not 0", ""),
+    ("partition_by: [bucket(16, id)]", "yaml-split-item models/a.sql:2:16 the comma inside 'bucket(16, id)' cuts it in two",
+     'Quote it: "bucket(16, id)".'),
+    ("partition_by: dya(ts)", "bad-value models/a.sql:2:15 'dya(ts)' is not a partition field", "bucket(16, column)"),
+    ("partition_by: bucket(0, id)", "bad-value models/a.sql:2:15 '0' is not a number", "bucket(16, id)"),
+    ("alias: Orders", "bad-name models/a.sql:2:8 'Orders' is not a name", ""),
+    ("alias: a__deleted", "bad-name models/a.sql:2:8 'a__deleted' cannot be a table's name", ""),
+    ("streams: [shop.orders]\nstate_store: {partitions: 8, prvider: x}",
+     "unknown-key models/a.sql:3:30 state_store has no key 'prvider'", "provider"),
+    ("columns: {id: {descr: x}}", "unknown-key models/a.sql:2:16 column 'id' has no key 'descr'", "description"),
+    ("columns: [{description: x}]", "missing-key models/a.sql:2:11 a column has no 'name'", "- name"),
+    ("columns: [{name: id}, {name: id}]", "duplicate-name models/a.sql:2:23 the column 'id' is described twice", ""),
+    ("tests: [not_nul]", "unknown-macro models/a.sql:2:9 there is no test 'not_nul'", "Did you mean 'not_null'?"),
+    ("columns: {id: {tests: [not null]}}", "bad-name models/a.sql:2:24 'not null' is not the name of a test", "not_null"),
+    ("columns: {id: {tests: [{unique: {where: x}}]}}", "not-supported models/a.sql:2:34 'where' is not part of this version", ""),
+    ("columns: {id: {tests: [{unique: {severity: eror}}]}}", "bad-value models/a.sql:2:44 'severity' cannot be 'eror'", "error"),
+    ("columns: {id: {tests: [{accepted_values: {vals: [a]}}]}}",
+     "jinja-error models/a.sql:2:25 the test 'accepted_values' cannot be made: macro 'test_accepted_values' takes no keyword argument 'vals'", "arguments"),
+    ("columns: {id: {tests: [{relationships: {to: ref('b'), field: id}}]}}",
+     "unknown-ref models/a.sql:2:25 the test 'relationships' reads 'b', which is no model", "Known: a."),
+    ("tags: [a]\ntags: [b]", "yaml-duplicate-key models/a.sql:3:1 'tags' stands here twice (first in line 2)", ""),
+    ('alias: "{{ foo }}"', "jinja-undefined models/a.sql:2:8 'foo' is undefined", "var('foo')"),
+    ("alias: \"x_{{ var('who') }}\"", "var-missing models/a.sql:2:8 the variable 'who' is not defined", "Define it under 'vars:'"),
+    ("alias: \"{{ env_var('WHO') }}\"", "env-missing models/a.sql:2:8 the environment variable 'WHO' is not set", "export WHO="),
+    ("alias: \"{{ env_var('ENGINE_SECRET_X') }}\"",
+     "secret-outside-target models/a.sql:2:8 the secret 'ENGINE_SECRET_X' is used outside a target", "target"),
+    ('alias: "{{ 1 / 0 }}"', "jinja-error models/a.sql:2:8 the template failed: division by zero", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "finding", "hint"), HEADER, ids=lambda value: str(value)[:40])
+def test_header(header, finding, hint, tmp_path):
+    check(tmp_path, model(header), finding, hint)
+
+
+TYPES = [
+    ("tags: {a: b}", "2:7 'tags' must be a list, not a mapping"),
+    ("meta: x", "2:7 'meta' must be a mapping (key: value), not 'x'"),
+    ("enabled: maybe", "2:10 'enabled' must be true or false, not 'maybe'"),
+    ("columns: [a]", None),
+    ("columns: 5", "2:10 'columns' must be a mapping (key: value), not the number 5"),
+    ("columns: {id: {meta: 5}}", "2:22 'meta' must be a mapping (key: value), not the number 5"),
+    ("table_properties: [a]", "2:19 'table_properties' must be a mapping (key: value), not a list"),
+    ("partition_by: {a: b}", "2:15 'partition_by' must be a list, not a mapping"),
+    ("windows: x", "2:10 'windows' must be a mapping (key: value), not 'x'"),
+    ("windows: {hour: }", "2:17 'hour' must be text, not nothing"),
+    ("description: [a]", "2:14 'description' must be text, not a list"),
+    ("materialized: [a]", "2:15 'materialized' must be text, not a list"),
+    ("streams: [shop.orders]\nstate_store: 8", "3:14 'state_store' must be a mapping (key: value), not the number 8"),
+    ("streams: [5]", None),
+    ("tags: [a, {b: c}]", "2:11 item 2 must be text, not a mapping"),
+    ("tests: [{unique: 5}]", "2:18 'unique' must be a mapping of arguments, not the number 5"),
+    ("tests: [{a: 1, b: 2}]", "2:9 item 1 must be one test, such as 'accepted_values: {values: [a, b]}', not a mapping"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "finding"), [t for t in TYPES if t[1]])
+def test_types_in_the_header(header, finding, tmp_path):
+    assert line(only(findings(tmp_path, model(header)))) == f"wrong-type models/a.sql:{finding}"
+
+
+WATERMARKS = [
+    ("ts delay 30", "bad-duration", "'30' is not a duration", "30 seconds"),
+    ("ts delay thirty minutes", "bad-duration", "'thirty minutes' is not a duration", ""),
+    ("ts delay 1 month", "bad-duration", "'1 month' is not a duration", ""),
+    ("ts 30 minutes", "watermark-syntax", "'ts 30 minutes' is not a watermark", "delay 30 minutes"),
+    ("item.ts delay 1 hour", "watermark-syntax", "'item.ts' is an expression without a name", "<SQL> as"),
+    ("cast(x as timestamp) delay 1 hour", "watermark-syntax", "'cast(x as timestamp)' is an expression without a name", ""),
+    ("cast(x as as t delay 1 hour", "watermark-syntax", "'cast(x as' is not an SQL expression", ""),
+    ("x -- y as t delay 1 hour", "watermark-syntax", "'x -- y' is not an SQL expression", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code", "message", "hint"), WATERMARKS)
+def test_watermarks(text, code, message, hint, tmp_path):
+    files = model(f'streams: {{shop.orders: {{watermark: "{text}"}}}}')
+    check(tmp_path, files, f"{code} models/a.sql:2:36 {message}", hint)
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("{column: ts}", "missing-key models/a.sql:2:36 a watermark needs 'column' and 'delay'"),
+        ("{column: ts, delay: 5}", "bad-duration models/a.sql:2:56 '5' is not a duration"),
+        ("{column: ts, delay: 1 hour, max: 1}", "unknown-key models/a.sql:2:64 a watermark has no key 'max'"),
+        ("{column: ts, delay: 1 hour, max_future: 1 hour}",
+         "not-supported models/a.sql:2:64 'max_future' is not part of this version"),
+    ],
+)  # fmt: skip
+def test_watermarks_in_full(text, finding, tmp_path):
+    check(tmp_path, model(f"streams: {{shop.orders: {{watermark: {text}}}}}"), finding)
+
+
+WINDOWS = [
+    ("tumbling(ts)", "window-syntax", "tumbling() does not take 1 arguments", "tumbling(ts, 1 hour)"),
+    ("tumbling(ts, 1 hour, 1 hour, 1 hour)", "window-syntax", "tumbling() does not take 4 arguments", ""),
+    ("tumblin(ts, 1 hour)", "window-syntax", "'tumblin(ts, 1 hour)' is not a window", ""),
+    ("", "window-syntax", "'' is not a window", ""),
+    ("tumbling(, 1 hour)", "window-syntax", "'' is no column or expression", ""),
+    ("tumbling(cast(ts as), 1 hour)", "window-syntax", "'cast(ts as)' is no column or expression", ""),
+    ("tumbling(ts, 1 month)", "bad-duration", "'1 month' is not a duration", "10 minutes"),
+    ("tumbling(ts, 60)", "bad-duration", "'60' is not a duration", ""),
+    ("session(ts, 0 seconds)", "bad-duration", "a window or slide of no length", "1 second"),
+    ("sliding(ts, 1 hour, 2 hours)", "window-syntax", "the slide is longer than the window", ""),
+    ("sliding(ts, 1 hour, 0 hours)", "bad-duration", "a window or slide of no length", ""),
+    ("tumbling(ts, 1 hour, 60 minutes)", "window-syntax", "the start is not shorter than the slide", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "code", "message", "hint"), WINDOWS)
+def test_windows(text, code, message, hint, tmp_path):
+    check(tmp_path, model(f'windows: {{hour: "{text}"}}'), f"{code} models/a.sql:2:17 {message}", hint)
+
+
+def test_a_window_that_is_not_used(tmp_path):
+    finding = "window-unused models/a.sql:2:17 the query does not use the window 'hour'"
+    check(tmp_path, model('windows: {hour: "tumbling(ts, 1 hour)"}'), finding, "group by hour")
+
+
+def test_a_window_with_the_name_of_a_column(tmp_path):
+    files = model('windows: {amount: "tumbling(ts, 1 hour)"}', f"select count(*) as n {ORDERS_FROM} group by amount")
+    finding = "window-name-clash models/a.sql:2:19 the window 'amount' has the name of a column of 'shop.orders'"
+    check(tmp_path, files, finding, "Rename")
+
+
+def test_a_window_with_the_name_of_an_upstream_models_column(tmp_path):
+    hourly = 'windows: {hour: "tumbling(ts, 1 hour)"}'
+    files = model(hourly, "select count(*) as n from {{ ref('b') }} group by hour")
+    finding = "window-name-clash models/a.sql:2:17 the window 'hour' has the name of a column of 'b'"
+    check(tmp_path, {**files, "models/b.sql": f"select ts, id as hour {ORDERS_FROM}"}, finding)
+
+
+def test_a_window_with_the_name_of_an_input(tmp_path):
+    files = model(
+        'windows: {hour: "tumbling(ts, 1 hour)"}', f"select count(*) as n {ORDERS_FROM} hour group by hour.start"
+    )
+    finding = "window-ambiguous models/a.sql:4:72 'hour' is both a window and an input"
+    check(tmp_path, files, finding, "Rename the window")
+
+
+def test_a_window_that_fits_two_inputs(tmp_path):
+    join = f"select count(*) as n {ORDERS_FROM} a join {{{{ ref('b') }}}} as b using (id) group by hour"
+    files = {**model('windows: {hour: "tumbling(ts, 1 hour)"}', join), "models/b.sql": f"select id, ts {ORDERS_FROM}"}
+    finding = "window-ambiguous models/a.sql:2:17 the window 'hour' fits 'shop.orders' and 'b'"
+    check(tmp_path, files, finding, "tumbling(a.ts, ...)")
+
+
+@pytest.mark.parametrize(
+    ("header", "kind"), [("materialized: view", "view"), ("materialized: table", "table"), ("tags: []", "table")]
+)
+def test_a_stream_on_what_cannot_be_streamed(header, kind, tmp_path):
+    files = {
+        "models/base.sql": ORDERS,
+        "models/b.sql": f"/*---\n{header}\n---*/\nselect * from {{{{ ref('base') }}}}",
+        **model("streams: [b]", "select * from {{ ref('b') }}"),
+    }
+    finding = f"stream-not-streamable models/a.sql:2:11 'b' is a {kind} and cannot be read as a stream"
+    check(tmp_path, files, finding, "Take 'b' out of 'streams:'")
+
+
+def test_max_files_of_a_model(tmp_path):
+    files = model("streams: {b: {max_files_per_trigger: 3}}", "select * from {{ ref('b') }}")
+    files["models/b.sql"] = f"/*---\nstreams: [shop.orders]\n---*/\n{ORDERS}"
+    finding = "bad-value models/a.sql:2:11 max_files_per_trigger has no meaning for the model 'b'"
+    check(tmp_path, files, finding, "Take it out")
+
+
+@pytest.mark.parametrize(
+    ("reads", "finding"),
+    [
+        ({"a": "b", "b": "a"}, "ref-cycle models/a.sql:2:7 a cycle: a reads b reads a"),
+        ({"c": "a", "a": "b", "b": "c"}, "ref-cycle models/a.sql:2:7 a cycle: a reads b reads c reads a"),
+        ({"x": "y", "y": "z", "z": "y"}, "ref-cycle models/y.sql:2:7 a cycle: y reads z reads y"),
+    ],
+)
+def test_cycles(reads, finding, tmp_path):
+    files = {f"models/{name}.sql": f"select *\n from {{{{ ref('{other}') }}}}" for name, other in reads.items()}
+    check(tmp_path, files, finding, "{{ this }}")
+
+
+def test_each_knot_has_its_own_message(tmp_path):
+    reads = {"a": "b", "b": "a", "c": "d", "d": "c"}
+    files = {f"models/{name}.sql": f"select * from {{{{ ref('{other}') }}}}" for name, other in reads.items()}
+    manifest = compiled(tmp_path, files).manifest
+    assert [d.message for d in manifest.diagnostics] == ["a cycle: a reads b reads a", "a cycle: c reads d reads c"]
+    assert all(model.broken for model in manifest.models)
+
+
+def test_two_models_with_one_table(tmp_path):
+    files = {**model("alias: b"), "models/x/b.sql": ORDERS}
+    finding = "duplicate-table models/x/b.sql:1:1 'b' and 'a' (models/a.sql) both write lake.main.b"
+    check(tmp_path, files, finding, "alias")
+
+
+def test_the_place_of_an_alias_that_collides(tmp_path):
+    files = {"models/a.sql": ORDERS, "models/b.sql": f"/*---\nalias: a\n---*/\n{ORDERS}"}
+    check(tmp_path, files, "duplicate-table models/b.sql:2:8 'b' and 'a' (models/a.sql) both write lake.main.a")
+
+
+JINJA = [
+    ("select\n  foo, {{ foo }}\n{o}", "jinja-undefined models/a.sql:2:11 'foo' is undefined", "var('foo')"),
+    ("select {{ target.typ }} {o}", "jinja-undefined models/a.sql:1:18 'target' has no attribute 'typ'", ""),
+    ("select {{ broken('x') }} {o}", "jinja-undefined macros/m.sql:2:16 'boo' is undefined", "Called from models/a.sql:1."),
+    ("select {{ var('min') }} {o}", "var-missing models/a.sql:1:15 the variable 'min' is not defined", "Did you mean 'minimum'?"),
+    ("select {{ env_var('HOME_X') }} {o}", "env-missing models/a.sql:1:19 the environment variable 'HOME_X' is not set", "export"),
+    ("select '{{ env_var('ENGINE_SECRET_X') }}' {o}",
+     "secret-outside-target models/a.sql:1:20 the secret 'ENGINE_SECRET_X' is used outside a target", "target"),
+    ("select * {o}\n{% if is_incremental() %} where 1 = 1 {% endif %}",
+     "run-varying-value models/a.sql:2:7 'is_incremental()' has no meaning here", "one and the same query"),
+    ("select '{{ run_started_at }}' {o}", "run-varying-value models/a.sql:1:12 'run_started_at' differs from run to run",
+     "current_timestamp()"),
+    ("select {{ dbt_utils.star() }} {o}", "jinja-undefined models/a.sql:1:11 'dbt_utils' is undefined", "macros/"),
+    ("{{ config(alias=foo) }} select * {o}", "jinja-undefined models/a.sql:1:17 'foo' is undefined", ""),
+    ("{{ config(alias=ref) }} select * {o}",
+     "wrong-type models/a.sql:1:11 'alias' in config() is no text, number, list or mapping", "config(tags="),
+    ("{{ config(tags=['a'],\n tgs=['b']) }} select * {o}", "unknown-key models/a.sql:2:2 a model has no key 'tgs'", "tags"),
+    ("{{ config(materialized='incremental') }} select * {o}",
+     "dbt-materialization models/a.sql:1:24 there is no materialization 'incremental' here", "streams:"),
+    ("select * from {{ ref() }}", "jinja-error models/a.sql:1:15 the template failed: ref() missing 1 required positional argument: 'name'", ""),
+    ("select * from {{ ref(5) }}", "wrong-type models/a.sql:1:18 'ref()' takes a name in quotes", "ref('flights')"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "finding", "hint"), JINJA, ids=lambda value: str(value)[:40])
+def test_jinja(sql, finding, hint, tmp_path):
+    files = {
+        "project.yml": f"{PROJECT}vars: {{minimum: 3}}\n",
+        "macros/m.sql": "{% macro broken(a) %}\n  {{ a }} + {{ boo }}\n{% endmacro %}",
+        "models/a.sql": sql.replace("{o}", ORDERS_FROM),
+    }
+    check(tmp_path, files, finding, hint, env={"ENGINE_SECRET_X": "hunter2"})
+
+
+def test_an_error_that_the_project_raises(tmp_path):
+    sql = f"select 1 as a,\n {{{{ exceptions.raise_compiler_error('no orders today') }}}}\n{ORDERS_FROM}"
+    found = only(findings(tmp_path, {"models/a.sql": sql}))
+    assert line(found) == "compiler-error models/a.sql:2:16 no orders today"
+
+
+def test_header_and_config_that_disagree(tmp_path):
+    files = model("materialized: table\nalias: b", "{{ config(materialized='view', alias='b') }}\n" + ORDERS)
+    finding = "config-conflict models/a.sql:5:11 'materialized' is said twice, differently (also in line 2)"
+    assert finding in lines(findings(tmp_path, files))
+
+
+def source(body: str) -> dict[str, str | bytes]:
+    indented = "".join(f"        {text}\n" for text in body.split("\n"))
+    return {"sources/x.yml": f"sources:\n  - name: s\n    tables:\n      - name: t\n{indented}"}
+
+
+SOURCES = [
+    ("formt: json", "unknown-key sources/x.yml:8:9 a source table has no key 'formt'", "format"),
+    ("freshness: {}", "not-supported sources/x.yml:8:9 'freshness' is not part of this version", ""),
+    ("options: {mode: PERMISSIVE}", "bad-value sources/x.yml:8:19 the option 'mode' is set by the engine", ""),
+    ("timezone: Europe/Berln", "bad-value sources/x.yml:8:19 there is no time zone 'Europe/Berln'", "Europe/Berlin"),
+    ("on_bad_record: drop", "not-supported sources/x.yml:8:24 on_bad_record 'drop' is not part of this version", "fail"),
+    ("on_bad_record: ignore", "bad-value sources/x.yml:8:24 'on_bad_record' cannot be 'ignore'", ""),
+    ("watermark: id 5", "watermark-syntax sources/x.yml:8:20 'id 5' is not a watermark", ""),
+    ("dedup: [id]", "dedup-needs-watermark sources/x.yml:8:9 dedup on 's.t' needs a watermark", ""),
+    ("columns: {foo: x}", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", "Known: id."),
+    ("columns: [{name: foo}]", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", ""),
+    ("columns: {id: {tests: [unique]}}", "not-supported sources/x.yml:8:32 tests on sources are not part of this version", "model"),
+    ("targets: {dev: {pth: x, path: y}}", "unknown-key sources/x.yml:8:25 targets.dev has no key 'pth'", "path"),
+    ("targets: {dev: {path: ../y}}", "path-outside sources/x.yml:8:31 the path '../y' leads out of the project", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("more", "finding", "hint"), SOURCES, ids=lambda value: str(value)[:40])
+def test_sources(more, finding, hint, tmp_path):
+    check(tmp_path, source(f"format: json\npath: x\nschema: id string\n{more}"), finding, hint)
+
+
+@pytest.mark.parametrize(
+    ("body", "finding"),
+    [
+        ("path: x\nschema: id string", "missing-key sources/x.yml:4:9 source 's.t' has no 'format'"),
+        ("format: json\nschema: id string", "missing-key sources/x.yml:4:9 source 's.t' has no 'path'"),
+        ("format: json\npath: x", "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'"),
+        ("format: jsn\npath: x\nschema: id string", "bad-value sources/x.yml:5:17 there is no format 'jsn'"),
+        ("format: kafka\npath: x\nschema: id string", "not-supported sources/x.yml:5:17 the format 'kafka' is not part of this version"),
+        ("format: json\npath: ../x\nschema: id string", "path-outside sources/x.yml:6:15 the path '../x' leads out of the project"),
+        ("format: json\npath: s3a://b/x\nschema: id string",
+         "not-supported sources/x.yml:6:15 the path 's3a://b/x' of an object store is not part of this version"),
+    ],
+)  # fmt: skip
+def test_source_tables(body, finding, tmp_path):
+    check(tmp_path, source(body), finding)
+
+
+@pytest.mark.parametrize(
+    ("text", "finding"),
+    [
+        ("source: []\n", "unknown-key sources/x.yml:1:1 a source file has no key 'source'"),
+        ("sources:\n  - name: s\n    tables: [events]\n", "missing-key sources/x.yml:3:14 a source table needs a 'name'"),
+        ("sources:\n  - name: s\n", "missing-key sources/x.yml:2:5 a source needs 'name' and 'tables'"),
+        ("sources:\n  - name: shop\n    tables:\n      - {name: orders, format: json, path: x, schema: id int}\n",
+         "duplicate-name sources/x.yml:4:9 the source 'shop.orders' is declared twice"),
+    ],
+)  # fmt: skip
+def test_source_files(text, finding, tmp_path):
+    check(tmp_path, {"sources/x.yml": text}, finding)
+
+
+TARGETS = [
+    ("dev: {schema: x, catalog: {type: sqlite}, spak: {}}", "unknown-key project.yml:3:45 target 'dev' has no key 'spak'", "spark"),
+    ("dev: {schema: x, catalog: {type: sqlite, pth: y}}", "unknown-key project.yml:3:44 catalog has no key 'pth'", "path"),
+    ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
+    ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not part of this version", ""),
+    ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),
+    ("dev: {schema: x, catalog: {type: sqlite}, connections: {}}", "not-supported project.yml:3:45 'connections' is not part of this version", ""),
+    ("dev: {catalog: {type: sqlite}}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", ""),
+    ("dev: {schema: x}", "missing-key project.yml:3:8 the target has no 'catalog'", "sqlite"),
+    ("dev: {schema: My-Schema, catalog: {type: sqlite}}", "bad-name project.yml:3:17 'My-Schema' is not a name", ""),
+    ("dev: {schema: \"{{ env_var('WHO') }}\", catalog: {type: sqlite}}",
+     "env-missing project.yml:3:17 the environment variable 'WHO' is not set", "export WHO"),
+    ("prod: {schema: x, catalog: {type: sqlite}}", "target-unknown project.yml:3:3 there is no target 'dev'", "Known: prod."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("target", "finding", "hint"), TARGETS, ids=lambda value: str(value)[:40])
+def test_targets(target, finding, hint, tmp_path):
+    check(tmp_path, {"project.yml": f"name: shop\ntargets:\n  {target}\n"}, finding, hint)
+
+
+def test_the_default_target_is_pointed_at(tmp_path):
+    finding = "target-unknown project.yml:6:9 there is no target 'prod'"
+    check(tmp_path, {"project.yml": f"{PROJECT}target: prod\n"}, finding, "Known: dev.")
+
+
+def test_a_secret_is_in_no_message(tmp_path):
+    text = PROJECT.replace("schema: main", "schema: \"{{ env_var('ENGINE_SECRET_X') }}\"")
+    finding = "bad-name project.yml:5:13 '*****' is not a name"
+    check(tmp_path, {"project.yml": text}, finding, env={"ENGINE_SECRET_X": "Hunter 2"})
+
+
+FOLDERS = [
+    ("+tgs: [a]", "unknown-key project.yml:7:3 a model has no key 'tgs'", "tags"),
+    ("tags: [a]", "unknown-key project.yml:7:3 'tags' needs a plus here", "+tags:"),
+    ("unique_key: a", "unknown-key project.yml:7:3 'unique_key' needs a plus here", "+unique_key:"),
+    ("+unique_key: a", "not-supported project.yml:7:3 'unique_key' is not part of this version", ""),
+    ("mart: {+tags: [a]}", "unknown-key project.yml:7:3 models/ has no folder 'mart'", "Did you mean 'marts'?"),
+    ("marts: {tags: [a]}", "unknown-key project.yml:7:11 'tags' needs a plus here", "+tags:"),
+    ("shop: {marts: {+tgs: [a]}}", "unknown-key project.yml:7:18 a model has no key 'tgs'", "tags"),
+    ("+materialized: tabel", "bad-value project.yml:7:18 'materialized' cannot be 'tabel'", "table"),
+    ("+alias: \"{{ var('x') }}\"", "var-missing project.yml:7:11 the variable 'x' is not defined", ""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("default", "finding", "hint"), FOLDERS, ids=lambda value: str(value)[:40])
+def test_folder_defaults(default, finding, hint, tmp_path):
+    files = {
+        "project.yml": f"{PROJECT}models:\n  {default}\n",
+        "models/marts/a.sql": ORDERS,
+        "models/marts/b.sql": ORDERS,
+    }
+    check(tmp_path, files, finding, hint)
