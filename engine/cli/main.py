@@ -7,14 +7,15 @@ Each command imports what it needs when it runs, so that --help and ls stay quic
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 import click
 
 from engine import __version__
 from engine.cli.options import project_options, run_options, selection_options
-from engine.cli.project import Failed, Settings, compiled, errors_of, log_file, selected, settings, unhandled
+from engine.cli.project import Failed, Selection, Settings, compiled, errors_of, log_file, selected, settings, unhandled
 from engine.errors import EngineError
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -108,17 +109,18 @@ def _found(manifest: Any) -> str:
 @click.option("--resource-type", type=click.Choice(["model", "source", "test", "all"]), default="all")
 @selection_options
 @project_options
-def ls(output: str, resource_type: str, select: Sequence[str], exclude: Sequence[str], **shared: Any) -> int:
+def ls(output: str, resource_type: str, **options: Any) -> int:
     """List nodes in build order."""
 
     def work(chosen: Settings) -> None:
         from engine.cli.listing import lines
 
         manifest = compiled(chosen).manifest
-        nodes = selected(chosen, manifest, select, exclude)
+        nodes = selected(chosen, manifest, wanted)
         for line in lines(manifest, nodes, output, resource_type):
             click.echo(line)
 
+    wanted, shared = _split(options)
     return _command(work, **shared)
 
 
@@ -149,15 +151,22 @@ def test(**options: Any) -> int:
     return _run("test", **options)
 
 
-def _run(
-    command: str, select: Sequence[str], exclude: Sequence[str], threads: int, fail_fast: bool, **shared: Any
-) -> int:
+def _run(command: str, threads: int, fail_fast: bool, **options: Any) -> int:
+    wanted, shared = _split(options)
+
     def work(chosen: Settings) -> bool:
         from engine.cli.running import run_nodes
 
-        return run_nodes(chosen, command, select, exclude, threads, fail_fast)
+        return run_nodes(chosen, command, wanted, threads, fail_fast)
 
     return _command(work, **shared)
+
+
+def _split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
+    """The selection among a command's options, and the rest."""
+    names = {f.name for f in fields(Selection)}
+    chosen = Selection(**{key: value for key, value in options.items() if key in names})
+    return chosen, {key: value for key, value in options.items() if key not in names}
 
 
 @cli.command()

@@ -37,6 +37,11 @@ def project_options(command: Command) -> Command:
 def selection_options(command: Command) -> Command:
     """Which nodes."""
     for decorate in (
+        _option(
+            "--state", env="STATE", type=click.Path(path_type=Path, file_okay=False),
+            help="Folder with the manifest.json to compare with (state:modified).",
+        ),
+        _option("--selector", env="SELECTOR", metavar="NAME", help="A named selection of selectors.yml."),
         _option("--exclude", env="EXCLUDE", multiple=True, metavar="SELECTION", help="Nodes to leave out."),
         _option(
             "-s", "--select", "-m", env="SELECT", multiple=True, metavar="SELECTION",

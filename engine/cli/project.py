@@ -74,11 +74,37 @@ def compiled(chosen: Settings, *, must_hold: bool = True) -> Any:
     return result
 
 
-def selected(chosen: Settings, manifest: Any, include: Sequence[str], exclude: Sequence[str]) -> list[str]:
-    """The chosen nodes; says so when there are none."""
-    from engine.compile.select import select
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the command line says about nodes: --select, --exclude, --selector, --state."""
 
-    nodes = select(manifest, include, exclude)
+    select: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    selector: str | None = None
+    state: Path | None = None
+
+
+def selected(chosen: Settings, manifest: Any, wanted: Selection) -> list[str]:
+    """The chosen nodes; says so when there are none.
+
+    Raises:
+        UsageError: a selection that cannot be read.
+    """
+    from functools import partial
+
+    from engine.compile.previous import load_previous
+    from engine.compile.select import select
+    from engine.compile.selectors import named_selection
+
+    if wanted.selector and wanted.select:
+        raise UsageError("usage", "--select and --selector together", "Give one of them.")
+    folder = wanted.state or chosen.target_dir
+    terms = " ".join([*wanted.select, *wanted.exclude])
+    previous = None
+    if wanted.state or "result:" in terms or wanted.selector:
+        previous = load_previous(folder, must_exist=wanted.state is not None)
+    named = partial(named_selection, chosen.root, wanted.selector) if wanted.selector else None
+    nodes = select(manifest, wanted.select, wanted.exclude, previous=previous, named=named)
     if not nodes:
         chosen.out.say("No nodes match the selection; nothing to do")
     return nodes

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from engine.cli.project import Settings, compiled, log_file, selected
+from engine.cli.project import Selection, Settings, compiled, log_file, selected
 from engine.compile import DataTest, Manifest, Model
 from engine.compile.artifacts import write_artifacts
 
 
 def run_nodes(
-    chosen: Settings, command: str, select: Sequence[str], exclude: Sequence[str], threads: int, fail_fast: bool
+    chosen: Settings, command: str, selection: Selection, threads: int, fail_fast: bool
 ) -> bool:
     """Run what is selected; False if something failed."""
     from engine.runtime.build import Options, build
@@ -21,7 +21,7 @@ def run_nodes(
     with log_file(chosen):
         result = compiled(chosen)
         manifest: Manifest = result.manifest
-        nodes = wanted(manifest, selected(chosen, manifest, select, exclude), command)
+        nodes = wanted(manifest, selected(chosen, manifest, selection), command)
         if not nodes:
             return True
         write_artifacts(manifest, chosen.target_dir)

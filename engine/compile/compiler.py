@@ -214,12 +214,13 @@ def _finish(work: _Work, known: Known, nodes: Mapping[str, Node], columns: Mappi
     lowered = lower_windows(work.query, work.windows, _with_event_time(columns, inputs), draft.report)
     _check_windows(draft, work.windows, lowered.used)
     sql, positions = splice(work.rendered, edits + lowered.edits, work.query.end)
-    return _with_facts(
-        replace(model, sql=sql, inputs=inputs, positions=positions if positions.runs else SourceMap()),
-        work,
-        work.query,
-        nodes,
-    )
+    model = replace(model, sql=sql, inputs=inputs, positions=positions if positions.runs else SourceMap())
+    try:
+        return _with_facts(model, work, work.query, nodes)
+    except RecursionError:
+        start = len(work.rendered.text) - len(work.rendered.text.lstrip())
+        draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
+        return model
 
 
 def _with_facts(model: Model, work: _Work, query: Query, nodes: Mapping[str, Node]) -> Model:

@@ -1,7 +1,7 @@
 """Choosing nodes, in dbt's words.
 
 `name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `config.<key>:`, `resource_type:`,
-`test_type:`, `test_name:`; `+x`, `x+`, `2+x`, `x+1` for what is above and below, `@x` for all below and all
+`test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for what is above and below, `@x` for all below and all
 that these need; a blank (or a repeated option) is a union, a comma an intersection. Tests come with the
 models they test.
 """
@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
 from engine.compile.manifest import DataTest, Manifest, Model, Node, Source
+from engine.compile.previous import STATES, Previous, in_state, with_result
 from engine.errors import UsageError, near
 
 _TERM = re.compile(
@@ -21,22 +22,33 @@ _TERM = re.compile(
 )
 _EVERYTHING = 1_000_000
 # These ask for one kind of node, so a model's tests do not come along.
-_KIND_METHODS = ("resource_type:", "test_type:", "test_name:")
+_KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "result:", "state:")
 
 
-def select(manifest: Manifest, include: Sequence[str], exclude: Sequence[str] = ()) -> list[str]:
+def select(
+    manifest: Manifest,
+    include: Sequence[str],
+    exclude: Sequence[str] = (),
+    *,
+    previous: Previous | None = None,
+    named: Callable[[Callable[[str], set[str]]], set[str]] | None = None,
+) -> list[str]:
     """The ids of the chosen models, tests and sources, in build order (sources first).
 
     Args:
         manifest: the compiled project.
         include: values of --select; none: everything.
         exclude: values of --exclude.
+        previous: an earlier state, for `state:` and `result:`.
+        named: a named selection, instead of `include`: gets a function that reads a selection's text.
 
     Raises:
         UsageError: an unknown method or a term that cannot be read.
     """
-    graph = _Graph(manifest)
+    graph = _Graph(manifest, previous)
     chosen = graph.union(include) if include else set(manifest.nodes)
+    if named is not None:
+        chosen = named(lambda text: graph.union([text]))
     if exclude:
         chosen -= graph.union(exclude)
     first = [s.id for s in manifest.sources if s.id in chosen]
@@ -46,8 +58,9 @@ def select(manifest: Manifest, include: Sequence[str], exclude: Sequence[str] = 
 class _Graph:
     """The manifest with its edges in both directions."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, previous: Previous | None) -> None:
         self.manifest = manifest
+        self.previous = previous
         self.up = {node: manifest.parents(node) for node in manifest.nodes}
         self.down = manifest.children()
 
@@ -96,10 +109,23 @@ class _Graph:
         if method.startswith("config."):
             key = method.removeprefix("config.")
             return self.by(lambda node: isinstance(node, Model) and _config(node, key) == value)
+        if method in {"state", "result"}:
+            return self.against_previous(method, value)
         if method not in _METHODS:
-            hint = near(method, [*_METHODS, "config.materialized"])
+            hint = near(method, [*_METHODS, "config.materialized", "state", "result"])
             raise UsageError("usage", f"there is no selection method '{method}:'", hint)
         return self.by(lambda node: _METHODS[method](node, value))
+
+    def against_previous(self, method: str, value: str) -> set[str]:
+        previous = self.previous
+        if previous is None:
+            hint = "Name the folder of an earlier manifest.json: --state <folder>."
+            raise UsageError("usage", f"'{method}:' compares with an earlier run", hint)
+        if method == "result":
+            return with_result(self.manifest, value, previous)
+        if value not in STATES:
+            raise UsageError("usage", f"there is no state '{value}'", near(value, STATES))
+        return self.by(lambda node: in_state(node, value, previous))
 
     def by(self, test: Callable[[Node], bool]) -> set[str]:
         return {node_id for node_id, node in self.manifest.nodes.items() if test(node)}

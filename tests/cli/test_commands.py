@@ -206,3 +206,75 @@ def test_a_secret_reaches_neither_output_nor_artifacts(
 def test_outside_a_project_the_way_in_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(tmp_path, "ls") == 1
     assert "--project-dir" in capsys.readouterr().err
+
+
+def names(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> set[str]:
+    capsys.readouterr()
+    assert run(root, "ls", "--output", "name", *arguments) == 0
+    return {line for line in capsys.readouterr().out.split("\n") if line and "No nodes match" not in line}
+
+
+def test_state_compares_with_an_earlier_manifest(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run(small, "compile")
+    (small / "target").rename(small / "before")
+    state = ["--state", str(small / "before")]
+    assert names(small, capsys, "-s", "state:modified", *state) == set()
+    assert names(small, capsys, "-s", "state:unmodified", *state) == {"shop.events", "a", "b", "not_null_a_id"}
+    write(small, "models/marts/b.sql", "-- a comment\nselect count( * ) as n from {{ ref('a') }}")
+    assert names(small, capsys, "-s", "state:modified", *state) == set()
+    write(small, "models/marts/b.sql", "select count(*) + 1 as n from {{ ref('a') }}")
+    write(small, "models/c.sql", "select 1 as one")
+    assert names(small, capsys, "-s", "state:modified", *state) == {"b"}
+    assert names(small, capsys, "-s", "state:modified.body", *state) == {"b"}
+    assert names(small, capsys, "-s", "state:new", *state) == {"c"}
+    write(small, "models/marts/b.sql", "{{ config(tags=['x']) }}select count(*) as n from {{ ref('a') }}")
+    assert names(small, capsys, "-s", "state:modified.config", *state) == {"b"}
+    assert names(small, capsys, "-s", "state:modified.body", *state) == set()
+    assert run(small, "ls", "-s", "state:modified") == 2
+    assert run(small, "ls", "-s", "state:modified", "--state", str(small / "models")) == 2
+
+
+def test_result_selects_by_the_last_run(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(
+        small,
+        "target/run_results.json",
+        '{"results": [{"unique_id": "model.b", "status": "error"}, {"unique_id": "model.a", "status": "unchanged"}]}',
+    )
+    assert names(small, capsys, "-s", "result:error") == {"b"}
+    assert names(small, capsys, "-s", "result:error+ result:success") == {"a", "b"}
+
+
+SELECTORS = """
+selectors:
+  - name: all_but_b
+    definition:
+      union:
+        - path:models
+        - exclude: [b]
+  - name: above_b
+    definition: {method: fqn, value: marts.b, parents: true, exclude: [source:shop]}
+  - name: hot_and_a
+    definition:
+      intersection: [tag:hot, a]
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("all_but_b", {"a", "not_null_a_id"}),
+        ("above_b", {"a", "b", "not_null_a_id"}),
+        ("hot_and_a", {"a", "not_null_a_id"}),
+    ],
+)
+def test_named_selections(small: Path, capsys: pytest.CaptureFixture[str], name: str, found: set[str]) -> None:
+    write(small, "selectors.yml", SELECTORS)
+    assert names(small, capsys, "--selector", name) == found
+
+
+def test_a_selector_that_is_not_there_is_a_usage_error(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "ls", "--selector", "nightly") == 2
+    write(small, "selectors.yml", SELECTORS)
+    assert run(small, "ls", "--selector", "above") == 2
+    assert "above_b" in capsys.readouterr().err
+    assert run(small, "ls", "--selector", "above_b", "-s", "a") == 2

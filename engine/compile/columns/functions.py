@@ -1,0 +1,276 @@
+"""What type Spark's functions return, by the names that users write.
+
+A function that is not here, or whose type hangs on values, has an unknown type; that is never an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from engine.compile.columns import types
+from engine.compile.columns.widening import INTEGERS, arithmetic, digits, is_numeric, wider, widest
+
+Types = Sequence[str | None]
+Rule = Callable[[Types], str | None]
+
+_FIXED = """
+string: base64 bin btrim char chr collation concat_ws conv current_catalog current_database current_schema
+    current_timezone current_user date_format dayname decode format_number format_string from_unixtime
+    get_json_object hex initcap input_file_name lcase left listagg lower lpad ltrim make_valid_utf8 mask md5
+    monthname overlay parse_url printf quote randstr regexp_extract regexp_replace regexp_substr repeat
+    replace right rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
+    schema_of_xml session_user sha sha1 sha2 soundex space split_part string string_agg substr substring
+    substring_index to_char to_csv to_json to_varchar to_xml translate trim try_parse_url try_url_decode
+    try_validate_utf8 typeof ucase upper url_decode url_encode user uuid validate_utf8 version xpath_string
+int: array_size ascii bit_length cardinality char_length character_length crc32_int date_diff datediff day
+    dayofmonth dayofweek dayofyear dense_rank find_in_set getbit_int hash hour instr json_array_length len
+    length levenshtein locate minute month ntile octet_length position quarter rank regexp_count
+    regexp_instr row_number second size spark_partition_id strpos unix_date weekday weekofyear xpath_int year
+bigint: approx_count_distinct array_position bitmap_bit_position bitmap_bucket_number bitmap_count
+    count count_if crc32 factorial grouping_id hll_sketch_estimate input_file_block_length
+    input_file_block_start monotonically_increasing_id regr_count theta_sketch_estimate time_diff
+    timestampdiff to_unix_timestamp unix_micros unix_millis unix_seconds unix_timestamp width_bucket
+    xpath_long xxhash64
+smallint: xpath_short
+tinyint: bit_get getbit grouping
+double: acos acosh asin asinh atan atan2 atanh cbrt corr cos cosh cot covar_pop covar_samp csc cume_dist
+    degrees e exp expm1 hypot kurtosis ln log log10 log1p log2 months_between nanvl percent_rank pi pow
+    power radians rand randn random regr_avgx regr_avgy regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy rint sec sign signum sin sinh skewness sqrt std stddev stddev_pop stddev_samp tan tanh var_pop
+    var_samp variance xpath_double xpath_number
+float: xpath_float
+boolean: any array_contains arrays_overlap bool_and bool_or contains endswith equal_null every exists forall
+    ilike is_valid_utf8 is_variant_null isnan isnotnull isnull like luhn_check map_contains_key regexp
+    regexp_like rlike some startswith xpath_boolean
+date: add_months curdate current_date date_from_unix_date last_day make_date next_day to_date trunc try_to_date
+timestamp: current_timestamp date_trunc from_utc_timestamp make_timestamp_ltz now timestamp_micros
+    timestamp_millis timestamp_seconds to_timestamp to_timestamp_ltz to_utc_timestamp window_time
+    try_make_timestamp_ltz
+timestamp_ntz: localtimestamp make_timestamp_ntz to_timestamp_ntz try_make_timestamp_ntz
+binary: aes_encrypt binary bitmap_and_agg bitmap_construct_agg bitmap_or_agg encode hll_sketch_agg hll_union
+    hll_union_agg to_avro to_binary try_aes_decrypt aes_decrypt try_to_binary unbase64 unhex theta_sketch_agg
+    theta_union theta_union_agg theta_difference theta_intersection theta_intersection_agg
+variant: parse_json to_variant_object try_parse_json
+void: assert_true raise_error
+array<string>: json_object_keys regexp_extract_all split xpath
+array<array<string>>: sentences
+map<string,string>: str_to_map
+interval day to second: make_dt_interval
+interval year to month: make_ym_interval
+interval: make_interval try_make_interval
+"""
+
+
+def _fixed() -> Iterator[tuple[str, str]]:
+    for line in _FIXED.replace("\n    ", " ").strip().splitlines():
+        type_, _, names = line.partition(": ")
+        yield from ((name, type_) for name in names.split())
+
+
+def _first(found: Types) -> str | None:
+    return found[0] if found else None
+
+
+def _number(found: Types) -> str | None:
+    """The type of the argument; a text is read as a number."""
+    return "double" if _first(found) == "string" else _first(found)
+
+
+def _sum(found: Types) -> str | None:
+    type_ = _first(found)
+    if type_ is None:
+        return None
+    if type_ in INTEGERS:
+        return "bigint"
+    if type_.startswith("decimal"):
+        precision, scale = digits(type_)
+        return f"decimal({min(precision + 10, 38)},{scale})"
+    return type_ if type_.startswith("interval") else "double"
+
+
+def _avg(found: Types) -> str | None:
+    type_ = _first(found)
+    if type_ is None:
+        return None
+    if type_.startswith("decimal"):
+        precision, scale = digits(type_)
+        return f"decimal({min(precision + 4, 38)},{min(scale + 4, 38)})"
+    return _middle(found)
+
+
+def _middle(found: Types) -> str | None:
+    type_ = _first(found)
+    if type_ is None or not type_.startswith("interval"):
+        return None if type_ is None else "double"
+    months = type_.split()[1] in {"year", "month"}
+    return "interval year to month" if months else "interval day to second"
+
+
+def _whole(found: Types) -> str | None:
+    """Round up or down to a whole number."""
+    type_ = _first(found)
+    if type_ is None or len(found) > 1:
+        return None
+    if type_.startswith("decimal"):
+        precision, scale = digits(type_)
+        return f"decimal({precision - scale + 1},0)" if scale else type_
+    return "bigint"
+
+
+def _flat(found: Types) -> str | None:
+    return types.element(_first(found))
+
+
+def _item(found: Types) -> str | None:
+    """An element of an array or the value of a map."""
+    return types.element(_first(found)) or types.entry(_first(found))[1]
+
+
+def _concat(found: Types) -> str | None:
+    if None in found or not found:
+        return None
+    if all(type_ and type_.startswith("array<") for type_ in found):
+        return widest(found)
+    return "binary" if set(found) == {"binary"} else "string"
+
+
+def _map(found: Types) -> str | None:
+    return types.map_of(widest(found[::2]), widest(found[1::2]))
+
+
+def _entries(found: Types) -> str | None:
+    key, value = types.entry(_first(found))
+    return types.array(types.struct([("key", key), ("value", value)]))
+
+
+def _from_entries(found: Types) -> str | None:
+    pair = types.fields(types.element(_first(found)))
+    return types.map_of(pair[0][1], pair[1][1]) if pair and len(pair) == 2 else None
+
+
+def _with_element(found: Types) -> str | None:
+    return types.array(wider(types.element(found[0]), found[-1])) if len(found) > 1 else None
+
+
+def _sequence(found: Types) -> str | None:
+    start = widest(found[:2])
+    return types.array(start if start != "string" else None)
+
+
+def _remainder(found: Types) -> str | None:
+    return arithmetic("%", found[0], found[1]) if len(found) == 2 else None
+
+
+def _pair(sign: str) -> Rule:
+    return lambda found: arithmetic(sign, found[0], found[1]) if len(found) == 2 else None
+
+
+def _shifted(found: Types) -> str | None:
+    return "bigint" if _first(found) == "bigint" else "int" if _first(found) else None
+
+
+def _add_date(found: Types) -> str | None:
+    """Two arguments: of a date; three are a unit, a number and a time."""
+    if len(found) == 2:
+        return "date"
+    return "timestamp_ntz" if found and found[-1] == "timestamp_ntz" else "timestamp" if _first(found[-1:]) else None
+
+
+def _reverse(found: Types) -> str | None:
+    type_ = _first(found)
+    return type_ if type_ is None or type_.startswith("array<") else "string"
+
+
+def _percentile(found: Types) -> str | None:
+    many = len(found) > 1 and str(found[1]).startswith("array<")
+    middle = _middle(found)
+    return types.array(middle) if many else middle
+
+
+def _approximate(found: Types) -> str | None:
+    many = len(found) > 1 and str(found[1]).startswith("array<")
+    return types.array(_number(found)) if many else _number(found)
+
+
+def _null_or_zero(found: Types) -> str | None:
+    return wider(_first(found), "int")
+
+
+def _bits(found: Types) -> str | None:
+    type_ = _first(found)
+    return type_ if type_ is None or is_numeric(type_) else None
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        (
+            "any_value", "approx_top", "array_compact", "array_distinct", "array_except", "array_intersect",
+            "array_remove", "array_sort", "bit_and", "bit_or", "bit_xor", "filter", "first", "first_value",
+            "histogram", "lag", "last", "last_value", "lead", "map_filter", "max", "max_by", "min", "min_by",
+            "mode", "nth_value", "nullif", "nullifzero", "shuffle", "slice", "sort_array", "time_trunc",
+        ),
+        _first,
+    ),
+    **dict.fromkeys(("abs", "negative", "positive"), _number),
+    **dict.fromkeys(("coalesce", "ifnull", "nvl", "greatest", "least"), widest),
+    **dict.fromkeys(("sum", "try_sum"), _sum),
+    **dict.fromkeys(("avg", "mean", "try_avg"), _avg),
+    **dict.fromkeys(("ceil", "ceiling", "floor"), _whole),
+    **dict.fromkeys(("mod", "try_mod", "pmod"), _remainder),
+    **dict.fromkeys(("array_max", "array_min", "flatten", "explode", "explode_outer"), _flat),
+    **dict.fromkeys(("element_at", "try_element_at", "get"), _item),
+    **dict.fromkeys(("collect_list", "collect_set", "array_agg"), lambda found: types.array(_first(found))),
+    **dict.fromkeys(("array_append", "array_prepend", "array_insert"), _with_element),
+    **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), _shifted),
+    **dict.fromkeys(("date_add", "dateadd", "date_sub", "timestampadd"), _add_date),
+    **dict.fromkeys(("array_union", "map_concat"), widest),
+    **dict.fromkeys(("approx_percentile", "percentile_approx"), _approximate),
+    "array": lambda found: types.array(widest(found)),
+    "array_repeat": lambda found: types.array(_first(found)),
+    "bit_count": lambda _: "int",
+    "bitnot": _bits,
+    "concat": _concat,
+    "map": _map,
+    "map_entries": _entries,
+    "map_from_arrays": lambda f: types.map_of(*(types.element(t) for t in f)) if len(f) == 2 else None,
+    "map_from_entries": _from_entries,
+    "map_keys": lambda found: types.array(types.entry(_first(found))[0]),
+    "map_values": lambda found: types.array(types.entry(_first(found))[1]),
+    "median": _middle,
+    "nvl2": lambda found: wider(found[1], found[2]) if len(found) == 3 else None,
+    "percentile": _percentile,
+    "percentile_cont": _percentile,
+    "reverse": _reverse,
+    "sequence": _sequence,
+    "try_add": _pair("+"),
+    "try_divide": _pair("/"),
+    "try_multiply": _pair("*"),
+    "try_subtract": _pair("-"),
+    "zeroifnull": _null_or_zero,
+}
+_RULES.update((name, lambda _, type_=type_: type_) for name, type_ in _fixed())
+
+
+def known(name: str) -> bool:
+    """Whether this is a function whose type is known here."""
+    return name in _RULES
+
+
+def returned(name: str, found: Types) -> str | None:
+    """The type that a function returns for arguments of these types."""
+    rule = _RULES.get(name)
+    return rule(found) if rule is not None else None
+
+
+def rounded(type_: str | None, places: int | None) -> str | None:
+    """The type of round(x, places); `places` is None if it is no number."""
+    if type_ is None or not type_.startswith("decimal"):
+        return _number([type_])
+    if places is None:
+        return None
+    precision, scale = digits(type_)
+    whole = precision - scale + 1
+    if places < 0:
+        return f"decimal({min(max(whole, 1 - places), 38)},0)"
+    kept = min(scale, places)
+    return f"decimal({min(whole + kept, 38)},{kept})"

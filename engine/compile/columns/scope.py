@@ -1,0 +1,241 @@
+"""What names mean inside one SELECT: the relations it reads, and Spark's order of looking a name up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.compile.columns import types
+
+Place = tuple[str, str]
+_UNKNOWN_FIELD = "no such field"
+
+
+@dataclass(slots=True)
+class Value:
+    """What is known of a value; never changed once made.
+
+    Attributes:
+        type: as Spark prints it, or None.
+        origins: node and column of what it comes from.
+        exact: it is its origin unchanged, so that a field of it is a field of the origin.
+        parts: the fields of a struct that the query itself makes.
+    """
+
+    type: str | None
+    origins: tuple[Place, ...] = ()
+    exact: bool = False
+    parts: Mapping[str, Value] | None = None
+
+
+NOTHING = Value(None)
+
+
+@dataclass(slots=True)
+class Column:
+    """A named value; `item` is the number of the projection that gives it, -1 if there is none."""
+
+    name: str
+    value: Value
+    named: bool = True
+    item: int = -1
+
+
+@dataclass(slots=True)
+class Output:
+    """What a query or an item of FROM gives.
+
+    Attributes:
+        columns: those that are known, in order.
+        open: there are others.
+        rest: the node that has the others, if it is one.
+        hidden: columns that a star leaves out.
+    """
+
+    columns: list[Column]
+    open: bool = False
+    rest: str | None = None
+    hidden: Mapping[str, Value] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Relation:
+    """An item of FROM under the names by which its columns may be qualified, in lower case."""
+
+    names: tuple[str, ...]
+    output: Output
+    _index: dict[str, list[Value]] | None = None
+
+    def find(self, name: str) -> list[Value]:
+        """The columns of a name in lower case."""
+        if self._index is None:
+            self._index = index(self.output.columns)
+        return self._index.get(name) or ([self.output.hidden[name]] if name in self.output.hidden else [])
+
+
+def index(columns: Iterable[Column]) -> dict[str, list[Value]]:
+    """Values by name in lower case."""
+    found: dict[str, list[Value]] = {}
+    for column in columns:
+        found.setdefault(column.name.lower(), []).append(column.value)
+    return found
+
+
+class Missing(Exception):  # noqa: N818 - no error of ours, but an answer
+    """A name that nothing has: the name, and those that could be meant."""
+
+    def __init__(self, name: str, candidates: Sequence[str], part: int) -> None:
+        super().__init__(name)
+        self.name = name
+        self.candidates = candidates
+        self.part = part
+
+
+@dataclass(slots=True)
+class Scope:
+    """The names of one SELECT.
+
+    Attributes:
+        ctes: what can be read by name.
+        outer: the SELECT around it, for subqueries that look out.
+        relations: what FROM reads.
+        columns: what a star gives.
+        made: values under names that FROM does not have: declared windows, aliases of the SELECT.
+        variables: parameters of the lambda around.
+        quiet: names that are not found are not to be reported here.
+    """
+
+    ctes: Mapping[str, Output]
+    outer: Scope | None = None
+    relations: list[Relation] = field(default_factory=list)
+    columns: list[Column] = field(default_factory=list)
+    made: dict[str, Value] = field(default_factory=dict)
+    variables: dict[str, Value] = field(default_factory=dict)
+    quiet: bool = False
+    _index: dict[str, list[Value]] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether something that is read has columns nobody knows."""
+        return any(relation.output.open for relation in self.relations)
+
+    def add(self, relation: Relation) -> None:
+        """Read one more relation; the columns of a star are extended by the caller."""
+        self.relations.append(relation)
+        self._index = None
+
+    def named(self, name: str) -> Relation | None:
+        """The relation of an alias in lower case."""
+        return next((r for r in self.relations if name in r.names), None)
+
+    def look_up(self, parts: Sequence[str]) -> Value:
+        """The value of a dotted name; raises Missing if certainly nothing has it."""
+        lower = [part.lower() for part in parts]
+        scope: Scope | None = self
+        missing: Missing | None = None
+        while scope is not None:
+            try:
+                found = scope._here(parts, lower)
+            except Missing as error:
+                found, missing = None, missing or error
+            if found is not None:
+                return found
+            scope = scope.outer
+        raise missing or Missing(".".join(parts), list(self._candidates(lower)), 0)
+
+    def _here(self, parts: Sequence[str], lower: list[str]) -> Value | None:
+        found, taken = self._qualified(parts, lower)
+        if not found:
+            if self._index is None:
+                self._index = index(self.columns)
+            found, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
+        if not found and lower[0] in self.made:
+            found, taken = [self.made[lower[0]]], 1
+        if not found:
+            return self._unknown(parts)
+        value = found[0] if len(found) == 1 else _either(found)
+        for position in range(taken, len(parts)):
+            value = member(value, parts, position)
+        return value
+
+    def _hidden(self, name: str) -> list[Value]:
+        return [r.output.hidden[name] for r in self.relations if name in r.output.hidden]
+
+    def _qualified(self, parts: Sequence[str], lower: list[str]) -> tuple[list[Value], int]:
+        """The columns that `alias.column`, or `schema.alias.column`, can mean, and the parts that took."""
+        for at in range(len(parts) - 1):
+            for relation in self.relations:
+                if lower[at] in relation.names:
+                    found = relation.find(lower[at + 1])
+                    if not found and relation.output.open and relation.output.rest is not None:
+                        return [_unseen(relation.output.rest, parts[at + 1 :])], len(parts)
+                    if not found and relation.output.open:
+                        return [NOTHING], len(parts)
+                    if found:
+                        return found, at + 2
+        return [], 0
+
+    def _unknown(self, parts: Sequence[str]) -> Value | None:
+        """A column of the one relation whose columns nobody knows."""
+        if not self.open:
+            return None
+        nodes = {r.output.rest for r in self.relations if r.output.open}
+        node = nodes.pop()
+        return NOTHING if nodes or node is None else _unseen(node, parts)
+
+    def _candidates(self, lower: list[str]) -> Iterator[str]:
+        relation = self.named(lower[0]) if len(lower) > 1 else None
+        prefix = f"{lower[0]}." if relation is not None else ""
+        for column in self.columns if relation is None else relation.output.columns:
+            yield prefix + column.name
+        yield from self.made
+
+
+def _unseen(node: str, parts: Sequence[str]) -> Value:
+    return Value(None, ((node, ".".join(parts)),), exact=True)
+
+
+def _either(found: list[Value]) -> Value:
+    """An ambiguous name: all that it may mean."""
+    kinds = {value.type for value in found}
+    return Value(kinds.pop() if len(kinds) == 1 else None, origins(found))
+
+
+def origins(values: Iterable[Value]) -> tuple[Place, ...]:
+    """All origins once, in order."""
+    if isinstance(values, list) and len(values) == 1:
+        return values[0].origins  # type: ignore[no-any-return]
+    return tuple(dict.fromkeys(place for value in values for place in value.origins))
+
+
+def member(value: Value, parts: Sequence[str], position: int) -> Value:
+    """The field of a struct, of the structs of an array, or the value of a map under a key."""
+    name = parts[position]
+    if value.parts is not None:
+        part = value.parts.get(name.lower())
+        if part is None:
+            raise Missing(".".join(parts), _inside(parts, position, value.parts), position)
+        return part
+    type_ = value.type
+    many = types.element(type_)
+    fields = types.fields(many or type_)
+    if fields is not None:
+        found = next((pair for pair in fields if pair[0].lower() == name.lower()), None)
+        if found is None:
+            raise Missing(".".join(parts), _inside(parts, position, [f for f, _ in fields]), position)
+        inner: str | None = types.array(found[1]) if many else found[1]
+        return extended(value, found[0], inner)
+    if type_ is not None:
+        return Value(types.entry(type_)[1], value.origins)
+    return extended(value, name, None)
+
+
+def _inside(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:
+    return [".".join([*parts[:position], name]) for name in names]
+
+
+def extended(value: Value, name: str, type_: str | None) -> Value:
+    """A field of a value: of its origin where it is that unchanged."""
+    if not value.exact:
+        return Value(type_, value.origins)
+    return Value(type_, tuple((node, f"{column}.{name}") for node, column in value.origins), exact=True)

@@ -1,0 +1,64 @@
+"""Lengths of time as Spark writes them: '10 minutes', INTERVAL 10 MINUTES, INTERVAL '5' MINUTE."""
+
+from __future__ import annotations
+
+import re
+
+from sqlglot import exp
+
+_SECONDS = {
+    "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0,
+    "week": 604800.0,
+}  # fmt: skip
+_MONTHS = {"month", "year", "quarter"}
+_PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
+
+
+def seconds(node: exp.Expr) -> float | None:
+    """The length of a literal; None if it is no literal, or its months have no fixed length."""
+    parts = _parts(node)
+    if parts is None or any(unit in _MONTHS for _, unit in parts):
+        return None
+    return sum(number * _SECONDS[unit] for number, unit in parts)
+
+
+def has_months(node: exp.Expr) -> bool:
+    """Whether a literal counts months or years."""
+    return any(unit in _MONTHS for _, unit in _parts(node) or ())
+
+
+def is_interval(node: exp.Expr) -> bool:
+    """Whether a node is an interval that can be read."""
+    return isinstance(node, exp.Interval) and _parts(node) is not None
+
+
+def _parts(node: exp.Expr) -> list[tuple[float, str]] | None:
+    if isinstance(node, exp.Interval):
+        value, unit = node.this, node.args.get("unit")
+        sign = -1.0 if isinstance(value, exp.Neg) else 1.0
+        value = value.this if isinstance(value, exp.Neg) else value
+        if not isinstance(value, exp.Literal):
+            return None
+        if unit is None:
+            return _text(value.this)
+        name = _unit(unit.name)
+        try:
+            return [(sign * float(value.this), name)] if name else None
+        except ValueError:
+            return None
+    return _text(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def _text(text: str) -> list[tuple[float, str]] | None:
+    text = text.strip().lower().removeprefix("interval").strip()
+    found = _PART.findall(text)
+    if not found or _PART.sub("", text).strip():
+        return None
+    parts = [(float(number), _unit(unit)) for number, unit in found]
+    return parts if all(unit for _, unit in parts) else None
+
+
+def _unit(word: str) -> str:
+    word = word.lower()
+    name = word[:-1] if word.endswith("s") and word[:-1] in {*_SECONDS, *_MONTHS} else word
+    return name if name in _SECONDS or name in _MONTHS else ""

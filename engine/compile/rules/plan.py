@@ -1,0 +1,273 @@
+"""The algebra that the rules look at: Spark's logical plan, as far as streaming depends on it.
+
+A query is lowered into these nodes once. A column keeps its id while it is passed on unchanged, and gets a new
+one where an expression or an alias makes a new column: Spark decides by such ids whether two event-time columns
+are the same. What a column is marked with (watermark, window) is handed on by aliases and lost by expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+NO_IDS: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a relation.
+
+    Attributes:
+        id: what Spark calls the expression id.
+        name: in lower case.
+        type: Spark's name for it in lower case; empty if it is not known.
+        watermark: carries the event time of a watermark.
+        window: "window" or "session" for the struct that such a function makes.
+        fields: of a struct that the query built, as far as they carry marks.
+        lost: the expression that made this column of a watermarked one and dropped the watermark.
+        known: whether the relation is known to have it.
+    """
+
+    id: int
+    name: str
+    type: str = ""
+    watermark: bool = False
+    window: str = ""
+    fields: tuple[Column, ...] = ()
+    lost: exp.Expr | None = None
+    known: bool = True
+
+    @property
+    def sees_case(self) -> bool:
+        """Whether equal values of its type are equal bytes (false for some collations)."""
+        collation = self.type.partition(" collate ")[2]
+        return collation in {"", "utf8_binary"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A summand of a time expression: its sign, and the column, or None for a constant."""
+
+    negative: bool
+    column: Column | None
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a comparison.
+
+    Attributes:
+        refs: ids of the columns it uses.
+        column: the column it is, if it is one and nothing else.
+        terms: the summands of a sum of times and intervals; None if it is something else.
+    """
+
+    refs: frozenset[int]
+    column: Column | None
+    terms: tuple[Term, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One of the conditions that AND connects; `sign` is =, <=>, <, <=, >, >= or empty."""
+
+    node: exp.Expr
+    refs: frozenset[int]
+    sign: str = ""
+    left: Side | None = None
+    right: Side | None = None
+    rejects_null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """A grouping key: the expression, the column if it is one, and what it uses."""
+
+    node: exp.Expr
+    column: Column | None
+    refs: frozenset[int]
+    constant: bool = False
+    lost: exp.Expr | None = None
+    type: str = ""
+
+
+# Which columns of the children a column of the result is made of.
+Sources = tuple[tuple[int, frozenset[int]], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A step of a query.
+
+    Attributes:
+        node: where it stands in the SQL.
+        columns: what it gives.
+        children: what it reads.
+        uses: columns of the children that it needs itself.
+        open: it may have columns that nobody knows.
+        streaming: reads a stream.
+    """
+
+    node: exp.Expr
+    columns: tuple[Column, ...] = ()
+    children: tuple[Plan, ...] = ()
+    uses: frozenset[int] = NO_IDS
+    open: bool = False
+    streaming: bool = field(default=False)
+
+    def __post_init__(self) -> None:
+        if not self.streaming and any(child.streaming for child in self.children):
+            object.__setattr__(self, "streaming", True)
+
+    @property
+    def child(self) -> Plan:
+        """The first (mostly the only) step it reads."""
+        return self.children[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source(Plan):
+    """A relation that the query reads."""
+
+    name: str = ""
+    dedup: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventTime(Plan):
+    """A WATERMARK clause in the SQL; `before` is the column as it was."""
+
+    before: Column | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter(Plan):
+    """WHERE and HAVING."""
+
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project(Plan):
+    """Computes columns."""
+
+    sources: Sources = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aggregate(Plan):
+    """GROUP BY, and aggregates without one. `distinct` are its DISTINCT aggregates, `collects` those that grow."""
+
+    keys: tuple[Key, ...] = ()
+    sources: Sources = ()
+    distinct: tuple[exp.Expr, ...] = ()
+    collects: tuple[exp.Expr, ...] = ()
+    pivot: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Distinct(Plan):
+    """SELECT DISTINCT and UNION without ALL: an aggregate over all columns."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join(Plan):
+    """A join; `kind` is inner, left, right, full, semi or anti."""
+
+    kind: str = "inner"
+    conditions: tuple[Condition, ...] = ()
+    lateral: bool = False
+
+    @property
+    def left(self) -> Plan:
+        """The left side."""
+        return self.children[0]
+
+    @property
+    def right(self) -> Plan:
+        """The right side."""
+        return self.children[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Union(Plan):
+    """UNION ALL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Except(Plan):
+    """EXCEPT and EXCEPT ALL."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intersect(Plan):
+    """INTERSECT."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit(Plan):
+    """LIMIT, and TABLESAMPLE of a number of rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offset(Plan):
+    """OFFSET."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sort(Plan):
+    """ORDER BY, SORT BY and CLUSTER BY."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample(Plan):
+    """TABLESAMPLE of a part."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Over(Plan):
+    """Functions with OVER; `calls` are they."""
+
+    calls: tuple[exp.Expr, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generate(Plan):
+    """What makes several rows of one: LATERAL VIEW, UNPIVOT, TRANSFORM."""
+
+    renamed: Sources = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class With(Plan):
+    """CTEs and the query that reads them, the last child."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ref(Plan):
+    """A CTE where it is read. Spark checks it as a leaf and runs it in place; so it is no child here."""
+
+    definition: Plan | None = None
+
+
+def walk(plan: Plan) -> Iterator[Plan]:
+    """The steps as Spark checks them before the start, from the top; CTEs once, where they are defined."""
+    yield plan
+    for child in plan.children:
+        yield from walk(child)
+
+
+def executed(plan: Plan) -> tuple[Plan, ...]:
+    """What a step reads when the query runs: CTEs in place."""
+    if isinstance(plan, With):
+        return plan.children[-1:]
+    if isinstance(plan, Ref) and plan.definition is not None:
+        return (plan.definition,)
+    return plan.children
+
+
+def renamed(column: Column, number: int, name: str | None = None) -> Column:
+    """The same value as a new column."""
+    return replace(column, id=number, name=column.name if name is None else name)
