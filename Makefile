@@ -103,7 +103,8 @@ bench: $(DEV) ## Run every benchmark of benchmarks/
 	[ -n "$$found" ] || echo "benchmarks/ holds no benchmark yet"
 
 .PHONY: docs
-docs: $(DEV) ## Generate the lineage pages of the example project
+docs: $(DEV) ## Generate the example's lineage pages, and the handbook's page of error codes
+	@$(BIN)/python -c 'from engine.errors import handbook_page; print(handbook_page(), end="")' > docs/errors.md
 	@$(BIN)/engine docs generate
 
 .PHONY: lock

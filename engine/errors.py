@@ -239,3 +239,18 @@ def near(name: str, known: Iterable[str]) -> str:
         return ""
     shown = ", ".join(names[:8]) + (", ..." if len(names) > len(names[:8]) else "")
     return f"Known: {shown}."
+
+
+def handbook_page() -> str:
+    """The handbook's page of codes, in Markdown."""
+    lines = [
+        "# Error codes",
+        "",
+        "Every message of the engine ends with its code in brackets. Codes are stable. This page is made from",
+        "`engine/errors.py` by `make docs`.",
+        "",
+        "| code | the rule |",
+        "|---|---|",
+    ]
+    lines += [f"| `{code}` | {rule.replace('|', '&#124;')} |" for code, rule in sorted(CODES.items())]
+    return "\n".join(lines) + "\n"

@@ -1,4 +1,4 @@
-"""An earlier state of the project, for `state:` and `result:`: the artifacts that `compile` and `build` leave behind."""
+"""An earlier state of the project, for `state:` and `result:`: the artifacts of an earlier run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from engine.errors import UsageError
 STATES = ("new", "old", "modified", "modified.body", "modified.config", "modified.relation", "unmodified")
 # Where a node's definition stands is no part of it; a model's fingerprint stands for its text.
 _BODY = ("sql", "spec")
-_NOT_CONFIG = (*_BODY, "fingerprint", "raw_sql", "id", "name", "file", "positions", "facts", "location", "broken", "relation")
+_PLACES = ("id", "name", "file", "positions", "facts", "location", "broken")
+_NOT_CONFIG = (*_BODY, *_PLACES, "fingerprint", "raw_sql", "relation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,6 @@ def _differs(now: Mapping[str, Any], before: Mapping[str, Any], keys: Any) -> bo
 
 
 def with_result(manifest: Manifest, status: str, previous: Previous) -> set[str]:
-    """The nodes that ended in a way in the earlier run; `error` and `fail` as in dbt, `success` with what was unchanged."""
+    """The nodes that ended in a way in the earlier run; `success` includes what was unchanged."""
     wanted = {"success": {"success", "unchanged"}}.get(status, {status})
     return {node for node in manifest.nodes if previous.results.get(node) in wanted}

@@ -1,9 +1,9 @@
 """Choosing nodes, in dbt's words.
 
 `name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `config.<key>:`, `resource_type:`,
-`test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for what is above and below, `@x` for all below and all
-that these need; a blank (or a repeated option) is a union, a comma an intersection. Tests come with the
-models they test.
+`test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for
+what is above and below, `@x` for all below and all that these need; a blank (or a repeated option) is a union,
+a comma an intersection. Tests come with the models they test.
 """
 
 from __future__ import annotations

@@ -1,13 +1,7 @@
 """Named selections: `selectors.yml`, in dbt's form.
 
-    selectors:
-      - name: nightly
-        description: All but the hourly ones.
-        definition:
-          union:
-            - tag:mart
-            - {method: path, value: models/staging, children: true}
-            - exclude: [tag:hourly]
+A selector has a name and a definition: a selection in text form, `{method: tag, value: hourly, children: true}`,
+or a `union` or `intersection` of such, with `exclude` among them.
 """
 
 from __future__ import annotations
@@ -21,7 +15,9 @@ from engine.project.section import Section
 from engine.project.yaml import load_yaml
 
 FILE = "selectors.yml"
-_TERM_KEYS = ("method", "value", "parents", "children", "childrens_parents", "parents_depth", "children_depth", "exclude")
+_TERM_KEYS = (
+    "method", "value", "parents", "children", "childrens_parents", "parents_depth", "children_depth", "exclude",
+)  # fmt: skip
 
 Choose = Callable[[str], set[str]]
 

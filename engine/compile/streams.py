@@ -10,7 +10,7 @@ from engine.compile.layers import not_yet
 from engine.compile.manifest import Watermark
 from engine.compile.sql import is_expression
 from engine.errors import Diagnostic, Location
-from engine.project.section import UNKNOWN, Section
+from engine.project.section import UNKNOWN, Section, shown
 
 STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger")
 _LATER_STREAM = ("on_upstream_delete",)
@@ -109,14 +109,14 @@ def read_watermark(section: Section) -> Watermark | None:
         return None
     match = _WATERMARK.fullmatch(text)
     if match is None:
-        section.report("watermark-syntax", f"'{text}' is not a watermark", _FORMS)
+        section.report("watermark-syntax", f"{shown(text)} is not a watermark", _FORMS)
         return None
     delay = replace(section, value=match["delay"].strip())
     what = match["what"].strip()
     named = _NAMED.fullmatch(what)
     column = (named["name"] if named else what).strip().strip("`")
     if not re.fullmatch(r"\w+", column):
-        section.report("watermark-syntax", f"'{what}' is an expression without a name", _FORMS)
+        section.report("watermark-syntax", f"{shown(what)} is an expression without a name", _FORMS)
         return None
     return _watermark(section, column, named["sql"].strip() if named else None, delay)
 
@@ -135,7 +135,7 @@ def _watermark_mapping(section: Section) -> Watermark | None:
 
 def _watermark(section: Section, column: str, sql: str | None, delay: Section) -> Watermark | None:
     if sql is not None and not is_expression(sql):
-        section.report("watermark-syntax", f"'{sql}' is not an SQL expression", _FORMS)
+        section.report("watermark-syntax", f"{shown(sql)} is not an SQL expression", _FORMS)
         return None
     length = delay.duration()
     return Watermark(column, length, sql) if length and column else None

@@ -11,6 +11,7 @@ MAX_DEPTH = 200
 # sqlglot (30.30) cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
 HIDDEN_WINDOW = "w1nd0w"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
+_NESTED_TYPES = {"array", "map", "struct"}
 _AFTER_COMMA = {
     TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
     TokenType.ORDER_BY,
@@ -43,10 +44,13 @@ def check_tokens(tokens: list[Token], report: Report) -> None:
 
 def check_depth(tokens: list[Token], report: Report) -> None:
     """The parser is recursive: a limit is kinder than a crash."""
-    depth = 0
-    for token in tokens:
+    depth = types = 0
+    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
-        if depth > MAX_DEPTH:
+        nested = following is not None and following.token_type is TokenType.LT
+        types += nested and token.text.lower() in _NESTED_TYPES
+        types -= token.token_type is TokenType.GT and types > 0
+        if max(depth, types) > MAX_DEPTH:
             report(
                 "sql-too-deep",
                 f"the SQL is nested more than {MAX_DEPTH} levels deep",

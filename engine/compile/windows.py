@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from engine.compile.sql import is_expression
 from engine.compile.streams import WindowConfig
 from engine.errors import Diagnostic, Location
-from engine.project.section import duration_seconds, is_name, parse_duration
+from engine.project.section import duration_seconds, is_name, parse_duration, shown
 
 _CALL = re.compile(r"(tumbling|sliding|session)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _ARGUMENTS = {"tumbling": (2, 3), "sliding": (3, 4), "session": (2, 2)}
@@ -67,14 +67,14 @@ def _read(config: WindowConfig) -> Window:
         raise _FaultError("bad-name", f"'{config.name}' is not a name", hint)
     match = _CALL.fullmatch(config.text.strip())
     if match is None:
-        raise _FaultError("window-syntax", f"'{config.text}' is not a window", _FORMS)
+        raise _FaultError("window-syntax", f"{shown(config.text)} is not a window", _FORMS)
     kind = match[1].lower()
     column, *lengths = split_arguments(match[2]) or [""]
     least, most = _ARGUMENTS[kind]
     if not least <= len(lengths) + 1 <= most:
         raise _FaultError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
     if not is_expression(column):
-        raise _FaultError("window-syntax", f"'{column}' is no column or expression", _FORMS)
+        raise _FaultError("window-syntax", f"{shown(column)} is no column or expression", _FORMS)
     spans = [_length(text) for text in lengths]
     _check_lengths(kind, spans)
     return Window(config.name, kind, column, _sql(kind, column, spans), config.location)
@@ -83,7 +83,7 @@ def _read(config: WindowConfig) -> Window:
 def _length(text: str) -> str:
     length = parse_duration(text.strip("'\""))
     if length is None:
-        raise _FaultError("bad-duration", f"'{text}' is not a duration", _DURATION)
+        raise _FaultError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
     return length
 
 
