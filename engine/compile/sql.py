@@ -16,7 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.context import REF, SOURCE, THIS, spoken
-from engine.compile.tokens import HIDDEN_WINDOW, check_tokens, parseable
+from engine.compile.tokens import HIDDEN_WINDOW, check_depth, check_tokens, open_quote, parseable
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
 
@@ -99,7 +99,7 @@ class _Reader:
             tokens = sqlglot.tokenize(text, dialect=DIALECT)
         except TokenError:
             hint = "Close the quote or the comment that begins here."
-            self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, _open_quote(text))
+            self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, open_quote(text))
             return None
         if not tokens:
             self.report("not-a-query", "the model has no SQL", "Write a SELECT below the header.", len(text))
@@ -236,35 +236,6 @@ def restore_windows(tree: exp.Expr) -> None:
             node.set("this", "window")
 
 
-def _open_quote(text: str) -> int:
-    """Offset of the quote or comment that is never closed."""
-    at = 0
-    while at < len(text):
-        two = text[at : at + 2]
-        if two == "--":
-            at = _after(text, "\n", at)
-        elif two == "/*":
-            end = text.find("*/", at + 2)
-            if end < 0:
-                return at
-            at = end + 2
-        elif text[at] in "'\"`":
-            end = at + 1
-            while end < len(text) and text[end] != text[at]:
-                end += 2 if text[end] == "\\" and text[at] != "`" else 1
-            if end >= len(text):
-                return at
-            at = end + 1
-        else:
-            at += 1
-    return 0
-
-
-def _after(text: str, what: str, at: int) -> int:
-    end = text.find(what, at)
-    return len(text) if end < 0 else end + len(what)
-
-
 def span(node: exp.Expr) -> tuple[int, int]:
     """Begin and end (exclusive) of an identifier, or of a column of several, in the text."""
     identifiers = [node] if isinstance(node, exp.Identifier) else list(node.find_all(exp.Identifier))
@@ -280,7 +251,9 @@ def is_expression(text: str) -> bool:
     """Whether a text of the header is one SQL expression, without comments (they would hide what follows)."""
     try:
         tokens = sqlglot.tokenize(text, dialect=DIALECT)
-        trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT)
+        too_deep: list[str] = []
+        check_depth(tokens, lambda code, *_: too_deep.append(code))
+        trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT) if tokens and not too_deep else []
     except (SqlglotError, RecursionError):
         return False
     if any(token.comments for token in tokens) or len(trees) != 1 or not isinstance(trees[0], exp.Select):

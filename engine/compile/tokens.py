@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
@@ -45,7 +45,7 @@ def check_tokens(tokens: list[Token], report: Report) -> None:
 def check_depth(tokens: list[Token], report: Report) -> None:
     """The parser is recursive: a limit is kinder than a crash."""
     depth = types = 0
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, following in zip_longest(tokens, tokens[1:]):
         depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
         nested = following is not None and following.token_type is TokenType.LT
         types += nested and token.text.lower() in _NESTED_TYPES
@@ -62,7 +62,7 @@ def check_depth(tokens: list[Token], report: Report) -> None:
 
 def check_commas(tokens: list[Token], report: Report) -> None:
     """The parser passes over a comma too many; Spark does not."""
-    for token, following in zip(tokens, [*tokens[1:], None], strict=True):
+    for token, following in zip_longest(tokens, tokens[1:]):
         if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             report("sql-syntax", "a comma with nothing after it", "Take the comma out.", token.start)
 
@@ -94,3 +94,32 @@ def check_stream_clauses(tokens: list[Token], report: Report) -> None:
 def _refuse(what: str, token: Token, report: Report) -> None:
     hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
     report("stream-clause", f"{what} has no place in a model", hint, token.start)
+
+
+def open_quote(text: str) -> int:
+    """Offset of the quote or comment that is never closed."""
+    at = 0
+    while at < len(text):
+        two = text[at : at + 2]
+        if two == "--":
+            at = _after(text, "\n", at)
+        elif two == "/*":
+            end = text.find("*/", at + 2)
+            if end < 0:
+                return at
+            at = end + 2
+        elif text[at] in "'\"`":
+            end = at + 1
+            while end < len(text) and text[end] != text[at]:
+                end += 2 if text[end] == "\\" and text[at] != "`" else 1
+            if end >= len(text):
+                return at
+            at = end + 1
+        else:
+            at += 1
+    return 0
+
+
+def _after(text: str, what: str, at: int) -> int:
+    end = text.find(what, at)
+    return len(text) if end < 0 else end + len(what)

@@ -17,6 +17,7 @@ from engine.project.yaml import Path, Yaml
 _DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?$")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_SHOWN = 60
 _DIGITS = re.compile(r"[0-9]{1,18}")
 RESERVED_PREFIXES = ("branch_", "tag_", "__")
 RESERVED_SUFFIXES = ("__quarantine", "__deleted")
@@ -168,11 +169,17 @@ class Section:
         if parsed is None:
             self.report(
                 "bad-duration",
-                f"'{value}' is not a duration",
+                f"{shown(value)} is not a duration",
                 "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days.",
             )
             return ""
         return parsed
+
+
+def shown(text: str) -> str:
+    """A user's text inside a message: quoted, on one line, not too long."""
+    line = " ".join(text.split())
+    return f"'{line[:57]}...'" if len(line) > _SHOWN else f"'{line}'"
 
 
 def is_name(text: str) -> bool:
@@ -209,4 +216,4 @@ def _kind(value: Any) -> str:
         return "a mapping"
     if isinstance(value, list):
         return "a list"
-    return f"'{value}'" if isinstance(value, str) else f"the number {value}"
+    return shown(value) if isinstance(value, str) else f"the number {value}"

@@ -45,6 +45,9 @@ SQL = [
     ("-- soon\n", "not-a-query models/a.sql:2:1 the model has no SQL", ""),
     ("select " + "(" * 2000 + "1" + ")" * 2000, "sql-too-deep models/a.sql:1:208 the SQL is nested more than 200 levels deep", ""),
     ("select " + "not " * 3000 + "id {o}", "sql-too-deep models/a.sql:1:1 the SQL is nested too deeply", "CTEs"),
+    ("\nselect " + ".".join(["id"] * 3000) + " as x {o}", "sql-too-deep models/a.sql:2:1 the SQL is nested too deeply", "CTEs"),
+    ("select cast(id as " + "array<" * 500 + "int" + ">" * 500 + ") as x {o}",
+     "sql-too-deep models/a.sql:1:1219 the SQL is nested more than 200 levels deep", "CTEs"),
     ("select id {o} qualify row_number() over (order by id) = 1", "sql-syntax models/a.sql:1:55 Spark has no QUALIFY", "outer"),
     ("select * from tumble({{ source('shop', 'orders') }}, ts)",
      "sql-syntax models/a.sql:1:15 Spark has no TUMBLE()", "tumbling(ts, 1 hour)"),
@@ -188,6 +191,8 @@ WATERMARKS = [
     ("item.ts delay 1 hour", "watermark-syntax", "'item.ts' is an expression without a name", "<SQL> as"),
     ("cast(x as timestamp) delay 1 hour", "watermark-syntax", "'cast(x as timestamp)' is an expression without a name", ""),
     ("cast(x as as t delay 1 hour", "watermark-syntax", "'cast(x as' is not an SQL expression", ""),
+    ("(" * 300 + "x" + ")" * 300 + " as t delay 1 hour", "watermark-syntax",
+     f"'{'(' * 57}...' is not an SQL expression", ""),
     ("x -- y as t delay 1 hour", "watermark-syntax", "'x -- y' is not an SQL expression", ""),
 ]  # fmt: skip
 

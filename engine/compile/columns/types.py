@@ -20,7 +20,12 @@ _PLAIN = {
 }  # fmt: skip
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
 # sqlglot's names of types where they are not Spark's.
-_OF_SQLGLOT = {"TEXT": "string", "TIMESTAMPTZ": "timestamp", "TIMESTAMPLTZ": "timestamp", "TIMESTAMPNTZ": "timestamp_ntz"}
+_OF_SQLGLOT = {
+    "TEXT": "string",
+    "TIMESTAMPTZ": "timestamp",
+    "TIMESTAMPLTZ": "timestamp",
+    "TIMESTAMPNTZ": "timestamp_ntz",
+}
 _PLAIN_NODES = {name.upper(): name for name in _PLAIN} | _OF_SQLGLOT
 
 

@@ -1,0 +1,257 @@
+"""Type and origins of function calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns import types
+from engine.compile.columns.functions import returned, rounded
+from engine.compile.columns.scope import NOTHING, Scope, Value, origins
+from engine.compile.columns.walk import WORDS, Walk, children
+from engine.compile.columns.widening import widest
+
+Arguments = Sequence[exp.Expr]
+_TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
+# Functions whose first argument may be a bare unit of time.
+_WITH_UNIT = {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
+
+
+def constant(name: str) -> str | None:
+    """The type of what Spark reads as a call although it has no brackets (current_date)."""
+    return returned(name, []) if name in WORDS else None
+
+
+def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
+    """What is known of the result of a function."""
+    arguments = list(children(node))
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(walk, arguments, scope)
+    if name in _WITH_UNIT and len(arguments) == 3:
+        arguments = arguments[1:]
+    if any(isinstance(argument, exp.Lambda) for argument in arguments):
+        return _higher(walk, name, arguments, scope)
+    found = _values(walk, arguments, scope)
+    return Value(returned(name, [v.type for v in found]), origins(found))
+
+
+def _values(walk: Walk, arguments: Arguments, scope: Scope) -> list[Value]:
+    found = []
+    for argument in arguments:
+        if isinstance(argument, exp.Star):
+            found += [column.value for column in scope.columns]
+        elif not isinstance(argument, (exp.Var, exp.DataType)):
+            found.append(walk.value(argument, scope))
+    return found
+
+
+def part(value: Value, type_: str | None) -> Value:
+    """An element of an array, or a key or value of a map."""
+    return Value(type_, value.origins, value.exact)
+
+
+def _parameters(name: str, found: list[Value]) -> list[Value]:
+    """What the parameters of a function's lambda stand for."""
+    first = found[0]
+    element = part(first, types.element(first.type))
+    if name in {"transform_keys", "transform_values", "map_filter"}:
+        return [part(first, type_) for type_ in types.entry(first.type)]
+    if name == "map_zip_with" and len(found) > 1:
+        key, value = types.entry(first.type)
+        return [part(first, key), part(first, value), part(found[1], types.entry(found[1].type)[1])]
+    if name == "zip_with" and len(found) > 1:
+        return [element, part(found[1], types.element(found[1].type))]
+    if name in {"aggregate", "reduce"} and len(found) > 1:
+        return [found[1], element]
+    return [element, element if name == "array_sort" else Value("int")]
+
+
+def _higher(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
+    """A function that takes a function."""
+    found = _values(walk, [a for a in arguments if not isinstance(a, exp.Lambda)], scope)
+    if not found:
+        return NOTHING
+    given = _parameters(name, found)
+    bodies = [_body(walk, a, given, scope) for a in arguments if isinstance(a, exp.Lambda)]
+    rule = _HIGHER.get(name)
+    kinds = [v.type for v in found]
+    type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
+    return Value(type_, origins([*found, *bodies]))
+
+
+def _body(walk: Walk, function: exp.Expr, given: list[Value], scope: Scope) -> Value:
+    names = [identifier.name.lower() for identifier in function.expressions]
+    before = scope.variables
+    scope.variables = {**before, **dict(zip(names, given, strict=False))}
+    try:
+        return walk.value(function.this, scope)
+    finally:
+        scope.variables = before
+
+
+_HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
+    "aggregate": lambda found, body: body if found[1] is not None else None,
+    "map_zip_with": lambda found, body: types.map_of(types.entry(found[0])[0], body),
+    "reduce": lambda found, body: body if found[1] is not None else None,
+    "transform": lambda _, body: types.array(body),
+    "transform_keys": lambda found, body: types.map_of(body, types.entry(found[0])[1]),
+    "transform_values": lambda found, body: types.map_of(types.entry(found[0])[0], body),
+    "zip_with": lambda _, body: types.array(body),
+}
+
+
+def _parsed(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`from_json(text, 'a int')`: the type stands in the query."""
+    found = _values(walk, arguments, scope)
+    schema = arguments[1].name if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
+    return Value(types.normal(f"struct<{schema}>") or types.normal(schema), origins(found))
+
+
+def _variant(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`variant_get(v, '$.a', 'int')`."""
+    found = _values(walk, arguments, scope)
+    named = len(arguments) == 3 and isinstance(arguments[2], exp.Literal)
+    return Value(types.normal(arguments[2].name) if named else None, origins(found))
+
+
+def _round(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    found = _values(walk, arguments, scope)
+    places: int | None = 0
+    if len(arguments) > 1:
+        sign, given = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
+        places = sign * int(given.name) if isinstance(given, exp.Literal) and given.is_int else None
+    return Value(rounded(found[0].type, places) if found else None, origins(found))
+
+
+def window(time: Value) -> Value:
+    """The window that a time falls into; a window of a window takes the time of that."""
+    type_: str | None = time.type
+    if type_ is not None and type_ != "timestamp_ntz":
+        type_ = "timestamp"
+    edge = Value(type_, time.origins)
+    whole = types.struct([("start", type_), ("end", type_)])
+    return Value(whole, time.origins, parts={"start": edge, "end": edge})
+
+
+def _window(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    found = _values(walk, arguments, scope)
+    return window(Value(found[0].type if found else None, origins(found)))
+
+
+def _time_part(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`extract(year from ts)`, `date_part('year', ts)`."""
+    found = _values(walk, arguments[1:], scope)
+    unit = arguments[0].name.lower() if arguments and isinstance(arguments[0], (exp.Var, exp.Literal)) else ""
+    return Value(_TIME_PARTS.get(unit, "int") if unit else None, origins(found))
+
+
+def _zipped(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    found = _values(walk, arguments, scope)
+    names = [a.output_name or str(place) for place, a in enumerate(arguments)]
+    members = [(name, types.element(v.type)) for name, v in zip(names, found, strict=False)]
+    return Value(types.array(types.struct(members)), origins(found))
+
+
+def _decoded(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`decode(x, 'utf-8')`, or `decode(x, 1, 'one', 2, 'two', 'many')`."""
+    found = _values(walk, arguments, scope)
+    results = [*found[2::2], *(found[-1:] if len(found) % 2 == 0 else [])]
+    return Value("string" if len(found) == 2 else widest(v.type for v in results), origins(found))
+
+
+def _histogram(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    found = _values(walk, arguments, scope)
+    return Value(types.array(types.struct([("x", found[0].type), ("y", "double")])), origins(found))
+
+
+_SPECIAL: dict[str, Callable[[Walk, Arguments, Scope], Value]] = {
+    "arrays_zip": _zipped,
+    "bround": _round,
+    "date_part": _time_part,
+    "datepart": _time_part,
+    "decode": _decoded,
+    "extract": _time_part,
+    "from_csv": _parsed,
+    "from_json": _parsed,
+    "from_xml": _parsed,
+    "histogram_numeric": _histogram,
+    "round": _round,
+    "session_window": _window,
+    "try_variant_get": _variant,
+    "variant_get": _variant,
+    "window": _window,
+}
+
+
+def generated(walk: Walk, node: exp.Expr, scope: Scope) -> list[tuple[str, Value]] | None:
+    """The columns of a function that makes rows; None if it is none, or its columns are not known."""
+    name = walk.name_of(node).removesuffix("_outer")
+    maker = _GENERATORS.get(name)
+    if maker is None:
+        return None
+    arguments = list(children(node))
+    return maker(arguments, _values(walk, arguments, scope))
+
+
+def generates(walk: Walk, node: exp.Expr) -> bool:
+    """Whether a function makes rows."""
+    return walk.name_of(node).removesuffix("_outer") in _GENERATORS
+
+
+def _exploded(_: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
+    if len(found) != 1 or found[0].type is None:
+        return None
+    value = found[0]
+    key, inner = types.entry(value.type)
+    if key is not None:
+        return [("key", part(value, key)), ("value", part(value, inner))]
+    element = types.element(value.type)
+    return None if element is None else [("col", part(value, element))]
+
+
+def _with_position(arguments: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
+    columns = _exploded(arguments, found)
+    return None if columns is None else [("pos", Value("int")), *columns]
+
+
+def _inlined(_: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
+    members = types.fields(types.element(found[0].type)) if found else None
+    if members is None:
+        return None
+    return [(name, Value(type_, origins(found))) for name, type_ in members]
+
+
+def _stacked(arguments: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
+    rows = arguments[0] if arguments else None
+    if not isinstance(rows, exp.Literal) or not rows.is_int or not int(rows.name):
+        return None
+    items, count = found[1:], int(rows.name)
+    width = -(-len(items) // count)
+    columns = [items[place::width] for place in range(width)]
+    return [(f"col{i}", Value(widest(v.type for v in c), origins(c))) for i, c in enumerate(columns)]
+
+
+def _json_tuple(_: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
+    return [(f"c{place}", Value("string", found[0].origins)) for place in range(len(found) - 1)]
+
+
+def _ranged(_: Arguments, __: list[Value]) -> list[tuple[str, Value]] | None:
+    return [("id", Value("bigint"))]
+
+
+def _variant_exploded(_: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
+    places = origins(found)
+    return [("pos", Value("int")), ("key", Value("string", places)), ("value", Value("variant", places))]
+
+
+_GENERATORS: dict[str, Callable[[Arguments, list[Value]], list[tuple[str, Value]] | None]] = {
+    "explode": _exploded,
+    "inline": _inlined,
+    "json_tuple": _json_tuple,
+    "posexplode": _with_position,
+    "range": _ranged,
+    "stack": _stacked,
+    "variant_explode": _variant_exploded,
+}

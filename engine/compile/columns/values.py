@@ -1,0 +1,350 @@
+"""Type and origins of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns import calls, types
+from engine.compile.columns.functions import returned
+from engine.compile.columns.scope import NOTHING, Missing, Scope, Value, member, origins
+from engine.compile.columns.walk import Walk, children, path
+from engine.compile.columns.widening import arithmetic, interval, is_numeric, widest
+
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
+}  # fmt: skip
+_TRUTHS: tuple[type[exp.Expr], ...] = (
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.And, exp.Or, exp.Xor, exp.Not, exp.Is,
+    exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.Escape, exp.Any, exp.All,
+)  # fmt: skip
+_SHELLS: tuple[type[exp.Expr], ...] = (
+    exp.Paren,
+    exp.Alias,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+    exp.Ordered,
+    exp.PropertyEQ,
+)
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
+_INT, _LONG = 2**31, 2**63
+
+
+def value(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """What is known of the value of an expression."""
+    handler = _HANDLERS.get(type(node))
+    if handler is not None:
+        return handler(walk, node, scope)
+    if isinstance(node, exp.Query):
+        return _scalar(walk, node, scope)
+    name = walk.name_of(node)
+    if name:
+        return calls.call(walk, name, node, scope)
+    return Value(None, origins(_quietly(walk, node, scope)))
+
+
+def values(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope) -> list[Value]:
+    """The same for several."""
+    return [value(walk, node, scope) for node in nodes]
+
+
+def _quietly(walk: Walk, node: exp.Expr, scope: Scope) -> list[Value]:
+    """What stands below a construct that is not known here, where a word may be no column."""
+    before, scope.quiet = scope.quiet, True
+    try:
+        return [value(walk, child, scope) for child in children(node)]
+    finally:
+        scope.quiet = before
+
+
+def _column(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    identifiers, base = path(node)
+    if base is not None:
+        return _part_of(walk, base, identifiers, scope)
+    if isinstance(node.this, exp.Star) or not identifiers:
+        return NOTHING
+    parts = [identifier.this for identifier in identifiers]
+    try:
+        return scope.look_up(parts)
+    except Missing as missing:
+        walk.miss(missing, identifiers, scope)
+        name = parts[0].lower() if len(parts) == 1 else ""
+        return Value(calls.constant(name))
+
+
+def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: Scope) -> Value:
+    if not identifiers:
+        return Value(None, origins(_quietly(walk, base, scope)))
+    result = value(walk, base, scope)
+    parts = [identifier.this for identifier in identifiers]
+    for position in range(len(parts)):
+        try:
+            result = member(result, parts, position)
+        except Missing as missing:
+            walk.miss(missing, identifiers, scope)
+            return Value(None, result.origins)
+    return result
+
+
+def _identifier(_: Walk, node: exp.Expr, scope: Scope) -> Value:
+    return scope.variables.get(node.name.lower(), NOTHING)
+
+
+def _bracket(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    base = value(walk, node.this, scope)
+    indexes = values(walk, node.expressions, scope)
+    key = node.expressions[0] if len(indexes) == 1 else None
+    if types.fields(base.type) is not None or base.parts is not None:
+        try:
+            return member(base, [key.name], 0) if isinstance(key, exp.Literal) else NOTHING
+        except Missing:
+            return Value(None, base.origins)
+    if any(index.origins for index in indexes):
+        return Value(item(base.type), origins([base, *indexes]))
+    return Value(item(base.type), base.origins, base.exact)
+
+
+def item(type_: str | None) -> str | None:
+    """The type of an element of an array, or of a value of a map."""
+    return types.element(type_) or types.entry(type_)[1]
+
+
+def _literal(_: Walk, node: exp.Expr, __: Scope) -> Value:
+    return Value("string" if node.is_string else number(node.name))
+
+
+def number(text: str, sign: int = 1) -> str:
+    """The type of a number as written."""
+    if "e" in text.lower():
+        return "double"
+    whole, point, behind = text.partition(".")
+    digits = (whole + behind).lstrip("0")
+    if point:
+        return f"decimal({max(len(digits), len(behind), 1)},{len(behind)})"
+    if sign * int(whole) in range(-_INT, _INT):
+        return "int"
+    return "bigint" if sign * int(whole) in range(-_LONG, _LONG) else f"decimal({len(digits)},0)"
+
+
+def _whole_literal(node: exp.Expr) -> str | None:
+    """The digits of a whole number written out."""
+    while isinstance(node, (exp.Paren, exp.Neg)):
+        node = node.this
+    return node.name if isinstance(node, exp.Literal) and node.is_int else None
+
+
+def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return Value(number(node.this.name, -1))
+    inner = value(walk, node.this, scope)
+    return Value("double" if inner.type == "string" else inner.type, inner.origins)
+
+
+def _arithmetic(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    left, right = value(walk, node.this, scope), value(walk, node.expression, scope)
+    kinds = [left.type, right.type]
+    for own, other, side in ((0, 1, node.this), (1, 0, node.expression)):
+        digits = _whole_literal(side)
+        if digits is not None and str(kinds[other]).startswith("decimal"):
+            kinds[own] = f"decimal({len(digits)},0)"
+    return Value(arithmetic(_SIGNS[type(node)], *kinds), origins([left, right]))
+
+
+def _bits(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    found = values(walk, list(children(node)), scope)
+    kinds = [v.type for v in found]
+    numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
+    return Value(widest(kinds) if numeric else None, origins(found))
+
+
+def _truth(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    return Value("boolean", origins(values(walk, list(children(node)), scope)))
+
+
+def _in(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    found = [value(walk, node.this, scope), *values(walk, node.expressions, scope)]
+    query = node.args.get("query")
+    if query is not None:
+        found.append(_scalar(walk, query, scope))
+    return Value("boolean", origins(found))
+
+
+def _exists(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    if not isinstance(node.this, exp.Query):
+        return calls.call(walk, "exists", node, scope)
+    walk.query(walk, node.this, scope.ctes, scope)
+    return Value("boolean")
+
+
+def _scalar(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    output = walk.query(walk, node, scope.ctes, scope)
+    if output.open or len(output.columns) != 1:
+        return Value(None, origins([column.value for column in output.columns]))
+    only = output.columns[0].value
+    return Value(only.type, only.origins)
+
+
+def _cast(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    inner = value(walk, node.this, scope)
+    target = node.args["to"]
+    return Value(types.of_node(target) if isinstance(target, exp.DataType) else None, inner.origins)
+
+
+def _case(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    tested = [value(walk, node.this, scope)] if isinstance(node.this, exp.Expr) else []
+    results = []
+    for branch in node.args.get("ifs") or ():
+        tested.append(value(walk, branch.this, scope))
+        results.append(value(walk, branch.args["true"], scope))
+    default = node.args.get("default")
+    if default is not None:
+        results.append(value(walk, default, scope))
+    return Value(widest(v.type for v in results), origins([*tested, *results]))
+
+
+def _if(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    branches = [node.args[key] for key in ("true", "false") if isinstance(node.args.get(key), exp.Expr)]
+    condition, results = value(walk, node.this, scope), values(walk, branches, scope)
+    return Value(widest(v.type for v in results), origins([condition, *results]))
+
+
+def _interval(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    places = _quietly(walk, node, scope)
+    unit = node.args.get("unit")
+    words = (
+        [unit.this.name, unit.expression.name] if isinstance(unit, exp.IntervalSpan) else [unit.name if unit else ""]
+    )
+    if not unit and isinstance(node.this, exp.Literal):
+        words = [word for word in node.this.name.split() if word[0].isalpha()]
+    units = [word.lower().removesuffix("s") for word in words]
+    units = ["day" if unit == "week" else "second" if unit.endswith("second") else unit for unit in units]
+    sure = bool(units) and all(unit in _UNITS for unit in units)
+    return Value(interval(*units) if sure else None, origins(places))
+
+
+def _shell(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    inner = node.expression if isinstance(node, exp.PropertyEQ) else node.this
+    return value(walk, inner, scope)
+
+
+def _several(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """A tuple, a list of DISTINCT: of one it is that one."""
+    found = values(walk, node.expressions, scope)
+    return found[0] if len(found) == 1 else Value(None, origins(found))
+
+
+def _ordered_argument(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`array_agg(a order by b)`."""
+    influenced(walk, node.expressions, scope, "sort")
+    return value(walk, node.this, scope) if isinstance(node.this, exp.Expr) else NOTHING
+
+
+def _over(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    influenced(walk, node.args.get("partition_by") or (), scope, "window")
+    order = node.args.get("order")
+    if order is not None:
+        influenced(walk, order.expressions, scope, "window")
+    return value(walk, node.this, scope)
+
+
+def influenced(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope, how: str) -> None:
+    """Note what these expressions come from as deciding."""
+    for node in nodes:
+        walk.influence(value(walk, node, scope).origins, how)
+
+
+def _filtered(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`sum(a) filter (where b)`."""
+    inner = value(walk, node.this, scope)
+    where = node.expression
+    condition = value(walk, where.this if isinstance(where, exp.Where) else where, scope)
+    return Value(inner.type, origins([inner, condition]))
+
+
+def _within_group(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`percentile_cont(0.5) within group (order by a)`: the value is that of the order."""
+    order = [ordered.this for ordered in node.expression.expressions]
+    found = values(walk, order, scope)
+    name = walk.name_of(node.this)
+    inner = value(walk, node.this, scope)
+    if name in {"percentile_cont", "percentile_disc", "mode"} and found:
+        return Value(returned(name, [found[0].type, inner.type]), origins([*found, inner]))
+    walk.influence(origins(found), "sort")
+    return inner
+
+
+def _struct(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    parts: dict[str, Value] = {}
+    members: list[tuple[str, str | None]] = []
+    for name, part in _members(walk, node, scope):
+        parts[name.lower()] = part
+        members.append((name, part.type))
+    return Value(types.struct(members), origins(list(parts.values())), parts=parts)
+
+
+def _members(walk: Walk, node: exp.Expr, scope: Scope) -> Iterator[tuple[str, Value]]:
+    for position, part in enumerate(node.expressions, 1):
+        if isinstance(part, exp.Star) or (isinstance(part, exp.Column) and isinstance(part.this, exp.Star)):
+            yield from ((column.name, column.value) for column in scope.columns)
+            continue
+        name = f"col{position}"
+        if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ)) or (
+            isinstance(part, exp.Dot) and path(part)[1] is None
+        ):
+            named = part.this if isinstance(part, exp.PropertyEQ) else part
+            name = named.output_name or named.name or name
+        yield name, value(walk, part, scope)
+
+
+def _map(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`map(k, v, ..)`, which the tree keeps as two lists."""
+    sides = [node.args.get("keys"), node.args.get("values")]
+    lists = [values(walk, side.expressions if side is not None else [], scope) for side in sides]
+    kinds = [widest(v.type for v in side) for side in lists]
+    return Value(types.map_of(*kinds), origins([*lists[0], *lists[1]]))
+
+
+def _joined(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`a || b`."""
+    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    return Value(returned("concat", [v.type for v in found]), origins(found))
+
+
+def _extracted(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    return calls.call(walk, "extract", node, scope)
+
+
+def _star(_: Walk, __: exp.Expr, ___: Scope) -> Value:
+    return NOTHING
+
+
+def _constant(type_: str) -> Callable[[Walk, exp.Expr, Scope], Value]:
+    return lambda *_: Value(type_)
+
+
+def _time_added(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`timestampadd(hour, 1, ts)`."""
+    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    kind = found[0].type
+    return Value("timestamp" if kind in {"date", "string"} else kind, origins(found))
+
+
+def _difference(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
+    """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` what it is told."""
+    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    return Value("bigint" if node.args.get("unit") else "int", origins(found))
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, Scope], Value]] = {
+    exp.Column: _column, exp.Dot: _column, exp.Identifier: _identifier, exp.Bracket: _bracket,
+    exp.Literal: _literal, exp.Boolean: _constant("boolean"), exp.Null: _constant("void"), exp.Neg: _negative,
+    exp.Var: _star, exp.Star: _star, exp.DataType: _star, exp.In: _in, exp.Exists: _exists,
+    exp.Cast: _cast, exp.TryCast: _cast, exp.Case: _case, exp.If: _if, exp.Interval: _interval,
+    exp.Tuple: _several, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
+    exp.Filter: _filtered, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
+    exp.TimestampAdd: _time_added, exp.TimestampDiff: _difference, exp.DateDiff: _difference,
+    exp.DPipe: _joined, exp.Extract: _extracted,
+    exp.BitwiseAnd: _bits, exp.BitwiseOr: _bits, exp.BitwiseXor: _bits, exp.BitwiseNot: _bits,
+    **dict.fromkeys(_SIGNS, _arithmetic), **dict.fromkeys(_TRUTHS, _truth), **dict.fromkeys(_SHELLS, _shell),
+}  # fmt: skip

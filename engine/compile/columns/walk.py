@@ -1,0 +1,100 @@
+"""What is gathered while a query is read, and small questions about sqlglot's nodes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from engine.compile.columns.facts import Unresolved
+from engine.compile.columns.scope import Missing, Output, Place, Scope, Value
+
+# Functions that sqlglot's tree does not place in the text.
+_UNPLACED = {
+    "Any": "any", "ApproxQuantile": "percentile_approx", "ArgMax": "max_by", "ArgMin": "min_by", "Ceil": "ceil",
+    "Chr": "chr", "CurrentDate": "current_date", "CurrentTime": "current_time",
+    "CurrentTimestamp": "current_timestamp", "CurrentUser": "current_user", "Floor": "floor",
+    "GroupConcat": "listagg", "Initcap": "initcap", "Localtimestamp": "localtimestamp", "Overlay": "overlay",
+    "Quantile": "percentile", "SessionUser": "session_user", "StrPosition": "position",
+    "Substring": "substring", "Transform": "transform", "Trim": "trim",
+}  # fmt: skip
+# What Spark reads as a call although it has no brackets; sqlglot as a column.
+WORDS = {
+    "current_catalog", "current_database", "current_date", "current_schema", "current_time", "current_timestamp",
+    "current_user", "grouping__id", "localtimestamp", "now", "session_user", "user",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """One reading of a query.
+
+    Attributes:
+        text: in which the nodes stand.
+        query: reads a query inside the query.
+        evaluate: finds what is known of a value.
+        windows: kind and time of the declared windows, by name.
+        influences: what decides on rows: the place and how.
+        unresolved: names that nothing has, by their place.
+        reasons: why something is not known.
+    """
+
+    text: str
+    query: Callable[[Walk, exp.Expr, Mapping[str, Output], Scope | None], Output]
+    evaluate: Callable[[Walk, exp.Expr, Scope], Value]
+    windows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    influences: dict[tuple[Place, str], None] = field(default_factory=dict)
+    unresolved: dict[int, Unresolved] = field(default_factory=dict)
+    reasons: dict[str, None] = field(default_factory=dict)
+
+    def value(self, node: exp.Expr, scope: Scope) -> Value:
+        """What is known of an expression."""
+        return self.evaluate(self, node, scope)
+
+    def influence(self, places: Iterable[Place], how: str) -> None:
+        """Note that these columns decide on rows, groups or their order."""
+        for place in places:
+            self.influences[place, how] = None
+
+    def miss(self, missing: Missing, identifiers: list[exp.Identifier], scope: Scope) -> None:
+        """Note a name that nothing has, unless that is not certain."""
+        first = identifiers[0].name
+        if scope.quiet or first.startswith("_") or (len(identifiers) == 1 and first.lower() in WORDS):
+            return
+        offset = identifiers[missing.part].meta.get("start")
+        if isinstance(offset, int):
+            close = difflib.get_close_matches(missing.name, missing.candidates, n=3, cutoff=0.6)
+            self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset))
+
+    def name_of(self, node: exp.Expr) -> str:
+        """The name of a function as the user writes it, in lower case; empty if it is no function."""
+        if isinstance(node, exp.Anonymous):
+            return node.name.lower()
+        start = node.meta.get("start")
+        if start is None:
+            return _UNPLACED.get(type(node).__name__, "")
+        return self.text[start : node.meta["end"] + 1].strip("`").lower()
+
+
+def children(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions directly below, in the order in which sqlglot keeps them."""
+    for value in node.args.values():
+        if isinstance(value, exp.Expr):
+            yield value
+        elif isinstance(value, list):
+            yield from (item for item in value if isinstance(item, exp.Expr))
+
+
+def path(node: exp.Expr) -> tuple[list[exp.Identifier], exp.Expr | None]:
+    """The identifiers of a dotted name, and what they are applied to if that is no column."""
+    tail: list[exp.Identifier] = []
+    base: exp.Expr | None = node
+    while isinstance(base, exp.Dot) and isinstance(base.expression, exp.Identifier):
+        tail.insert(0, base.expression)
+        base = base.this
+    if isinstance(base, exp.Column):
+        names = (base.args.get(key) for key in ("catalog", "db", "table", "this"))
+        return [*(name for name in names if isinstance(name, exp.Identifier)), *tail], None
+    return tail, base

@@ -1,0 +1,123 @@
+"""Names: what a column of the SQL refers to, by Spark's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from engine.compile.rules.plan import Column
+
+# Spark reads these without brackets, and every file source has _metadata.
+_WORDS = {
+    "current_date", "current_timestamp", "current_time", "current_user", "user", "session_user", "localtimestamp",
+    "grouping__id", "current_catalog", "current_schema", "current_database", "_metadata",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A relation in a FROM: the name its columns are qualified by, and its columns."""
+
+    alias: str
+    columns: tuple[Column, ...]
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a name refers to: a column, and a field of it where `path` is not empty."""
+
+    column: Column
+    path: tuple[str, ...] = ()
+
+
+class AmbiguousError(LookupError):
+    """A name that two relations have."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """What the names of one SELECT can refer to.
+
+    Attributes:
+        relations: of the FROM.
+        visible: the columns without qualifier (USING shows one of two), in the order of `*`.
+        number: makes ids.
+        outer: of the query around a correlated subquery.
+        extra: columns that the step made itself: `window`, and aliases further left in the SELECT.
+        correlated: ids of outer columns that were used.
+    """
+
+    relations: list[Named]
+    visible: tuple[Column, ...]
+    number: Callable[[], int]
+    outer: Scope | None = None
+    extra: dict[str, Column] = field(default_factory=dict)
+    correlated: set[int] = field(default_factory=set)
+    _unknown: dict[tuple[str, str], Column] = field(default_factory=dict)
+
+    @property
+    def open(self) -> bool:
+        """Whether a relation may have columns that nobody knows."""
+        return any(relation.open for relation in self.relations)
+
+    def resolve(self, node: exp.Column) -> Found | None:
+        """What a column refers to; None if there is nothing of this name.
+
+        Raises:
+            AmbiguousError: two relations have it.
+        """
+        parts = [part.name.lower() for part in node.parts]
+        found = self._here(parts)
+        if found is not None or self.outer is None:
+            return found
+        found = self.outer.resolve(node)
+        if found is not None:
+            self.correlated.add(found.column.id)
+        return found
+
+    def _here(self, parts: list[str]) -> Found | None:
+        for cut in range(len(parts) - 1, 0, -1):
+            relation = self._relation(".".join(parts[:cut]))
+            column = self._of(relation, parts[cut]) if relation is not None else None
+            if column is not None:
+                return Found(column, tuple(parts[cut + 1 :]))
+        column = self._bare(parts[0])
+        return Found(column, tuple(parts[1:])) if column is not None else None
+
+    def _relation(self, alias: str) -> Named | None:
+        for relation in self.relations:
+            if alias == relation.alias or relation.alias.endswith(f".{alias}"):
+                return relation
+        return None
+
+    def _of(self, relation: Named, name: str) -> Column | None:
+        for column in relation.columns:
+            if column.name == name:
+                return column
+        return self._guess(relation.alias, name) if relation.open else None
+
+    def _bare(self, name: str) -> Column | None:
+        found = {column.id: column for column in self.visible if column.name == name}
+        if len(found) > 1:
+            raise AmbiguousError(name)
+        if found:
+            return next(iter(found.values()))
+        if name in self.extra:
+            return self.extra[name]
+        if name in _WORDS or self.open:
+            return self._guess("", name)
+        return None
+
+    def _guess(self, alias: str, name: str) -> Column:
+        """A column that a relation of unknown columns may have."""
+        return self._unknown.setdefault((alias, name), Column(self.number(), name, known=False))
+
+
+def own_names(select: exp.Expr) -> Iterator[exp.Column]:
+    """The columns of an expression, without those of subqueries in it."""
+    for node in select.walk(prune=lambda n: isinstance(n, exp.Query)):
+        if isinstance(node, exp.Column):
+            yield node

@@ -1,0 +1,312 @@
+"""Expressions: what they use, and which marks of a column they hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
+
+from engine.compile.aggregates import is_aggregate
+from engine.compile.rules.intervals import has_months, is_interval, seconds
+from engine.compile.rules.model import RuleFinding, error
+from engine.compile.rules.plan import NO_IDS, Column, Plan, Term
+from engine.compile.rules.scope import AmbiguousError, Scope
+
+_WINDOWS = {"window": "window", "session_window": "session"}
+_COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
+_TIMES = {"timestamp", "timestamp_ntz", "timestamp_ltz"}
+_NUMBERS = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "byte", "short", "long", "boolean"}
+_LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """What an expression is.
+
+    Attributes:
+        column: the column it is, if it is one and nothing else.
+        inherits: what an alias on it takes the marks from (also a field of a struct, which is no column).
+        refs: ids of the columns it uses.
+        type: Spark's name, or empty.
+        fields: of a struct it builds.
+        constant: it uses no column.
+        lost: the part that makes something else of a watermarked column.
+    """
+
+    column: Column | None = None
+    inherits: Column | None = None
+    refs: frozenset[int] = NO_IDS
+    type: str = ""
+    fields: tuple[Column, ...] = ()
+    constant: bool = False
+    lost: exp.Expr | None = None
+
+
+@dataclass(slots=True)
+class Step:
+    """What the expressions of one step of the query hold.
+
+    Attributes:
+        windows: the struct column of each window function, by what makes it equal to another.
+        made: those columns with what they use.
+        aggregates, distinct, collects, over: the calls.
+    """
+
+    windows: dict[tuple[object, ...], Column] = field(default_factory=dict)
+    made: list[tuple[Column, frozenset[int]]] = field(default_factory=list)
+    aggregates: list[exp.Expr] = field(default_factory=list)
+    distinct: list[exp.Expr] = field(default_factory=list)
+    collects: list[exp.Expr] = field(default_factory=list)
+    over: list[exp.Expr] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Values:
+    """Reads the expressions of one step; each part of the tree is read once."""
+
+    scope: Scope
+    lower: Callable[[exp.Query, Scope], Plan]
+    report: Callable[[RuleFinding], None]
+    quiet: bool = False
+    step: Step = field(default_factory=Step)
+    _seen: dict[int, Value] = field(default_factory=dict)
+    _bound: list[set[str]] = field(default_factory=list)
+
+    def of(self, node: exp.Expr) -> Value:
+        """What an expression is."""
+        known = self._seen.get(id(node))
+        if known is None:
+            known = self._seen[id(node)] = self._read(node)
+        return known
+
+    def _read(self, node: exp.Expr) -> Value:
+        if isinstance(node, (exp.Paren, exp.Alias)):
+            return self.of(node.this)
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            return self._column(node)
+        if isinstance(node, exp.Dot):
+            return self._field(self.of(node.this), (node.expression.name.lower(),), node)
+        if isinstance(node, exp.Lambda):
+            self._bound.append({e.name.lower() for e in node.expressions})
+            value = self.of(node.this)
+            self._bound.pop()
+            return value
+        if isinstance(node, exp.Query):
+            return self._subquery(node)
+        if isinstance(node, exp.Anonymous):
+            name = node.name.lower()
+            if name in _WINDOWS and node.expressions:
+                return self._window(node, _WINDOWS[name])
+            if name == "window_time" and node.expressions:
+                return self._window_time(node)
+        return self._call(node)
+
+    def _column(self, node: exp.Column) -> Value:
+        parts = [part.name.lower() for part in node.parts]
+        if any(parts[0] in names for names in self._bound):
+            return Value()
+        try:
+            found = self.scope.resolve(node)
+        except AmbiguousError:
+            self._fault("ambiguous-column", f"two inputs have a column '{parts[0]}'", "Qualify it.", node)
+            return Value()
+        if found is None:
+            shown = ".".join(parts)
+            self._fault("unknown-column", f"there is no column '{shown}'", "Correct the name.", node)
+            return Value()
+        column = found.column
+        value = Value(column, column, frozenset({column.id}), column.type, column.fields)
+        return self._field(value, found.path, node) if found.path else value
+
+    def _field(self, value: Value, path: tuple[str, ...], node: exp.Expr) -> Value:
+        """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""
+        for name in path:
+            inner = next((f for f in value.fields if f.name == name), None)
+            lost = value.lost or (node if _marked(value) else None)
+            if inner is not None:
+                value = Value(None, inner, value.refs, inner.type, inner.fields, lost=node if inner.watermark else None)
+            else:
+                timed = value.inherits is not None and bool(value.inherits.window)
+                value = Value(None, None, value.refs, "timestamp" if timed else "", lost=lost)
+        return value
+
+    def _subquery(self, node: exp.Query) -> Value:
+        plan = self.lower(node, self.scope)
+        if plan.streaming:
+            message = "a subquery in an expression reads a stream, which Spark refuses"
+            hint = "Write a left semi join, or read the upstream table without listing it under 'streams:'."
+            self.report(error("subquery-on-stream", message, hint, node))
+        return Value(refs=plan.uses)
+
+    def _window(self, node: exp.Anonymous, kind: str) -> Value:
+        time, *lengths = node.expressions
+        value = self.of(time)
+        rest = [self.of(length) for length in lengths]
+        if value.inherits is not None and value.inherits.window:
+            value = self._time_of(value, node)
+        refs = value.refs.union(*(v.refs for v in rest))
+        self._check_lengths(node, kind, lengths)
+        if value.type and value.type not in _TIMES:
+            shown = value.type
+            message = f"{node.name}() needs a timestamp, not {shown}"
+            self._fault("window-type", message, "Use a TIMESTAMP column.", node)
+        sizes = [seconds(e) if seconds(e) is not None else e.sql() for e in lengths]
+        sizes += sizes[:1] if kind == "window" and len(sizes) == 1 else []
+        of = value.column.id if value.column is not None else time.sql()
+        key = (kind, of, *sizes)
+        column = self.step.windows.get(key)
+        if column is None:
+            name = "window" if kind == "window" else "session_window"
+            marked = value.column is not None and value.column.watermark
+            lost = None if marked else value.lost or _lost_of(value)
+            column = Column(self.scope.number(), name, "struct", marked, kind, lost=lost)
+            self.step.windows[key] = column
+            self.step.made.append((column, refs))
+            self.scope.extra.setdefault(name, column)
+            if len(self.step.windows) > 1:
+                message = "two time windows in one SELECT, of which Spark allows one"
+                hint = "Split it into two models, one for each window."
+                self._fault("agg-two-windows", message, hint, node)
+        return Value(column, column, frozenset({column.id}), "struct", lost=column.lost)
+
+    def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
+        if kind != "window":
+            return
+        if any(has_months(length) for length in lengths):
+            message = "a window's length in months or years is not fixed, and Spark refuses it"
+            self._fault("window-months", message, "Use days or smaller units.", node)
+            return
+        known = [seconds(length) for length in lengths]
+        size, slide = known[0] if known else None, known[1] if len(known) > 1 else None
+        if size is not None and size <= 0:
+            self._fault("window-slide", "a window of no length", "Write at least 1 second.", node)
+        elif size is not None and slide is not None and not 0 < slide <= size:
+            message = "the slide is longer than the window, or not above zero"
+            hint = "window(ts, size, slide): make the slide at most as long as the size."
+            self._fault("window-slide", message, hint, node)
+
+    def _window_time(self, node: exp.Anonymous) -> Value:
+        value = self.of(node.expressions[0])
+        inherits = value.column
+        if inherits is not None and inherits.known and not inherits.window:
+            message = "window_time() takes the column of a window"
+            self._fault("window-type", message, "Give it the struct that window() made.", node)
+        return self._time_of(value, node)
+
+    def _time_of(self, value: Value, node: exp.Expr) -> Value:
+        """The event time of a window: a column that Spark makes before the step."""
+        key = ("time", value.column.id if value.column is not None else node.sql())
+        made = {column.id: column for column, _ in self.step.made}
+        number = next((c.id for c in made.values() if c.name == str(key)), None)
+        if number is None:
+            marked = value.column is not None and value.column.watermark
+            column = Column(self.scope.number(), str(key), "timestamp", marked, lost=value.lost)
+            self.step.made.append((column, value.refs))
+        else:
+            column = made[number]
+        return Value(column, column, frozenset({column.id}), "timestamp", lost=column.lost)
+
+    def _call(self, node: exp.Expr) -> Value:
+        if isinstance(node, exp.Window):
+            self.step.over.append(node)
+        elif is_aggregate(node):
+            self._aggregate(node)
+        elif isinstance(node, exp.Anonymous) and node.name.lower() == "monotonically_increasing_id" and not self.quiet:
+            message = "monotonically_increasing_id() has no meaning over micro-batches, and Spark refuses it"
+            self.report(error("mono-id", message, "Use uuid(), or a hash of the columns that identify a row.", node))
+        parts = [
+            self.of(part) for part in node.iter_expressions() if not isinstance(part, (exp.DataType, exp.Identifier))
+        ]
+        if isinstance(node, exp.Window) and is_aggregate(node.this):
+            self.step.aggregates = [a for a in self.step.aggregates if a is not node.this]
+        refs = NO_IDS.union(*(part.refs for part in parts))
+        lost = next((p.lost for p in parts if p.lost is not None), None)
+        if lost is None and any(_marked(part) for part in parts) and not is_aggregate(node):
+            lost = node
+        fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
+        constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
+        return Value(None, None, refs, self._type(node, parts), fields, constant, lost)
+
+    def _fields(self, node: exp.Struct) -> list[Column]:
+        fields = []
+        for part in node.expressions:
+            inner = part.expression if isinstance(part, (exp.PropertyEQ, exp.EQ)) else part
+            name = part.this.name if isinstance(part, exp.PropertyEQ) else part.alias_or_name
+            value = self.of(inner)
+            base = value.inherits or Column(0, "", value.type, fields=value.fields)
+            fields.append(replace(base, name=name.lower()))
+        return fields
+
+    def _aggregate(self, node: exp.Expr) -> None:
+        self.step.aggregates.append(node)
+        inner = node.this if isinstance(node.this, exp.Expr) else None
+        if isinstance(inner, exp.Distinct) or any(isinstance(e, exp.Distinct) for e in node.expressions):
+            self.step.distinct.append(node)
+        names = {node.name.lower() if isinstance(node, exp.Anonymous) else str(node.sql_name()).lower()}
+        if names & _COLLECTS or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
+            self.step.collects.append(node)
+
+    def _type(self, node: exp.Expr, parts: list[Value]) -> str:
+        if isinstance(node, exp.Cast):
+            return node.to.sql(dialect="spark").lower()
+        if isinstance(node, exp.Collate):
+            base = (parts[0].type or "string").partition(" collate ")[0]
+            return f"{base} collate {node.expression.name.lower()}"
+        if isinstance(node, (exp.Count, exp.ApproxDistinct)):
+            return "bigint"
+        if isinstance(node, (exp.Min, exp.Max, exp.First, exp.Last, exp.AnyValue)) and parts:
+            return parts[0].type
+        if isinstance(node, (exp.Sum, exp.Avg)) and parts:
+            return "double" if parts[0].type in _NUMBERS else parts[0].type
+        if isinstance(node, (exp.Add, exp.Sub)) and parts and parts[0].type in _TIMES and len(parts) > 1:
+            return parts[0].type if isinstance(node.expression, exp.Interval) else ""
+        if isinstance(node, exp.Literal):
+            return "string" if node.is_string else "int"
+        if isinstance(node, (exp.Substring, exp.Concat, exp.Trim)):
+            return next((p.type for p in parts if " collate " in p.type), "string")
+        return ""
+
+    def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
+        self.report(error(code, message, hint, node))
+
+    def terms(self, node: exp.Expr, *, negative: bool = False) -> list[Term] | None:
+        """The summands of a sum of times, numbers and intervals of fixed length; None if it is something else."""
+        if isinstance(node, exp.Paren):
+            return self.terms(node.this, negative=negative)
+        if isinstance(node, (exp.Add, exp.Sub)):
+            left = self.terms(node.this, negative=negative)
+            right = self.terms(node.expression, negative=negative != isinstance(node, exp.Sub))
+            return None if left is None or right is None else left + right
+        if isinstance(node, exp.Neg):
+            return self.terms(node.this, negative=not negative)
+        if isinstance(node, exp.Cast):
+            return self._cast_terms(node, negative=negative)
+        if isinstance(node, exp.Interval):
+            fixed = is_interval(node) and not has_months(node)
+            return [Term(negative, None)] if fixed else None
+        if isinstance(node, exp.Literal):
+            return None if node.is_string else [Term(negative, None)]
+        value = self.of(node)
+        return [Term(negative, value.column)] if value.column is not None else None
+
+    def _cast_terms(self, node: exp.Cast, *, negative: bool) -> list[Term] | None:
+        kind = node.to.sql(dialect="spark").lower().partition("(")[0]
+        if kind not in {*_TIMES, *_NUMBERS, "decimal"} - {"boolean", "timestamp_ntz"}:
+            return None
+        if isinstance(node.this, exp.Literal) and node.this.is_string and node.args.get("to") is not None:
+            return [Term(negative, None)] if _is_typed_literal(node) else None
+        return self.terms(node.this, negative=negative)
+
+
+def _marked(value: Value) -> bool:
+    return value.inherits is not None and (value.inherits.watermark or value.inherits.lost is not None)
+
+
+def _lost_of(value: Value) -> exp.Expr | None:
+    return value.inherits.lost if value.inherits is not None else None
+
+
+def _is_typed_literal(node: exp.Cast) -> bool:
+    """Whether it was written timestamp'2020-01-01', which sqlglot reads as a cast."""
+    return node.type is not None
