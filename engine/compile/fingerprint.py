@@ -12,7 +12,8 @@ from dataclasses import asdict
 from typing import Any
 
 from engine.compile.manifest import Input, Materialized, Relation, Source, Write
-from engine.compile.sql import Query, normalised, normalised_expression
+from engine.compile.spelling import spelling_of
+from engine.compile.sql import Query
 
 
 def facts(
@@ -30,10 +31,8 @@ def facts(
     return {
         "materialized": materialized.value,
         "relation": str(relation),
-        "sql": normalised(query.tree),
-        # sqlglot writes some literals in its own way (patterns of dates), so they are compared as they are.
-        "literals": list(query.literals),
-        "windows": {name: normalised_expression(text) for name, text in windows.items()},
+        "sql": query.spelling,
+        "windows": {name: spelling_of(text) for name, text in windows.items()},
         "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: i.name)],
         "output_mode": write.output_mode,
         "partition_by": [asdict(p) for p in write.partition_by],
@@ -44,7 +43,7 @@ def facts(
 def _input(item: Input, node: Any) -> dict[str, Any]:
     watermark = asdict(item.watermark) if item.watermark else None
     if watermark and watermark["expression"]:
-        watermark["expression"] = normalised_expression(watermark["expression"])
+        watermark["expression"] = spelling_of(watermark["expression"])
     known: dict[str, Any] = {
         "name": item.name,
         "stream": item.stream,

@@ -16,6 +16,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.context import REF, SOURCE, THIS, spoken
+from engine.compile.spelling import spelling
 from engine.compile.tokens import HIDDEN_WINDOW, check_depth, check_tokens, open_quote, parseable
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
@@ -52,14 +53,14 @@ class Query:
         tree: sqlglot's, for looking at.
         references: in the order of the text.
         qualifiers: references that stand before a column ({{ ref('flights') }}.origin): start, end, name.
-        literals: the texts and numbers of the query.
+        spelling: the query in one spelling, for comparing.
         end: where the query ends in the rendered text, before a semicolon.
     """
 
     tree: exp.Expr
     references: tuple[Reference, ...]
     qualifiers: tuple[tuple[int, int, str], ...]
-    literals: tuple[str, ...]
+    spelling: str
     end: int
 
 
@@ -77,8 +78,7 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> Query | Non
     if tree is None:
         return None
     references, qualifiers = reader.references(tree, tokens)
-    literals = (t.text for t in tokens if t.token_type in {TokenType.STRING, TokenType.NUMBER})
-    return Query(tree, references, qualifiers, tuple(literals), tokens[-1].end + 1)
+    return Query(tree, references, qualifiers, spelling(tokens), tokens[-1].end + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,13 +260,3 @@ def is_expression(text: str) -> bool:
         return False
     said = [key for key, value in trees[0].args.items() if value]
     return said == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias
-
-
-def normalised(tree: exp.Expr) -> str:
-    """The query in one spelling: formatting, comments and keyword case gone."""
-    return tree.sql(dialect=DIALECT, comments=False, normalize_functions="upper", unsupported_level=ErrorLevel.IGNORE)
-
-
-def normalised_expression(text: str) -> str:
-    """The same for an expression of the header."""
-    return normalised(sqlglot.parse_one(text, dialect=DIALECT)) if is_expression(text) else text

@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.compile import Manifest, Model
+from engine.compile.spelling import same_meaning
 from engine.errors import Diagnostic, Location
 
 
@@ -79,6 +80,8 @@ def _action(model: Model, deployed: DeployedModel | None) -> Action:
         return Action(model.id, Change.UNCHANGED)
     if deployed.facts is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("what the table's query was is not known any more",))
+    if _same(deployed.facts, model.facts):
+        return Action(model.id, Change.UNCHANGED)
     change, reasons = _compare(model, deployed.facts)
     return _refused(model, change, reasons) if change in _BREAKING else Action(model.id, change, reasons)
 
@@ -98,6 +101,12 @@ def _compare(model: Model, old: Mapping[str, Any]) -> tuple[Change, tuple[str, .
     if not (old["stateful"] or new["stateful"]):
         return Change.FORWARD, ("the query changed; it keeps no state, so the new text counts for new rows",)
     return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
+
+
+def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether only the spelling of the query differs."""
+    rest = [{key: value for key, value in facts.items() if key != "sql"} for facts in (old, new)]
+    return rest[0] == rest[1] and same_meaning(str(old.get("sql")), str(new.get("sql")))
 
 
 def _streams(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:

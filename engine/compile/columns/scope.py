@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from engine.compile.columns import types
 
@@ -105,7 +106,7 @@ class Scope:
         quiet: names that are not found are not to be reported here.
     """
 
-    ctes: Mapping[str, Output]
+    ctes: Mapping[str, Any]
     outer: Scope | None = None
     relations: list[Relation] = field(default_factory=list)
     columns: list[Column] = field(default_factory=list)
@@ -122,6 +123,10 @@ class Scope:
     def add(self, relation: Relation) -> None:
         """Read one more relation; the columns of a star are extended by the caller."""
         self.relations.append(relation)
+        self._index = None
+
+    def forget(self) -> None:
+        """Forget what was looked up in columns that have changed since."""
         self._index = None
 
     def named(self, name: str) -> Relation | None:

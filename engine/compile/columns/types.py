@@ -9,6 +9,7 @@ from functools import lru_cache
 from sqlglot import exp
 
 _TOKEN = re.compile(r"\s+|(`(?:[^`]|``)+`|\w+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[<>(),:])")
+_WORD = re.compile(r"\w+")
 _ALIASES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
     "dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp", "char": "string",
@@ -91,7 +92,7 @@ def _field(words: list[str]) -> str:
         del words[:2]
     if words[0].lower() == "comment":
         del words[:2]
-    return f"{plain if re.fullmatch(r'[^\W]+', plain) else name}:{type_}"
+    return f"{plain if _WORD.fullmatch(plain) else name}:{type_}"
 
 
 def _numbers(words: list[str]) -> list[str]:
@@ -128,7 +129,7 @@ def struct(members: list[tuple[str, str | None]]) -> str | None:
     for name, type_ in members:
         if type_ is None:
             return None
-        quoted = name if re.fullmatch(r"\w+", name) else f"`{name.replace('`', '``')}`"
+        quoted = name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
         parts.append(f"{quoted}:{type_}")
     return f"struct<{','.join(parts)}>"
 

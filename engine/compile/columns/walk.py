@@ -5,10 +5,11 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from sqlglot import exp
 
-from engine.compile.columns.facts import Unresolved
+from engine.compile.columns.facts import InputColumns, Unresolved
 from engine.compile.columns.scope import Missing, Output, Place, Scope, Value
 
 # Functions that sqlglot's tree does not place in the text.
@@ -35,6 +36,7 @@ class Walk:
         text: in which the nodes stand.
         query: reads a query inside the query.
         evaluate: finds what is known of a value.
+        inputs: what can be read, by the name in the tree.
         windows: kind and time of the declared windows, by name.
         influences: what decides on rows: the place and how.
         unresolved: names that nothing has, by their place.
@@ -42,8 +44,9 @@ class Walk:
     """
 
     text: str
-    query: Callable[[Walk, exp.Expr, Mapping[str, Output], Scope | None], Output]
+    query: Callable[[Walk, exp.Expr, Mapping[str, Any], Scope | None], Output]
     evaluate: Callable[[Walk, exp.Expr, Scope], Value]
+    inputs: Mapping[str, InputColumns]
     windows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)

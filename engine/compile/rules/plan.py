@@ -271,3 +271,22 @@ def executed(plan: Plan) -> tuple[Plan, ...]:
 def renamed(column: Column, number: int, name: str | None = None) -> Column:
     """The same value as a new column."""
     return replace(column, id=number, name=column.name if name is None else name)
+
+
+def groups_by_outer(plan: Plan, outer: frozenset[int], *, lateral: bool = False) -> bool:
+    """Whether Spark computes a correlated subquery by an aggregate over the outer rows.
+
+    It does if the subquery aggregates and is not tied to the outer row by equalities alone.
+    """
+    steps = list(walk(plan))
+    if not any(isinstance(step, (Aggregate, Distinct)) for step in steps):
+        return False
+    conditions = [c for step in steps if isinstance(step, Filter) for c in step.conditions if c.refs & outer]
+    return lateral or not all(_ties(condition, outer) for condition in conditions)
+
+
+def _ties(condition: Condition, outer: frozenset[int]) -> bool:
+    left, right = condition.left, condition.right
+    if condition.sign != "=" or left is None or right is None:
+        return False
+    return (left.refs <= outer) != (right.refs <= outer) and not (left.refs & outer and right.refs & outer)

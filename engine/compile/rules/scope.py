@@ -47,7 +47,7 @@ class Scope:
         number: makes ids.
         outer: of the query around a correlated subquery.
         extra: columns that the step made itself: `window`, and aliases further left in the SELECT.
-        correlated: ids of outer columns that were used.
+        hits: ids of its columns that subqueries used.
     """
 
     relations: list[Named]
@@ -55,7 +55,7 @@ class Scope:
     number: Callable[[], int]
     outer: Scope | None = None
     extra: dict[str, Column] = field(default_factory=dict)
-    correlated: set[int] = field(default_factory=set)
+    hits: set[int] = field(default_factory=set)
     _unknown: dict[tuple[str, str], Column] = field(default_factory=dict)
 
     @property
@@ -75,7 +75,7 @@ class Scope:
             return found
         found = self.outer.resolve(node)
         if found is not None:
-            self.correlated.add(found.column.id)
+            self.outer.hits.add(found.column.id)
         return found
 
     def _here(self, parts: list[str]) -> Found | None:

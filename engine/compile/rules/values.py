@@ -10,7 +10,7 @@ from sqlglot import exp
 from engine.compile.aggregates import is_aggregate
 from engine.compile.rules.intervals import has_months, is_interval, seconds
 from engine.compile.rules.model import RuleFinding, error
-from engine.compile.rules.plan import NO_IDS, Column, Plan, Term
+from engine.compile.rules.plan import NO_IDS, Column, Plan, Term, groups_by_outer
 from engine.compile.rules.scope import AmbiguousError, Scope
 
 _WINDOWS = {"window": "window", "session_window": "session"}
@@ -49,16 +49,20 @@ class Step:
 
     Attributes:
         windows: the struct column of each window function, by what makes it equal to another.
+        times: the column of each window_time().
         made: those columns with what they use.
         aggregates, distinct, collects, over: the calls.
+        domains: subqueries that Spark computes by grouping this step's rows by the columns they use of it.
     """
 
     windows: dict[tuple[object, ...], Column] = field(default_factory=dict)
+    times: dict[tuple[object, ...], Column] = field(default_factory=dict)
     made: list[tuple[Column, frozenset[int]]] = field(default_factory=list)
     aggregates: list[exp.Expr] = field(default_factory=list)
     distinct: list[exp.Expr] = field(default_factory=list)
     collects: list[exp.Expr] = field(default_factory=list)
     over: list[exp.Expr] = field(default_factory=list)
+    domains: list[tuple[exp.Expr, frozenset[int]]] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -137,6 +141,8 @@ class Values:
             message = "a subquery in an expression reads a stream, which Spark refuses"
             hint = "Write a left semi join, or read the upstream table without listing it under 'streams:'."
             self.report(error("subquery-on-stream", message, hint, node))
+        elif plan.uses and groups_by_outer(plan, plan.uses):
+            self.step.domains.append((node, plan.uses))
         return Value(refs=plan.uses)
 
     def _window(self, node: exp.Anonymous, kind: str) -> Value:
@@ -147,9 +153,8 @@ class Values:
             value = self._time_of(value, node)
         refs = value.refs.union(*(v.refs for v in rest))
         self._check_lengths(node, kind, lengths)
-        if value.type and value.type not in _TIMES:
-            shown = value.type
-            message = f"{node.name}() needs a timestamp, not {shown}"
+        if value.type not in {"", "date", "struct", *_TIMES} and not value.type.startswith("string"):
+            message = f"{node.name}() needs a timestamp, not {value.type}"
             self._fault("window-type", message, "Use a TIMESTAMP column.", node)
         sizes = [seconds(e) if seconds(e) is not None else e.sql() for e in lengths]
         sizes += sizes[:1] if kind == "window" and len(sizes) == 1 else []
@@ -177,6 +182,11 @@ class Values:
             message = "a window's length in months or years is not fixed, and Spark refuses it"
             self._fault("window-months", message, "Use days or smaller units.", node)
             return
+        literal = next((length for length in lengths if not isinstance(length, exp.Literal)), None)
+        if literal is not None:
+            message = "window() takes its lengths as text only"
+            self._fault("window-length", message, "Write window(ts, '5 minutes').", node)
+            return
         known = [seconds(length) for length in lengths]
         size, slide = known[0] if known else None, known[1] if len(known) > 1 else None
         if size is not None and size <= 0:
@@ -197,14 +207,12 @@ class Values:
     def _time_of(self, value: Value, node: exp.Expr) -> Value:
         """The event time of a window: a column that Spark makes before the step."""
         key = ("time", value.column.id if value.column is not None else node.sql())
-        made = {column.id: column for column, _ in self.step.made}
-        number = next((c.id for c in made.values() if c.name == str(key)), None)
-        if number is None:
+        column = self.step.times.get(key)
+        if column is None:
             marked = value.column is not None and value.column.watermark
-            column = Column(self.scope.number(), str(key), "timestamp", marked, lost=value.lost)
+            column = Column(self.scope.number(), "window_time", "timestamp", marked, lost=value.lost)
+            self.step.times[key] = column
             self.step.made.append((column, value.refs))
-        else:
-            column = made[number]
         return Value(column, column, frozenset({column.id}), "timestamp", lost=column.lost)
 
     def _call(self, node: exp.Expr) -> Value:

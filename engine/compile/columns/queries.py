@@ -1,0 +1,223 @@
+"""What a query gives: its columns, and what decides on its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from sqlglot import exp
+
+from engine.compile.aggregates import has_aggregate
+from engine.compile.columns import calls, types
+from engine.compile.columns.names import column_name
+from engine.compile.columns.relations import UNKNOWN, read_from, window_value, with_ctes
+from engine.compile.columns.scope import Column, Missing, Output, Scope, Value, index, origins
+from engine.compile.columns.values import influenced
+from engine.compile.columns.walk import Walk
+from engine.compile.columns.widening import wider
+
+_SORTS = ("order", "sort", "cluster", "distribute")
+
+
+def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
+    """Read a query."""
+    ctes = with_ctes(node, ctes)
+    if isinstance(node, exp.Select):
+        return _select(walk, node, ctes, outer)
+    if isinstance(node, exp.SetOperation):
+        return _set_operation(walk, node, ctes, outer)
+    if isinstance(node, exp.Subquery):
+        output = query(walk, node.this, ctes, outer)
+        _sort_output(walk, node, output)
+        return output
+    return UNKNOWN
+
+
+def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
+    scope = Scope(ctes, outer)
+    read_from(walk, node, scope)
+    _make_windows(walk, node, scope)
+    where = node.args.get("where")
+    if where is not None:
+        influenced(walk, [where.this], scope, "filter")
+    output = _projected(walk, node, scope)
+    group, having = node.args.get("group"), node.args.get("having")
+    if group is not None:
+        for value in _grouped(walk, group, node, output, scope):
+            walk.influence(value.origins, "group")
+    if having is not None:
+        influenced(walk, [having.this], scope, "having")
+    for window in node.args.get("windows") or ():
+        walk.value(window, scope)
+    _sort(walk, node, output, scope)
+    return output
+
+
+def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
+    for name, (_, time) in walk.windows.items():
+        value = window_value(walk, time, scope)
+        if value is not None:
+            scope.made[name.lower()] = value
+    group = node.args.get("group")
+    for item in group.expressions if group is not None else ():
+        bare = item.this if isinstance(item, exp.Paren) else item
+        if isinstance(bare, exp.Anonymous) and (name := bare.name.lower()) in {"window", "session_window"}:
+            scope.made[name] = walk.value(bare, scope)
+
+
+def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
+    output = Output([])
+    for item, projection in enumerate(node.expressions):
+        star = _star(walk, projection, scope)
+        if star is not None:
+            output.columns += [Column(c.name, c.value, c.named, item) for c in star.columns]
+            if star.open:
+                output.open, output.rest = True, None if output.open else star.rest
+            continue
+        made = _generated(walk, projection, scope)
+        if made is not None:
+            output.columns += [Column(name, value, item=item) for name, value in made]
+            continue
+        value = walk.value(projection, scope)
+        name, sure = column_name(walk, projection)
+        output.columns.append(Column(name, value, sure, item))
+        if isinstance(projection, exp.Alias):
+            scope.made.setdefault(name.lower(), value)
+    return output
+
+
+def _star(walk: Walk, node: exp.Expr, scope: Scope) -> Output | None:
+    """What `*`, `t.*` or `a_struct.*` stands for; None if the item is no star."""
+    star = node.this if isinstance(node, exp.Column) else node
+    if not isinstance(star, exp.Star):
+        return None
+    if star is node:
+        nodes = {r.output.rest for r in scope.relations if r.output.open}
+        output = Output(scope.columns, scope.open, nodes.pop() if len(nodes) == 1 else None)
+    else:
+        parts = [part.name for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
+        relation = scope.named(parts[-1].lower())
+        output = relation.output if relation is not None else _members(parts, scope)
+    left_out = {part.name.lower() for part in star.args.get("except_") or ()}
+    if left_out:
+        kept = [column for column in output.columns if column.name.lower() not in left_out]
+        return Output(kept, output.open, output.rest)
+    return output
+
+
+def _members(parts: list[str], scope: Scope) -> Output:
+    try:
+        value = scope.look_up(parts)
+        names = [name for name, _ in types.fields(value.type) or ()]
+        return Output([Column(n, scope.look_up([*parts, n])) for n in names], open=not names)
+    except Missing:
+        return UNKNOWN
+
+
+def _generated(walk: Walk, projection: exp.Expr, scope: Scope) -> list[tuple[str, Value]] | None:
+    """The columns of `explode(..)` and its like."""
+    function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
+    if not isinstance(function, exp.Func) or not calls.generates(walk, function):
+        return None
+    made = calls.generated(walk, function, scope)
+    names = [projection.alias] if isinstance(projection, exp.Alias) else []
+    if isinstance(projection, exp.Aliases):
+        names = [identifier.name for identifier in projection.expressions]
+    if made is None:
+        value = walk.value(function, scope)
+        return [(name, Value(None, value.origins)) for name in names or ["col"]]
+    return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
+
+
+def _grouped(
+    walk: Walk, group: exp.Expr, select: exp.Select, output: Output, scope: Scope
+) -> Iterator[Value]:
+    if group.args.get("all"):
+        for column in output.columns:
+            if column.item >= 0 and not has_aggregate(select.expressions[column.item]):
+                yield column.value
+    for key in ("expressions", "cube", "rollup", "grouping_sets"):
+        for item in group.args.get(key) or ():
+            for part in _flat(item):
+                yield _by_position(part, output) or walk.value(part, scope)
+
+
+def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(node, (exp.Tuple, exp.Cube, exp.Rollup, exp.GroupingSets)):
+        for item in node.expressions:
+            yield from _flat(item)
+    elif isinstance(node, exp.Paren):
+        yield from _flat(node.this)
+    else:
+        yield node
+
+
+def _by_position(node: exp.Expr, output: Output) -> Value | None:
+    if isinstance(node, exp.Literal) and node.is_int and not output.open:
+        place = int(node.name) - 1
+        return output.columns[place].value if 0 <= place < len(output.columns) else None
+    return None
+
+
+def _sort(walk: Walk, node: exp.Select, output: Output, scope: Scope) -> None:
+    for item in _sort_items(node):
+        found = _by_position(item, output) or _by_name(item, output)
+        walk.influence((found or walk.value(item, scope)).origins, "sort")
+
+
+def _sort_output(walk: Walk, node: exp.Expr, output: Output) -> None:
+    """ORDER BY behind a UNION or brackets sees the output only."""
+    scope = Scope({}, columns=output.columns, quiet=True)
+    for item in _sort_items(node):
+        walk.influence((_by_position(item, output) or walk.value(item, scope)).origins, "sort")
+
+
+def _sort_items(node: exp.Expr) -> Iterator[exp.Expr]:
+    for key in _SORTS:
+        clause = node.args.get(key)
+        for item in clause.expressions if clause is not None else ():
+            yield item.this if isinstance(item, exp.Ordered) else item
+
+
+def _by_name(node: exp.Expr, output: Output) -> Value | None:
+    if not isinstance(node, exp.Column) or node.table:
+        return None
+    found = index(output.columns).get(node.name.lower())
+    return found[0] if found else None
+
+
+def _set_operation(
+    walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: Scope | None
+) -> Output:
+    left, right = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
+    output = _united(left, right, by_name=bool(node.args.get("by_name")))
+    if not isinstance(node, exp.Union):
+        walk.influence(origins([column.value for column in right.columns]), "filter")
+        output = Output([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
+    _sort_output(walk, node, output)
+    return output
+
+
+def _typed(column: Column, like: Column) -> Column:
+    """The column with the origins of the left side only."""
+    return Column(column.name, Value(column.value.type, like.value.origins), column.named, column.item)
+
+
+def _united(left: Output, right: Output, *, by_name: bool) -> Output:
+    if left.open or right.open:
+        return Output([], open=True, rest=left.rest if left.rest == right.rest else None)
+    theirs = right.columns
+    if by_name:
+        known = {column.name.lower(): column for column in theirs}
+        theirs = [known.get(column.name.lower(), column) for column in left.columns]
+    return Output([_both(*pair) for pair in zip(left.columns, theirs, strict=False)])
+
+
+def _both(left: Column, right: Column) -> Column:
+    a, b = left.value, right.value
+    same = a.origins == b.origins and a.exact and b.exact
+    parts = None
+    if a.parts is not None and b.parts is not None and a.parts.keys() == b.parts.keys():
+        parts = {key: _both(Column(key, a.parts[key]), Column(key, b.parts[key])).value for key in a.parts}
+    value = Value(wider(a.type, b.type), origins([a, b]), same or (a.exact and b.exact), parts)
+    return Column(left.name, value, left.named, left.item)

@@ -1,0 +1,85 @@
+"""The user's text of the columns of a query."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+_PIECE = re.compile(
+    r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|[(),\[\]]"
+    r"|\b(?:select|from|where|group|having|order|sort|cluster|distribute|lateral|limit|offset|window|union|except"
+    r"|intersect|minus)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_HEAD = re.compile(r"\s*(?:distinct\b|all\b|/\*.*?\*/|--[^\n]*\n)?\s*", re.IGNORECASE | re.DOTALL)
+_ALIAS = re.compile(r"\s+as\s*$", re.IGNORECASE)
+_COMMENT = re.compile(r"^\s*(?:--[^\n]*\n|/\*.*?\*/)|(?:--[^\n]*|/\*.*?\*/)\s*$", re.DOTALL)
+
+
+@lru_cache(maxsize=2048)
+def expression(sql: str) -> exp.Expr | None:
+    """An expression of a header; its places count from the begin of `select <sql>`."""
+    try:
+        tree = sqlglot.parse_one(f"select {sql}", dialect="spark")
+    except (SqlglotError, RecursionError):
+        return None
+    return tree.expressions[0] if isinstance(tree, exp.Select) and len(tree.expressions) == 1 else None
+
+
+def projections(text: str, tree: exp.Expr) -> list[str]:
+    """The text of each item of the SELECT that names a query's columns; empty if it is not found."""
+    select = _first(tree)
+    if select is None:
+        return []
+    spans = _spans(text)
+    if len(spans) != len(select.expressions):
+        return []
+    shown = []
+    for (start, end), item in zip(spans, select.expressions, strict=True):
+        alias = item.args.get("alias") if isinstance(item, exp.Alias) else None
+        begin = alias.meta.get("start", end) if isinstance(alias, exp.Identifier) else end
+        if not start <= begin <= end:
+            return []
+        shown.append(_bare(text[start:begin], aliased=begin != end))
+    return shown
+
+
+def _bare(text: str, *, aliased: bool) -> str:
+    before = ""
+    while text != before:
+        before, text = text, _COMMENT.sub("", text).strip()
+    return _ALIAS.sub("", text + " ").strip() if aliased else text
+
+
+def _first(tree: exp.Expr) -> exp.Select | None:
+    """The SELECT on the outside whose names count."""
+    while isinstance(tree, (exp.SetOperation, exp.Subquery)):
+        tree = tree.this
+    return tree if isinstance(tree, exp.Select) else None
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    """Begin and end of the items of the first SELECT that stands in no brackets."""
+    depth, begin = 0, -1
+    spans: list[tuple[int, int]] = []
+    for piece in _PIECE.finditer(text):
+        word = piece[0].lower()
+        if word in {"(", "["}:
+            depth += 1
+        elif word in {")", "]"}:
+            depth -= 1
+        elif depth or not (word == "," or word[0].isalpha()):
+            continue
+        elif begin < 0 and word == "select":
+            head = _HEAD.match(text, piece.end())
+            begin = head.end() if head else piece.end()
+        elif begin >= 0 and word == ",":
+            spans.append((begin, piece.start()))
+            begin = piece.end()
+        elif begin >= 0 and word != "select":
+            return [*spans, (begin, piece.start())]
+    return [*spans, (begin, len(text))] if begin >= 0 else []

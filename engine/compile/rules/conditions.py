@@ -1,0 +1,61 @@
+"""Conditions of joins and filters, taken apart at AND."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from engine.compile.rules.plan import Column, Condition, Side, Term
+from engine.compile.rules.values import Values
+
+_SIGNS = {
+    exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_KEEPS_NULL = (exp.Coalesce, exp.If, exp.Case, exp.Is, exp.Or, exp.NullSafeEQ, exp.Query)
+
+
+def conditions(node: exp.Expr, values: Values) -> tuple[Condition, ...]:
+    """The conditions that AND connects."""
+    return tuple(_split(node, values))
+
+
+def equal(left: Column, right: Column, node: exp.Expr) -> Condition:
+    """The condition of USING and NATURAL."""
+    sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),)) for c in (left, right)]
+    return Condition(node, frozenset({left.id, right.id}), "=", sides[0], sides[1], rejects_null=True)
+
+
+def _split(node: exp.Expr, values: Values) -> Iterator[Condition]:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    if isinstance(node, exp.And):
+        yield from _split(node.this, values)
+        yield from _split(node.expression, values)
+    elif isinstance(node, exp.Between):
+        yield _compare(node, ">=", node.this, node.args["low"], values)
+        yield _compare(node, "<=", node.this, node.args["high"], values)
+    elif type(node) in _SIGNS:
+        yield _compare(node, _SIGNS[type(node)], node.this, node.args["expression"], values)
+    else:
+        yield Condition(node, values.of(node).refs, rejects_null=_rejects_null(node))
+
+
+def _compare(node: exp.Expr, sign: str, left: exp.Expr, right: exp.Expr, values: Values) -> Condition:
+    sides = _side(left, values), _side(right, values)
+    strict = sign != "<=>" and _rejects_null(node)
+    return Condition(node, sides[0].refs | sides[1].refs, sign, sides[0], sides[1], rejects_null=strict)
+
+
+def _side(node: exp.Expr, values: Values) -> Side:
+    value = values.of(node)
+    terms = values.terms(node)
+    return Side(value.refs, value.column, tuple(terms) if terms is not None else None)
+
+
+def _rejects_null(node: exp.Expr) -> bool:
+    """Whether a row with NULL in a column of the condition does not pass."""
+    if isinstance(node, exp.Not) and isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
+        return True
+    compares = isinstance(node, (exp.Predicate, exp.Between, exp.Like, exp.In)) or type(node) in _SIGNS
+    return compares and not any(isinstance(part, _KEEPS_NULL) for part in node.walk())

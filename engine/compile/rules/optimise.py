@@ -1,0 +1,199 @@
+"""The plan as it runs: what Spark's optimiser does to it, as far as verdicts depend on it.
+
+Some faults appear only in the plan that runs. There CTEs stand where they are read, filters have moved into
+joins, outer joins whose NULL rows a filter removes are inner joins, inner joins are ordered so that each has a
+condition, and columns that nobody needs are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from engine.compile.rules.plan import (
+    NO_IDS,
+    Aggregate,
+    Condition,
+    Distinct,
+    EventTime,
+    Except,
+    Filter,
+    Generate,
+    Intersect,
+    Join,
+    Over,
+    Plan,
+    Project,
+    Ref,
+    Side,
+    Union,
+    With,
+    executed,
+)
+
+_Conditions = tuple[Condition, ...]
+
+
+def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
+    """The plan that runs; `above` are conditions that move down into it."""
+    if isinstance(plan, With):
+        return optimised(plan.children[-1], above)
+    if isinstance(plan, Ref):
+        return optimised(_in_place(plan), above) if executed(plan) else _filtered(plan, above)
+    if isinstance(plan, Filter):
+        return optimised(plan.child, above + plan.conditions)
+    if isinstance(plan, Join):
+        return _join(plan, above)
+    if isinstance(plan, Project):
+        made = dict(plan.sources)
+        down = tuple(c for c in above if c.refs <= made.keys())
+        stays = tuple(c for c in above if not c.refs <= made.keys())
+        child = optimised(plan.child, tuple(_through(condition, made) for condition in down))
+        return _filtered(replace(plan, children=(child,)), stays)
+    if isinstance(plan, (Distinct, EventTime)):
+        return replace(plan, children=(optimised(plan.child, above),))
+    return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
+
+
+def _in_place(plan: Ref) -> Plan:
+    (below,) = executed(plan)
+    pairs = zip(plan.columns, below.columns, strict=False)
+    names = tuple((mine.id, frozenset({theirs.id})) for mine, theirs in pairs)
+    return Project(node=plan.node, columns=plan.columns, children=(below,), sources=names, open=plan.open)
+
+
+def _filtered(plan: Plan, said: _Conditions) -> Plan:
+    if not said:
+        return plan
+    return Filter(node=said[0].node, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
+
+
+def _through(condition: Condition, made: dict[int, frozenset[int]]) -> Condition:
+    """A condition on the columns of a projection as one on what these are made of."""
+    left, right = _rewritten(condition.left, made), _rewritten(condition.right, made)
+    refs = NO_IDS.union(*(made[i] for i in condition.refs))
+    return replace(condition, refs=refs, left=left, right=right)
+
+
+def _rewritten(side: Side | None, made: dict[int, frozenset[int]]) -> Side | None:
+    if side is None:
+        return None
+    return Side(NO_IDS.union(*(made[i] for i in side.refs)), None, None)
+
+
+def _join(plan: Join, above: _Conditions) -> Plan:
+    kind = _kind(plan, above)
+    plan = replace(plan, kind=kind)
+    if kind == "inner":
+        items, said = _items(plan, above)
+        if len(items) > 2 and not any(item.lateral for item in items):  # noqa: PLR2004
+            return _ordered(items, said)
+        return _inner(plan, plan.left, plan.right, plan.conditions + above)
+    left, right = _ids(plan.left), _ids(plan.right)
+    on_left = tuple(c for c in plan.conditions if c.refs and c.refs <= left and kind in {"right", "semi"})
+    on_right = tuple(c for c in plan.conditions if c.refs and c.refs <= right and kind in {"left", "semi", "anti"})
+    down_left = tuple(c for c in above if c.refs <= left and kind in {"left", "semi", "anti"})
+    down_right = tuple(c for c in above if c.refs <= right and kind == "right")
+    children = optimised(plan.left, on_left + down_left), optimised(plan.right, on_right + down_right)
+    own = tuple(c for c in plan.conditions if c not in on_left and c not in on_right)
+    stays = tuple(c for c in above if c not in down_left and c not in down_right)
+    return _filtered(replace(plan, conditions=own, children=children, uses=NO_IDS), stays)
+
+
+def _inner(plan: Join, left: Plan, right: Plan, said: _Conditions) -> Join:
+    """An inner join whose conditions on one side have moved into that side."""
+    children = optimised(left, _within(said, left)), optimised(right, _within(said, right))
+    own = tuple(c for c in said if not c.refs or not (c.refs <= _ids(left) or c.refs <= _ids(right)))
+    return replace(plan, kind="inner", conditions=own, children=children, uses=NO_IDS)
+
+
+def _kind(plan: Join, above: _Conditions) -> str:
+    """What an outer join becomes when a filter above drops its NULL rows."""
+    strict = NO_IDS.union(*(c.refs for c in above if c.rejects_null))
+    left, right = bool(strict & _ids(plan.left)), bool(strict & _ids(plan.right))
+    if plan.kind == "left" and right:
+        return "inner"
+    if plan.kind == "right" and left:
+        return "inner"
+    if plan.kind == "full" and (left or right):
+        return "inner" if left and right else ("left" if left else "right")
+    return plan.kind
+
+
+def _items(plan: Plan, above: _Conditions) -> tuple[list[Join], _Conditions]:
+    """The relations that inner joins connect, from the left, and all conditions on them."""
+    if isinstance(plan, Filter) and isinstance(plan.child, Join):
+        return _items(plan.child, above + plan.conditions)
+    if isinstance(plan, Join) and _kind(plan, above) == "inner":
+        items, said = _items(plan.left, above + plan.conditions)
+        return [*items, replace(plan, children=(plan.right, plan.right), streaming=plan.right.streaming)], said
+    first = Join(node=plan.node, children=(plan, plan))
+    return [first], above
+
+
+def _ordered(items: list[Join], said: _Conditions) -> Plan:
+    """Spark's order: next comes the first relation that has a condition with what is joined already."""
+    first, *rest = items
+    joined: Plan = optimised(first.left, _within(said, first.left))
+    while rest:
+        ids = _ids(joined)
+        chosen = next((item for item in rest if _connected(item, ids, said)), rest[0])
+        rest.remove(chosen)
+        both = ids | _ids(chosen.left)
+        spans = tuple(c for c in said if c.refs <= both and not c.refs <= ids and not c.refs <= _ids(chosen.left))
+        right = optimised(chosen.left, _within(said, chosen.left))
+        joined = Join(
+            node=chosen.node,
+            columns=joined.columns + right.columns,
+            children=(joined, right),
+            conditions=spans,
+            open=joined.open or right.open,
+        )
+    return joined
+
+
+def _connected(item: Join, ids: frozenset[int], said: _Conditions) -> bool:
+    own = _ids(item.left)
+    return any(c.refs <= ids | own and not c.refs <= ids and not c.refs <= own for c in said)
+
+
+def _within(said: _Conditions, plan: Plan) -> _Conditions:
+    ids = _ids(plan)
+    return tuple(c for c in said if c.refs and c.refs <= ids)
+
+
+def _ids(plan: Plan) -> frozenset[int]:
+    return frozenset(column.id for column in plan.columns)
+
+
+def needed(plan: Plan, wanted: frozenset[int]) -> Iterator[tuple[Plan, tuple[frozenset[int], ...]]]:
+    """Each step with the columns that it needs of each child, when `wanted` are needed of the plan."""
+    asked = tuple(_asked(plan, index, child, wanted) for index, child in enumerate(plan.children))
+    yield plan, asked
+    for child, ids in zip(plan.children, asked, strict=True):
+        yield from needed(child, ids)
+
+
+def _asked(plan: Plan, index: int, child: Plan, wanted: frozenset[int]) -> frozenset[int]:
+    ids = _ids(child)
+    if isinstance(plan, (Distinct, Except, Intersect)):
+        return ids
+    if isinstance(plan, Union):
+        names = [column.id for column in plan.columns]
+        return frozenset(c.id for position, c in enumerate(child.columns) if names[position : position + 1] and names[position] in wanted)
+    if isinstance(plan, (Project, Aggregate, Generate)):
+        made = dict(plan.renamed if isinstance(plan, Generate) else plan.sources)
+        own = NO_IDS.union(*(made[i] for i in wanted if i in made), plan.uses)
+        if isinstance(plan, Aggregate):
+            own = own.union(*(key.refs for key in plan.keys))
+        else:
+            own |= wanted - made.keys()
+        return own & ids
+    if isinstance(plan, Over):
+        return (wanted | plan.uses) & ids
+    return (wanted | plan.uses | _condition_refs(plan)) & ids
+
+
+def _condition_refs(plan: Plan) -> frozenset[int]:
+    said = plan.conditions if isinstance(plan, (Filter, Join)) else ()
+    return NO_IDS.union(*(c.refs for c in said))

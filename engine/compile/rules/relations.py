@@ -1,0 +1,328 @@
+"""FROM: relations, joins, and what stands behind a relation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from sqlglot import exp
+
+from engine.compile.rules import pivots
+from engine.compile.rules.conditions import conditions, equal
+from engine.compile.rules.model import RuleFinding, StreamFacts, error
+from engine.compile.rules.native import Clause, Native
+from engine.compile.rules.plan import (
+    NO_IDS,
+    Column,
+    Condition,
+    EventTime,
+    Generate,
+    Join,
+    Limit,
+    Plan,
+    Project,
+    Ref,
+    Sample,
+    Source,
+    groups_by_outer,
+    renamed,
+)
+from engine.compile.rules.scope import AmbiguousError, Named, Scope
+from engine.compile.rules.values import Values
+
+Env = Mapping[str, "Plan | None"]
+
+
+class Queries(Protocol):
+    """What FROM needs of the lowering of queries."""
+
+    relations: Mapping[str, StreamFacts]
+    native: Native
+
+    def number(self) -> int:
+        """A new id."""
+
+    def report(self, finding: RuleFinding) -> None:
+        """Note a fault of the SQL itself."""
+
+    def query(self, node: exp.Expr, env: Env, outer: Scope | None) -> Plan:
+        """Lower a query."""
+
+    def values(self, scope: Scope, env: Env) -> Values:
+        """A reader of expressions."""
+
+    def widened(self, plan: Plan, values: Values) -> Plan:
+        """A plan with the columns that expressions made."""
+
+
+@dataclass(frozen=True, slots=True)
+class From:
+    """What a FROM reads: the plan, the names in it, and what `*` shows."""
+
+    plan: Plan
+    named: tuple[Named, ...]
+    visible: tuple[Column, ...]
+
+
+def lower_from(queries: Queries, select: exp.Select, env: Env, outer: Scope | None) -> From:
+    """Lower the FROM of a SELECT with its joins and lateral views."""
+    start = select.args.get("from_")
+    if start is None:
+        return From(Source(node=select), (), ())
+    found = _item(queries, start.this, env, outer)
+    for join in select.args.get("joins") or ():
+        found = _join(queries, found, join, env, outer)
+    for view in select.args.get("laterals") or ():
+        found = _view(queries, found, view, env, outer)
+    sample = select.args.get("sample")
+    return _sampled(found, sample) if sample is not None else found
+
+
+def _item(queries: Queries, node: exp.Expr, env: Env, outer: Scope | None) -> From:
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        plan, alias = _table(queries, node, env), ".".join(part.name for part in node.parts).lower()
+    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        plan, alias = queries.query(node.this, env, outer), ""
+    elif isinstance(node, exp.Subquery):
+        inner = _item(queries, node.this, env, outer)
+        return _behind(queries, inner, node, env, outer)
+    elif isinstance(node, exp.TableSample):
+        return _sampled(_item(queries, node.this, env, outer), node)
+    else:
+        plan, alias = Source(node=node, open=True), ""
+    clause, given = _clause(queries.native, node)
+    if clause is not None:
+        plan = _event_time(queries, plan, clause, env)
+    plan = _sampled_plan(plan, node.args.get("sample"))
+    alias = given if given is not None else alias
+    names = [name.lower() for name in node.alias_column_names]
+    if names and not plan.open and len(names) == len(plan.columns):
+        columns = tuple(renamed(c, queries.number(), n) for c, n in zip(plan.columns, names, strict=True))
+        made = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, plan.columns, strict=True))
+        plan = Project(node=node, columns=columns, children=(plan,), sources=made)
+    found = From(plan, (Named(alias, plan.columns, plan.open),), plan.columns)
+    return _behind(queries, found, node, env, outer)
+
+
+def _behind(queries: Queries, found: From, node: exp.Expr, env: Env, outer: Scope | None) -> From:
+    """Pivots, and joins inside brackets."""
+    for pivot in node.args.get("pivots") or ():
+        scope = Scope(list(found.named), found.visible, queries.number, outer)
+        plan = pivots.lower_pivot(found.plan, pivot, queries.values(scope, env), queries.number)
+        alias = pivot.alias.lower() or (found.named[0].alias if found.named else "")
+        found = From(plan, (Named(alias, plan.columns, plan.open),), plan.columns)
+    for join in node.args.get("joins") or ():
+        found = _join(queries, found, join, env, outer)
+    return found
+
+
+def _clause(native: Native, node: exp.Expr) -> tuple[Clause | None, str | None]:
+    """The WATERMARK clause behind a relation, and the alias the user gave (None: none)."""
+    clause = native.clauses.get(node.alias)
+    if clause is not None:
+        return clause, clause.alias.lower() or None
+    return None, node.alias.lower() or None
+
+
+def _table(queries: Queries, node: exp.Table, env: Env) -> Plan:
+    name = ".".join(part.name for part in node.parts).lower()
+    if node.args.get("db") is None and name in env:
+        definition = env[name]
+        if definition is None:
+            return Source(node=node, name=name, open=True)
+        if not isinstance(definition, Ref):
+            return definition
+        columns = tuple(renamed(c, queries.number()) for c in definition.columns)
+        return replace(definition, node=node, columns=columns)
+    facts = queries.relations.get(name)
+    if facts is None:
+        return Source(node=node, name=name, open=True)
+    first = next(node.find_all(exp.Identifier))
+    said = first.meta.get("start") in queries.native.streams and facts.streamable
+    marked = (facts.watermark or "").lower()
+    known = {n.lower(): (t or "").lower() for n, t in (facts.columns or {}).items()}
+    streaming = facts.streaming or said
+    if marked and streaming:
+        known.setdefault(marked, "timestamp")
+    columns = tuple(
+        Column(queries.number(), n, t, watermark=streaming and n == marked) for n, t in known.items()
+    )
+    unknown = facts.columns is None
+    return Source(node=node, name=name, columns=columns, open=unknown, streaming=streaming, dedup=facts.dedup)
+
+
+def _event_time(queries: Queries, plan: Plan, clause: Clause, env: Env) -> Plan:
+    """A WATERMARK clause: the column carries the event time, and no other does."""
+    scope = Scope([Named("", plan.columns, plan.open)], plan.columns, queries.number)
+    values = queries.values(scope, env)
+    value = values.of(clause.node)
+    plan = queries.widened(plan, values)
+    if clause.delay is not None and clause.delay < 0:
+        message = "the delay of a watermark is below zero"
+        queries.report(error("wm-delay", message, "Write 0 seconds or more.", clause.node))
+    if not clause.name and value.column is None:
+        if isinstance(clause.node, exp.Column):
+            return plan
+        message = "the event time of a WATERMARK clause is an expression without a name"
+        queries.report(error("wm-needs-name", message, "Write WATERMARK <expression> AS <name>.", clause.node))
+        return plan
+    before = value.column if not clause.name else None
+    old = value.column or Column(0, "", value.type or "")
+    if old.type not in {"", "timestamp", "timestamp_ltz"}:
+        message = f"the event time has the type {old.type}; Spark takes TIMESTAMP alone"
+        queries.report(error("wm-type", message, "Cast it: WATERMARK cast(.. AS timestamp) AS name.", clause.node))
+    if plan.streaming:
+        plan = replace(plan, columns=tuple(replace(c, watermark=False) for c in plan.columns))
+    if clause.name:
+        made = Column(queries.number(), clause.name, old.type, watermark=plan.streaming)
+        sources = ((made.id, value.refs), *((c.id, frozenset({c.id})) for c in plan.columns))
+        # Spark lists the new column first.
+        plan = Project(
+            node=clause.node, columns=(made, *plan.columns), children=(plan,), sources=sources, open=plan.open
+        )
+        number = made.id
+    else:
+        number = old.id
+    columns = tuple(replace(c, watermark=plan.streaming) if c.id == number else c for c in plan.columns)
+    return EventTime(
+        node=clause.node,
+        columns=columns,
+        children=(plan,),
+        uses=frozenset({number}),
+        open=plan.open,
+        before=before if plan.streaming else None,
+    )
+
+
+def _sampled(found: From, sample: exp.Expr) -> From:
+    return replace(found, plan=_sampled_plan(found.plan, sample))
+
+
+def _sampled_plan(plan: Plan, sample: exp.Expr | None) -> Plan:
+    if sample is None:
+        return plan
+    rows = sample.args.get("size") is not None and not sample.args.get("bucket_numerator")
+    made = Limit if rows else Sample
+    return made(node=sample, columns=plan.columns, children=(plan,), open=plan.open)
+
+
+def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: Scope | None) -> From:
+    """LATERAL VIEW explode(..)."""
+    scope = Scope(list(found.named), found.visible, queries.number, outer)
+    values = queries.values(scope, env)
+    refs = values.of(view.this).refs
+    plan = queries.widened(found.plan, values)
+    names = [name.lower() for name in view.alias_column_names]
+    made = tuple(Column(queries.number(), name) for name in names)
+    sources = tuple((c.id, refs) for c in made)
+    generated = Generate(
+        node=view, columns=plan.columns + made, children=(plan,), uses=refs, renamed=sources, open=plan.open or not names
+    )
+    return From(generated, (*found.named, Named(view.alias.lower(), made, not names)), found.visible + made)
+
+
+def _join(queries: Queries, found: From, join: exp.Expr, env: Env, outer: Scope | None) -> From:
+    lateral = isinstance(join.this, exp.Lateral)
+    if lateral:
+        right = _lateral(queries, found, join.this, env, outer)
+    else:
+        right = _item(queries, join.this, env, outer)
+    kind = _kind(join)
+    named = (*found.named, *right.named)
+    both = Scope(list(named), found.visible + right.visible, queries.number, outer)
+    values = queries.values(both, env)
+    said = conditions(join.args["on"], values) if join.args.get("on") is not None else ()
+    pairs = _pairs(join, found, right)
+    said += tuple(equal(left, other, node) for node, left, other in pairs)
+    plan: Plan = Join(
+        node=join,
+        columns=found.plan.columns if kind in {"semi", "anti"} else found.plan.columns + right.plan.columns,
+        children=(found.plan, right.plan),
+        uses=NO_IDS.union(*(c.refs for c in said), right.plan.uses if lateral else NO_IDS),
+        open=found.plan.open or right.plan.open,
+        kind=kind,
+        conditions=said,
+        lateral=lateral,
+    )
+    if kind in {"semi", "anti"}:
+        return From(plan, found.named, found.visible)
+    merged, plan = _merged(queries, plan, kind, pairs)
+    left_ids, right_ids = {left.id for _, left, _ in pairs}, {other.id for _, _, other in pairs}
+    rest = tuple(c for c in found.visible if c.id not in left_ids)
+    rest += tuple(c for c in right.visible if c.id not in right_ids)
+    return From(plan, named, merged + rest)
+
+
+def _kind(join: exp.Expr) -> str:
+    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    if kind in {"semi", "anti"}:
+        return str(kind)
+    return side if side in {"left", "right", "full"} else "inner"
+
+
+def _pairs(join: exp.Expr, left: From, right: From) -> list[tuple[exp.Expr, Column, Column]]:
+    """The columns that USING and NATURAL compare."""
+    using: list[tuple[exp.Expr, str]] = [(name, name.name.lower()) for name in join.args.get("using") or ()]
+    if (join.args.get("method") or "").upper() == "NATURAL":
+        theirs = {c.name for c in right.visible}
+        using = [(join, c.name) for c in left.visible if c.name in theirs]
+    pairs = []
+    for node, name in using:
+        ours = next((c for c in left.visible if c.name == name), None)
+        other = next((c for c in right.visible if c.name == name), None)
+        if ours is not None and other is not None:
+            pairs.append((node, ours, other))
+    return pairs
+
+
+def _merged(
+    queries: Queries, plan: Plan, kind: str, pairs: list[tuple[exp.Expr, Column, Column]]
+) -> tuple[tuple[Column, ...], Plan]:
+    """The one column that is seen of each pair; a full join makes a new one."""
+    if kind != "full" or not pairs:
+        return tuple(right if kind == "right" else left for _, left, right in pairs), plan
+    made, sources = [], []
+    for node, left, right in pairs:
+        lost = node if left.watermark or right.watermark else None
+        made.append(Column(queries.number(), left.name, left.type, lost=lost))
+        sources.append((made[-1].id, frozenset({left.id, right.id})))
+    sources += [(c.id, frozenset({c.id})) for c in plan.columns]
+    columns = (*made, *plan.columns)
+    wide = Project(node=plan.node, columns=columns, children=(plan,), sources=tuple(sources), open=plan.open)
+    return tuple(made), wide
+
+
+def _lateral(queries: Queries, left: From, node: exp.Expr, env: Env, outer: Scope | None) -> From:
+    """A lateral subquery sees the relations on its left; Spark treats it as a subquery of an expression."""
+    scope = Scope(list(left.named), left.visible, queries.number, outer)
+    inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
+    alias = node.alias.lower()
+    if not isinstance(inner, exp.Query):
+        names = [name.lower() for name in node.alias_column_names]
+        columns = tuple(Column(queries.number(), name) for name in names)
+        values = queries.values(scope, env)
+        plan: Plan = Source(node=node, columns=columns, open=not names, uses=values.of(node.this).refs)
+    else:
+        plan = queries.query(inner, env, scope)
+        if plan.streaming:
+            message = "a lateral subquery reads a stream, which Spark refuses"
+            hint = "Write a join, or read the upstream table without listing it under 'streams:'."
+            queries.report(error("subquery-on-stream", message, hint, inner))
+        refs = frozenset(scope.hits)
+        plan = replace(plan, uses=refs)
+        if refs and left.plan.streaming and groups_by_outer(plan, refs, lateral=True):
+            queries.domain(node, left.plan, refs)  # type: ignore[attr-defined]
+    return From(plan, (Named(alias, plan.columns, plan.open),), plan.columns)
+
+
+def ambiguous(scope: Scope, name: str) -> bool:
+    """Whether two relations have a column of this name."""
+    try:
+        scope.resolve(exp.column(name))
+    except AmbiguousError:
+        return True
+    return False
+
+
+__all__ = ["Condition", "Env", "From", "Queries", "lower_from"]
