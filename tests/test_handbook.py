@@ -30,7 +30,7 @@ def test_every_key_of_a_header_is_in_the_handbook() -> None:
     assert [key for key in KEYS if f"`{key}`" not in text] == []
 
 
-@pytest.mark.parametrize("page", sorted(p.name for p in DOCS.glob("*.md")) + ["../README.md"])
+@pytest.mark.parametrize("page", [*sorted(p.name for p in DOCS.glob("*.md")), "../README.md"])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = DOCS / page
     for link in re.findall(r"\]\(([^)#]+)", path.read_text()):

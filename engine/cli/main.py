@@ -278,4 +278,3 @@ def fetch(**shared: Any) -> int:
 
 if __name__ == "__main__":
     main()
-

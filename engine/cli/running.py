@@ -10,9 +10,7 @@ from engine.compile import DataTest, Manifest, Model
 from engine.compile.artifacts import write_artifacts
 
 
-def run_nodes(
-    chosen: Settings, command: str, selection: Selection, threads: int, fail_fast: bool
-) -> bool:
+def run_nodes(chosen: Settings, command: str, selection: Selection, threads: int, fail_fast: bool) -> bool:
     """Run what is selected; False if something failed."""
     from engine.runtime.build import Options, build
     from engine.runtime.results import write_results

@@ -43,20 +43,20 @@ def check_tokens(tokens: list[Token], report: Report) -> None:
 
 
 def check_depth(tokens: list[Token], report: Report) -> None:
-    """The parser is recursive: a limit is kinder than a crash."""
-    depth = types = 0
+    """The parser is recursive: a limit is kinder than a crash. Types and chains of fields count too."""
+    depth = types = dots = 0
+    before: TokenType | None = None
     for token, following in zip_longest(tokens, tokens[1:]):
-        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        kind = token.token_type
+        depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
         nested = following is not None and following.token_type is TokenType.LT
         types += nested and token.text.lower() in _NESTED_TYPES
-        types -= token.token_type is TokenType.GT and types > 0
-        if max(depth, types) > MAX_DEPTH:
-            report(
-                "sql-too-deep",
-                f"the SQL is nested more than {MAX_DEPTH} levels deep",
-                "Use CTEs.",
-                token.start,
-            )
+        types -= kind is TokenType.GT and types > 0
+        dots = dots + 1 if kind is TokenType.DOT else dots if before is TokenType.DOT else 0
+        before = kind
+        if max(depth, types, dots) > MAX_DEPTH:
+            message = f"the SQL is nested more than {MAX_DEPTH} levels deep"
+            report("sql-too-deep", message, "Use CTEs.", token.start)
             return
 
 

@@ -127,9 +127,7 @@ def _back(parent: tuple[int, int], child: tuple[int, int], width: int, stream: b
     """The link that closes a cycle: out to the right, back below the boxes, in from the left."""
     (x, y), (to, end), below = parent, child, (BOX_HEIGHT + _GAP) // 2
     turn = _COLUMN_GAP // 2
-    parts = [
-        f"M{x + width} {y}C{x + width + turn} {y} {x + width + turn} {y + below} {x + width} {y + below}"
-    ]
+    parts = [f"M{x + width} {y}C{x + width + turn} {y} {x + width + turn} {y + below} {x + width} {y + below}"]
     if parent != child:
         middle = (x + to + width) // 2
         parts.append(f"H{x}C{middle} {y + below} {middle} {end + below} {to + width} {end + below}")
@@ -157,7 +155,5 @@ def _shortened(name: str) -> str:
 
 
 def _box_width(texts: Iterable[tuple[str, str]]) -> int:
-    longest = max(
-        (max(_letters(kind) * _SMALL_LETTER, _letters(label) * _LETTER) for kind, label in texts), default=0
-    )
+    longest = max((max(_letters(kind) * _SMALL_LETTER, _letters(label) * _LETTER) for kind, label in texts), default=0)
     return max(_LEAST_WIDTH, round(longest) + _PADDING)

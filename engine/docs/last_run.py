@@ -127,9 +127,7 @@ def _number(value: Any) -> float | None:
 def _summary(nodes: Mapping[str, NodeRun]) -> str:
     models = Counter(run.status for key, run in nodes.items() if not key.startswith("test."))
     tests = Counter(run.status for key, run in nodes.items() if key.startswith("test."))
-    parts = [
-        f"{what}: {_counted(counts)}" for what, counts in (("models", models), ("tests", tests)) if counts
-    ]
+    parts = [f"{what}: {_counted(counts)}" for what, counts in (("models", models), ("tests", tests)) if counts]
     return "; ".join(parts)
 
 

@@ -91,9 +91,7 @@ def arrange(ids: Sequence[str], links: Iterable[Link], layer: Mapping[str, int])
     return Layered(tuple(map(tuple, ordered)), tuple(chains), ups, downs)
 
 
-def _neighbours(
-    count: int, chains: Iterable[Chain]
-) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
+def _neighbours(count: int, chains: Iterable[Chain]) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, ...], ...]]:
     ups: list[list[int]] = [[] for _ in range(count)]
     downs: list[list[int]] = [[] for _ in range(count)]
     for chain in chains:
@@ -103,9 +101,7 @@ def _neighbours(
     return tuple(map(tuple, ups)), tuple(map(tuple, downs))
 
 
-def _order(
-    layers: list[list[int]], ups: Sequence[Sequence[int]], downs: Sequence[Sequence[int]]
-) -> list[list[int]]:
+def _order(layers: list[list[int]], ups: Sequence[Sequence[int]], downs: Sequence[Sequence[int]]) -> list[list[int]]:
     """Sort each layer by the mean place of its neighbours, to and fro; the best round counts."""
     current = [list(layer) for layer in layers]
     best, least = current, _crossings(current, downs)
@@ -126,9 +122,7 @@ def _swept(layers: list[list[int]], neighbours: Sequence[Sequence[int]], *, forw
     for layer in result if forward else reversed(result):
         # What has no neighbour on this side keeps its place; the others share the places that are left.
         free = [vertex for vertex in layer if neighbours[vertex]]
-        means = {
-            vertex: sum(places[n] for n in neighbours[vertex]) / len(neighbours[vertex]) for vertex in free
-        }
+        means = {vertex: sum(places[n] for n in neighbours[vertex]) / len(neighbours[vertex]) for vertex in free}
         ranked = iter(sorted(free, key=means.__getitem__))
         layer[:] = [next(ranked) if vertex in means else vertex for vertex in layer]
         places |= {vertex: (index + 0.5) / len(layer) for index, vertex in enumerate(layer)}

@@ -252,5 +252,3 @@ class _Turns:
         for finding in findings:
             self.run.emit(Diagnosed(finding))
         return Outcome(Status.ERROR, findings[0].message)
-
-

@@ -48,9 +48,7 @@ def inline_model(
     """
     project = load_project(root)
     file = ModelFile(INLINE, "--inline", (), None, sql)
-    result = compile_project(
-        replace(project, models=(*project.models, file)), target=target, variables=variables
-    )
+    result = compile_project(replace(project, models=(*project.models, file)), target=target, variables=variables)
     if result.manifest.errors:
         failure = RunError("query-failed", "the query cannot be compiled", location=Location("--inline"))
         failure.diagnostics = result.manifest.errors

@@ -28,8 +28,10 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
         if not isinstance(test, DataTest) or test.severity is not Severity.ERROR:
             continue
         for node in chosen - {test_id}:
-            if test.model in above[node] and node not in above[test_id] and not isinstance(
-                manifest.nodes[node], DataTest
+            if (
+                test.model in above[node]
+                and node not in above[test_id]
+                and not isinstance(manifest.nodes[node], DataTest)
             ):
                 needed[node].add(test_id)
     return needed

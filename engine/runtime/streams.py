@@ -155,9 +155,7 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         writer.record(query_id=str(query.id))
         for _ in _until_done(query, bounded_trigger=bounded_trigger):
             progress.drain()
-            if run.stop.is_set():
-                query.stop()
-                raise RunError("interrupted", "stopped before it had read all there is", node=model.name)
+            _heed_stop(run, query)
         progress.drain()
     except BaseException:
         if writer.error is not None and not isinstance(writer.error, KeyboardInterrupt):
@@ -166,6 +164,12 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
     finally:
         query.stop()
     return progress.outcome()
+
+
+def _heed_stop(run: Run, query: StreamingQuery) -> None:
+    if run.stop.is_set():
+        query.stop()
+        raise RunError("interrupted", "stopped before it had read all there is")
 
 
 def _until_done(query: StreamingQuery, *, bounded_trigger: bool) -> Iterator[None]:

@@ -61,9 +61,7 @@ def remove_leftovers(cache: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _command(
-    coordinates: Sequence[str], folder: Path, out: Path, java: Java, env: Mapping[str, str]
-) -> list[str]:
+def _command(coordinates: Sequence[str], folder: Path, out: Path, java: Java, env: Mapping[str, str]) -> list[str]:
     settings = env.get("ENGINE_IVY_SETTINGS")
     if not settings:
         settings = str(folder / "ivysettings.xml")

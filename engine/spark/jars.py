@@ -94,9 +94,7 @@ def jar_paths(
     return tuple(folder / jar.file_name for jar in jars)
 
 
-def status(
-    names: Sequence[str] | None = None, env: Mapping[str, str] = os.environ
-) -> list[tuple[str, Path, JarState]]:
+def status(names: Sequence[str] | None = None, env: Mapping[str, str] = os.environ) -> list[tuple[str, Path, JarState]]:
     """Coordinates, path and state of each jar of some (or all) sets; nothing is fetched."""
     folder = cache_dir(env)
     return [

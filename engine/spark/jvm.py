@@ -103,9 +103,7 @@ def start_jvm(
         write_properties(properties, full_conf)
         log = _open_log(log_dir)
         start_of_log = log.stat().st_size
-        process = _spawn(
-            command(java, full_conf, properties), environment(java, connection), log, inherit_fds
-        )
+        process = _spawn(command(java, full_conf, properties), environment(java, connection), log, inherit_fds)
         on_failure = undo.enter_context(ExitStack())
         on_failure.callback(_end, process, _EXIT_SECONDS)
         port, secret = _handshake(process, connection, log, start_of_log)
@@ -146,9 +144,7 @@ def _spawn(
         raise SetupError("jvm-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error
 
 
-def _handshake(
-    process: subprocess.Popen[bytes], connection: Path, log: Path, start_of_log: int
-) -> tuple[int, str]:
+def _handshake(process: subprocess.Popen[bytes], connection: Path, log: Path, start_of_log: int) -> tuple[int, str]:
     deadline = time.monotonic() + _START_SECONDS
     # The gateway renames a complete file into place.
     while not connection.exists():

@@ -72,8 +72,7 @@ def test_boxes_of_a_column_never_touch_and_links_run_to_the_right(seed):
     assert len(placed) == 120
     assert all(placed[link.parent].x < placed[link.child].x for link in pairs)
     assert all(
-        0 < b.x < drawing.width - drawing.box_width and 0 < b.y < drawing.height - BOX_HEIGHT
-        for b in drawing.boxes
+        0 < b.x < drawing.width - drawing.box_width and 0 < b.y < drawing.height - BOX_HEIGHT for b in drawing.boxes
     )
     for _, column in itertools.groupby(sorted(drawing.boxes, key=lambda b: (b.x, b.y)), key=lambda b: b.x):
         tops = [box.y for box in column]

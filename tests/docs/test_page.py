@@ -16,9 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_every_node_has_a_section_and_a_box_that_leads_to_it(tmp_path):
     page = written(tmp_path, small())
-    boxes = {
-        e.attributes["href"]: e.text for e in page.all("a") if "box" in e.attributes.get("class", "").split()
-    }
+    boxes = {e.attributes["href"]: e.text for e in page.all("a") if "box" in e.attributes.get("class", "").split()}
     for node_id, name in (
         ("source.ops.events", "ops.events"),
         ("model.hourly", "hourly"),
@@ -54,9 +52,7 @@ def test_a_streaming_table_is_told_in_words(tmp_path):
         "Streaming table, appended; rows up to 30 minutes late are counted; "
         "repeats of id within 30 minutes are dropped; hourly windows over at." in page.section("model.hourly")
     )
-    assert "read as a stream, event time at (data.at), 12 files in a micro-batch" in page.section(
-        "model.hourly"
-    )
+    assert "read as a stream, event time at (data.at), 12 files in a micro-batch" in page.section("model.hourly")
     assert "Partitioned by day(window_start), bucket(16, id)" in page.section("model.hourly")
     assert "lake.main.hourly" in page.section("model.hourly")
     assert "Read by daily" in page.section("model.hourly")
@@ -102,9 +98,7 @@ def test_a_broken_model_is_shown_and_marked(tmp_path):
 
 
 def test_models_that_read_each_other_themselves_or_nothing_known_are_shown(tmp_path):
-    project = manifest(
-        model("a", "model.b"), model("b", "model.a"), model("c", "model.c"), model("d", "model.gone")
-    )
+    project = manifest(model("a", "model.b"), model("b", "model.a"), model("c", "model.c"), model("d", "model.gone"))
     page = written(tmp_path, project)
     assert "Reads b" in page.section("model.a")
     assert "Reads" not in page.section("model.d")

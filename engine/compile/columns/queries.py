@@ -79,7 +79,7 @@ def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
             output.columns += [Column(name, value, item=item) for name, value in made]
             continue
         value = walk.value(projection, scope)
-        name, sure = column_name(walk, projection)
+        name, sure = column_name(walk, projection, scope)
         output.columns.append(Column(name, value, sure, item))
         if isinstance(projection, exp.Alias):
             scope.made.setdefault(name.lower(), value)

@@ -97,14 +97,14 @@ def _join(plan: Join, above: _Conditions) -> Plan:
     children = optimised(plan.left, on_left + down_left), optimised(plan.right, on_right + down_right)
     own = tuple(c for c in plan.conditions if c not in on_left and c not in on_right)
     stays = tuple(c for c in above if c not in down_left and c not in down_right)
-    return _filtered(replace(plan, conditions=own, children=children, uses=NO_IDS), stays)
+    return _filtered(replace(plan, conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS), stays)
 
 
 def _inner(plan: Join, left: Plan, right: Plan, said: _Conditions) -> Join:
     """An inner join whose conditions on one side have moved into that side."""
     children = optimised(left, _within(said, left)), optimised(right, _within(said, right))
     own = tuple(c for c in said if not c.refs or not (c.refs <= _ids(left) or c.refs <= _ids(right)))
-    return replace(plan, kind="inner", conditions=own, children=children, uses=NO_IDS)
+    return replace(plan, kind="inner", conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS)
 
 
 def _kind(plan: Join, above: _Conditions) -> str:

@@ -15,7 +15,6 @@ from engine.compile.rules.native import Clause, Native
 from engine.compile.rules.plan import (
     NO_IDS,
     Column,
-    Condition,
     EventTime,
     Generate,
     Join,
@@ -28,7 +27,7 @@ from engine.compile.rules.plan import (
     groups_by_outer,
     renamed,
 )
-from engine.compile.rules.scope import AmbiguousError, Named, Scope
+from engine.compile.rules.scope import Named, Scope
 from engine.compile.rules.values import Values
 
 Env = Mapping[str, "Plan | None"]
@@ -51,6 +50,9 @@ class Queries(Protocol):
 
     def values(self, scope: Scope, env: Env) -> Values:
         """A reader of expressions."""
+
+    def domain(self, node: exp.Expr, plan: Plan, refs: frozenset[int]) -> None:
+        """Note a subquery that Spark computes by grouping the rows of a plan."""
 
     def widened(self, plan: Plan, values: Values) -> Plan:
         """A plan with the columns that expressions made."""
@@ -156,14 +158,16 @@ def _event_time(queries: Queries, plan: Plan, clause: Clause, env: Env) -> Plan:
     """A WATERMARK clause: the column carries the event time, and no other does."""
     scope = Scope([Named("", plan.columns, plan.open)], plan.columns, queries.number)
     values = queries.values(scope, env)
+    if isinstance(clause.node, exp.Column) and scope.resolve(clause.node) is None:
+        message = f"there is no column '{clause.node.name}' for the watermark"
+        queries.report(error("wm-missing-column", message, "Name a column of the relation.", clause.node))
+        return plan
     value = values.of(clause.node)
     plan = queries.widened(plan, values)
     if clause.delay is not None and clause.delay < 0:
         message = "the delay of a watermark is below zero"
         queries.report(error("wm-delay", message, "Write 0 seconds or more.", clause.node))
     if not clause.name and value.column is None:
-        if isinstance(clause.node, exp.Column):
-            return plan
         message = "the event time of a WATERMARK clause is an expression without a name"
         queries.report(error("wm-needs-name", message, "Write WATERMARK <expression> AS <name>.", clause.node))
         return plan
@@ -312,17 +316,5 @@ def _lateral(queries: Queries, left: From, node: exp.Expr, env: Env, outer: Scop
         refs = frozenset(scope.hits)
         plan = replace(plan, uses=refs)
         if refs and left.plan.streaming and groups_by_outer(plan, refs, lateral=True):
-            queries.domain(node, left.plan, refs)  # type: ignore[attr-defined]
+            queries.domain(node, left.plan, refs)
     return From(plan, (Named(alias, plan.columns, plan.open),), plan.columns)
-
-
-def ambiguous(scope: Scope, name: str) -> bool:
-    """Whether two relations have a column of this name."""
-    try:
-        scope.resolve(exp.column(name))
-    except AmbiguousError:
-        return True
-    return False
-
-
-__all__ = ["Condition", "Env", "From", "Queries", "lower_from"]

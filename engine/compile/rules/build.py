@@ -1,0 +1,289 @@
+"""Lowering a parsed query into the algebra of `plan`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+
+from sqlglot import exp
+
+from engine.compile.rules.conditions import conditions
+from engine.compile.rules.grouping import Item, group
+from engine.compile.rules.model import RuleFinding, StreamFacts, error
+from engine.compile.rules.native import Native
+from engine.compile.rules.plan import (
+    NO_IDS,
+    Column,
+    Distinct,
+    Except,
+    Filter,
+    Generate,
+    Intersect,
+    Limit,
+    Offset,
+    Over,
+    Plan,
+    Project,
+    Ref,
+    Sort,
+    Source,
+    Union,
+    With,
+    renamed,
+)
+from engine.compile.rules.relations import Env, From, lower_from
+from engine.compile.rules.scope import Scope
+from engine.compile.rules.values import Value, Values
+
+_PIPE = re.compile(r"__tmp\d+")
+_SORTS = ("order", "sort", "cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A correlated subquery that Spark computes by grouping rows of a stream by these columns."""
+
+    node: exp.Expr
+    columns: tuple[Column, ...]
+
+
+@dataclass(slots=True)
+class Builder:
+    """Lowers queries; faults of the SQL itself go to `found`."""
+
+    relations: Mapping[str, StreamFacts]
+    native: Native
+    found: list[RuleFinding] = field(default_factory=list)
+    domains: list[Domain] = field(default_factory=list)
+    _ids: count[int] = field(default_factory=lambda: count(1))
+    _depth: int = 0
+
+    def number(self) -> int:
+        """A new id."""
+        return next(self._ids)
+
+    def report(self, finding: RuleFinding) -> None:
+        """Note a fault of the SQL itself."""
+        self.found.append(finding)
+
+    def values(self, scope: Scope, env: Env) -> Values:
+        """A reader of the expressions of one step."""
+        own = replace(scope, extra=dict(scope.extra))
+        return Values(own, partial(self._subquery, env), self.report, quiet=self._depth > 0)
+
+    def domain(self, node: exp.Expr, plan: Plan, refs: frozenset[int]) -> None:
+        """Note a subquery that Spark computes by grouping the rows of a plan."""
+        self.domains.append(Domain(node, tuple(c for c in plan.columns if c.id in refs)))
+
+    def widened(self, plan: Plan, values: Values) -> Plan:
+        """A plan with the columns that the windows of a step make."""
+        if plan.streaming:
+            for node, refs in values.step.domains:
+                self.domain(node, plan, refs)
+        if not values.step.made:
+            return plan
+        made = [column for column, _ in values.step.made]
+        own = {column.id for column in made}
+        sources = [(c.id, refs) for c, refs in values.step.made]
+        sources += [(c.id, frozenset({c.id})) for c in plan.columns]
+        flat = dict(sources)
+        for number in own:
+            flat[number] = NO_IDS.union(*(flat[r] if r in own and r != number else {r} for r in flat[number]))
+        columns = (*made, *plan.columns)
+        return Project(node=plan.node, columns=columns, children=(plan,), sources=tuple(flat.items()), open=plan.open)
+
+    def _subquery(self, env: Env, node: exp.Query, scope: Scope) -> Plan:
+        before, scope.hits = scope.hits, set()
+        self._depth += 1
+        plan = self.query(node, env, scope)
+        self._depth -= 1
+        used = frozenset(scope.hits)
+        scope.hits = before | used
+        return replace(plan, uses=used)
+
+    def query(self, node: exp.Expr, env: Env, outer: Scope | None) -> Plan:
+        """Lower a query with its CTEs and its ORDER BY, LIMIT and OFFSET."""
+        clause = node.args.get("with_")
+        definitions: list[Plan] = []
+        if clause is not None:
+            env = self._ctes(clause, env, outer, definitions)
+        if isinstance(node, exp.Select):
+            plan = self._select(node, env, outer)
+        elif isinstance(node, exp.SetOperation):
+            plan = self._ended(self._set(node, env, outer), node)
+        elif isinstance(node, exp.Subquery):
+            plan = self._ended(self.query(node.this, env, outer), node)
+        else:
+            plan = Source(node=node, open=True)
+        if not definitions:
+            return plan
+        return With(node=node, columns=plan.columns, children=(*definitions, plan), open=plan.open)
+
+    def _ctes(self, clause: exp.Expr, env: Env, outer: Scope | None, definitions: list[Plan]) -> Env:
+        known: dict[str, Plan | None] = dict(env)
+        for cte in clause.expressions:
+            name = cte.alias.lower()
+            recursive = clause.args.get("recursive") and any(
+                t.name.lower() == name for t in cte.this.find_all(exp.Table)
+            )
+            inner = {**known, name: None} if recursive else known
+            plan = self._renamed(self.query(cte.this, inner, outer), cte)
+            if recursive and plan.streaming:
+                message = f"the recursive CTE '{cte.alias}' reads a stream, which Spark cannot run"
+                self.report(error("recursive-cte", message, "Read the table without streaming it.", cte))
+            if _PIPE.fullmatch(name):
+                known[name] = plan
+                continue
+            definitions.append(plan)
+            known[name] = Ref(
+                node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan
+            )
+        return known
+
+    def _renamed(self, plan: Plan, named: exp.Expr) -> Plan:
+        names = [name.lower() for name in named.alias_column_names]
+        if not names or plan.open or len(names) != len(plan.columns):
+            return plan
+        columns = tuple(renamed(c, self.number(), n) for c, n in zip(plan.columns, names, strict=True))
+        sources = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, plan.columns, strict=True))
+        return Project(node=named, columns=columns, children=(plan,), sources=sources)
+
+    def _set(self, node: exp.SetOperation, env: Env, outer: Scope | None) -> Plan:
+        left, right = self.query(node.left, env, outer), self.query(node.right, env, outer)
+        columns, is_open = left.columns, left.open or right.open
+        sides = (left, right)
+        if not isinstance(node, exp.Union):
+            made = Except if isinstance(node, exp.Except) else Intersect
+            return made(node=node, columns=columns, children=sides, open=is_open)
+        columns = tuple(renamed(c, self.number()) for c in columns)
+        plan: Plan = Union(node=node, columns=columns, children=sides, open=is_open)
+        if node.args.get("distinct"):
+            plan = Distinct(node=node, columns=columns, children=(plan,), open=is_open)
+        return plan
+
+    def _ended(self, plan: Plan, node: exp.Expr) -> Plan:
+        """ORDER BY, LIMIT, OFFSET, in the order in which Spark applies them."""
+        for name in _SORTS:
+            if node.args.get(name) is not None:
+                plan = Sort(node=node.args[name], columns=plan.columns, children=(plan,), open=plan.open)
+        if node.args.get("offset") is not None:
+            plan = Offset(node=node.args["offset"], columns=plan.columns, children=(plan,), open=plan.open)
+        limit = node.args.get("limit")
+        if limit is not None and not _is_all(limit):
+            plan = Limit(node=limit, columns=plan.columns, children=(plan,), open=plan.open)
+        return plan
+
+    def _select(self, node: exp.Select, env: Env, outer: Scope | None) -> Plan:
+        source = lower_from(self, node, env, outer)
+        scope = Scope(list(source.named), source.visible, self.number, outer)
+        plan = self._where(source.plan, node, scope, env)
+        if any(isinstance(e, exp.QueryTransform) for e in node.expressions):
+            return self._ended(Generate(node=node, children=(plan,), open=True, uses=_all(plan)), node)
+        values = self.values(scope, env)
+        items = list(self._items(node, values, source))
+        grouped = node.args.get("group") is not None or node.args.get("having") is not None or values.step.aggregates
+        if grouped:
+            plan = group(self, plan, node, items, values)
+        else:
+            self._read_order(node, values)
+            plan = self._project(plan, node, items, values)
+        if node.args.get("qualify") is not None:
+            message = "Spark 4.1 has no QUALIFY, and no function with OVER on a stream"
+            hint = "Aggregate by the key and take max_by(struct(..), struct(<order columns>))."
+            self.report(error("qualify", message, hint, node.args["qualify"]))
+        if node.args.get("distinct") is not None:
+            plan = Distinct(node=node, columns=plan.columns, children=(plan,), open=plan.open)
+        return self._ended(plan, node)
+
+    def _where(self, plan: Plan, node: exp.Select, scope: Scope, env: Env) -> Plan:
+        where = node.args.get("where")
+        if where is None:
+            return plan
+        values = self.values(scope, env)
+        said = conditions(where.this, values)
+        plan = self.widened(plan, values)
+        return Filter(node=where, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
+
+    def _items(self, node: exp.Select, values: Values, source: From) -> Iterator[Item]:
+        """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""
+        for item in node.expressions:
+            if item.is_star and not isinstance(item, exp.Alias) and isinstance(item, (exp.Star, exp.Column)):
+                yield from self._star(item, source)
+                continue
+            before = len(values.step.aggregates)
+            value = values.of(item)
+            made = self._column(item, value)
+            if isinstance(item, exp.Alias):
+                values.scope.extra.setdefault(made.name, made)
+            yield Item(item, value, made, aggregates=len(values.step.aggregates) > before)
+
+    def _star(self, item: exp.Expr, source: From) -> Iterator[Item]:
+        columns, star = source.visible, item
+        if isinstance(item, exp.Column):
+            star = item.this
+            alias = ".".join(part.name for part in item.parts[:-1]).lower()
+            columns = next((n.columns for n in source.named if n.alias == alias), ())
+        out = {c.name.lower() for e in star.args.get("except_") or () for c in e.find_all(exp.Identifier)}
+        for column in columns:
+            if column.name not in out:
+                value = Value(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
+                yield Item(item, value, column)
+
+    def _column(self, item: exp.Expr, value: Value) -> Column:
+        if value.column is not None and not isinstance(item, exp.Alias):
+            return value.column
+        name = item.alias.lower() if isinstance(item, exp.Alias) else _name(item)
+        base = value.inherits or Column(0, "", value.type, fields=value.fields, lost=value.lost)
+        base = replace(base, type=value.type or base.type, known=True)
+        return renamed(base, self.number(), name)
+
+    def _read_order(self, node: exp.Select, values: Values) -> None:
+        for name in _SORTS:
+            clause = node.args.get(name)
+            for ordered in clause.expressions if clause is not None else ():
+                key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+                if not isinstance(key, exp.Literal):
+                    values.of(key)
+        qualify = node.args.get("qualify")
+        if qualify is not None:
+            values.of(qualify.this)
+
+    def _project(self, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
+        plan = self.widened(plan, values)
+        if values.step.over:
+            uses = NO_IDS.union(*(values.of(call).refs for call in values.step.over))
+            calls = tuple(values.step.over)
+            plan = Over(node=calls[0], columns=plan.columns, children=(plan,), uses=uses, open=plan.open, calls=calls)
+        return project(plan, node, items)
+
+
+def project(plan: Plan, node: exp.Select, items: list[Item]) -> Plan:
+    """The SELECT list over a plan."""
+    own = {c.id for c in plan.columns}
+    aliases: dict[int, frozenset[int]] = {}
+    for item in items:
+        refs = NO_IDS.union(*(aliases.get(r, frozenset({r})) for r in item.value.refs))
+        aliases[item.column.id] = refs if item.column.id not in own else frozenset({item.column.id})
+    columns = tuple(item.column for item in items)
+    is_open = (plan.open and any(i.node.is_star for i in items)) or any(not c.name for c in columns)
+    is_open = is_open or (not items and plan.open) or (plan.open and any(e.is_star for e in node.expressions))
+    return Project(node=node, columns=columns, children=(plan,), sources=tuple(aliases.items()), open=is_open)
+
+
+def _all(plan: Plan) -> frozenset[int]:
+    return frozenset(c.id for c in plan.columns)
+
+
+def _name(item: exp.Expr) -> str:
+    """The name of an expression without alias, where it can be told."""
+    if isinstance(item, exp.Dot):
+        return str(item.expression.name.lower())
+    return item.name.lower() if isinstance(item, exp.Column) else ""
+
+
+def _is_all(limit: exp.Expr) -> bool:
+    value = limit.args.get("expression")
+    return isinstance(value, (exp.Column, exp.Var)) and value.name.lower() == "all"

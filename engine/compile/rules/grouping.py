@@ -1,0 +1,183 @@
+"""GROUP BY: keys by expression, alias, position or ALL, and the aggregate they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlglot import exp
+
+from engine.compile.aggregates import is_aggregate
+from engine.compile.rules.conditions import conditions
+from engine.compile.rules.model import RuleFinding, error
+from engine.compile.rules.plan import NO_IDS, Aggregate, Column, Filter, Key, Over, Plan
+from engine.compile.rules.scope import AmbiguousError
+from engine.compile.rules.values import Value, Values
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A column of the SELECT: where it stands, what it is, the column it makes, whether it aggregates."""
+
+    node: exp.Expr
+    value: Value
+    column: Column
+    aggregates: bool = False
+
+
+class Steps(Protocol):
+    """What grouping needs of the lowering of queries."""
+
+    def report(self, finding: RuleFinding) -> None:
+        """Note a fault of the SQL itself."""
+
+    def widened(self, plan: Plan, values: Values) -> Plan:
+        """A plan with the columns that windows make."""
+
+
+def group(steps: Steps, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
+    """The aggregate of a SELECT, with its HAVING."""
+    clause = node.args.get("group")
+    keys = list(_keys(clause, items, values)) if clause is not None else []
+    having = node.args.get("having")
+    said = conditions(having.this, values) if having is not None else ()
+    _read_order(node, values)
+    _check_grouped(steps, plan, keys, items, values)
+    plan = steps.widened(plan, values)
+    refs = {item.column.id: item.value.refs for item in items}
+    refs |= {key.column.id: frozenset({key.column.id}) for key in keys if key.column is not None}
+    uses = NO_IDS.union(*(c.refs for c in said)) - refs.keys()
+    columns = tuple(item.column for item in items)
+    hidden = tuple(k.column for k in keys if k.column is not None and k.column.id not in {c.id for c in columns})
+    is_open = any(not c.name for c in columns) or (plan.open and any(i.node.is_star for i in items))
+    result: Plan = Aggregate(
+        node=clause if clause is not None else node,
+        columns=columns,
+        children=(plan,),
+        uses=uses,
+        open=is_open,
+        keys=tuple(keys),
+        sources=tuple(refs.items()),
+        distinct=tuple(values.step.distinct),
+        collects=tuple(values.step.collects),
+    )
+    if values.step.over:
+        calls = tuple(values.step.over)
+        result = Over(node=calls[0], columns=columns, children=(result,), open=is_open, calls=calls)
+    if said:
+        result = Filter(node=having, columns=columns + hidden, children=(result,), open=is_open)
+    return _only(result, columns)
+
+
+def _only(plan: Plan, columns: tuple[Column, ...]) -> Plan:
+    return plan if plan.columns == columns else Filter(node=plan.node, columns=columns, children=(plan,), open=plan.open)
+
+
+def _keys(clause: exp.Expr, items: list[Item], values: Values) -> Iterator[Key]:
+    if clause.args.get("all"):
+        for item in items:
+            if not item.aggregates:
+                yield _key(item.node, item.value)
+        return
+    groups = [*clause.expressions]
+    for name in ("rollup", "cube", "grouping_sets"):
+        groups += clause.args.get(name) or []
+    for node in groups:
+        for part in _parts(node):
+            yield _resolved(part, items, values)
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions inside ROLLUP, CUBE, GROUPING SETS and their brackets."""
+    if isinstance(node, (*_SETS, exp.Tuple)):
+        for inner in node.expressions:
+            yield from _parts(inner)
+    elif isinstance(node, exp.Paren) and isinstance(node.this, (*_SETS, exp.Tuple)):
+        yield from _parts(node.this)
+    else:
+        yield node
+
+
+def _resolved(node: exp.Expr, items: list[Item], values: Values) -> Key:
+    """A key by position, by name (a column of the input counts before an alias), or by expression."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Literal) and bare.is_int and 0 < int(bare.this) <= len(items):
+        item = items[int(bare.this) - 1]
+        return _key(node, item.value)
+    if isinstance(bare, exp.Column) and len(bare.parts) == 1:
+        name = bare.name.lower()
+        item_named = next((i for i in items if i.column.name == name and isinstance(i.node, exp.Alias)), None)
+        if item_named is not None and not _is_input(bare, values):
+            return _key(node, item_named.value)
+    return _key(node, values.of(node))
+
+
+def _is_input(node: exp.Column, values: Values) -> bool:
+    return any(c.name == node.name.lower() for c in values.scope.visible)
+
+
+def _key(node: exp.Expr, value: Value) -> Key:
+    column = value.column
+    lost = value.lost or (column.lost if column is not None else None)
+    return Key(node, column, value.refs, value.constant, lost, value.type)
+
+
+def _read_order(node: exp.Select, values: Values) -> None:
+    for name in ("order", "sort", "cluster"):
+        clause = node.args.get(name)
+        for ordered in clause.expressions if clause is not None else ():
+            key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+            if not isinstance(key, exp.Literal):
+                values.of(key)
+    qualify = node.args.get("qualify")
+    if qualify is not None:
+        values.of(qualify.this)
+
+
+def _check_grouped(steps: Steps, plan: Plan, keys: list[Key], items: list[Item], values: Values) -> None:
+    """Columns that are neither grouped by nor inside an aggregate."""
+    if plan.open:
+        return
+    ids = {key.column.id for key in keys if key.column is not None}
+    ids |= {column.id for column in values.scope.extra.values()}
+    texts = {_text(key.node) for key in keys} | {_text(i.node) for i in items if _by_item(i, keys)}
+    for item in items:
+        for column in _loose(item.node, ids, texts, values):
+            message = f"'{column.name}' is neither grouped by nor inside an aggregate"
+            hint = "Add it to the GROUP BY, or take any_value() of it."
+            steps.report(error("agg-not-grouped", message, hint, column))
+            return
+
+
+def _by_item(item: Item, keys: list[Key]) -> bool:
+    return any(key.refs == item.value.refs and key.column is item.value.column for key in keys)
+
+
+def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> Iterator[exp.Column]:
+    if is_aggregate(node) or isinstance(node, (exp.Query, exp.Lambda, exp.Star)) or node.is_star:
+        return
+    if isinstance(node, exp.Column):
+        try:
+            found = values.scope.resolve(node)
+        except AmbiguousError:
+            return
+        own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
+        if found is not None and found.column.id in own - ids and _text(node) not in texts:
+            yield node
+        return
+    if _text(node) in texts:
+        return
+    for child in node.iter_expressions():
+        yield from _loose(child, ids, texts, values)
+
+
+def _text(node: exp.Expr) -> str:
+    """An expression without qualifiers, to compare it with another."""
+    copy = node.unalias().unnest().copy()
+    for column in copy.find_all(exp.Column):
+        if len(column.parts) == 2:  # noqa: PLR2004
+            column.set("table", None)
+    return str(copy.sql(dialect="spark", comments=False).lower())

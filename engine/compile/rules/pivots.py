@@ -1,0 +1,56 @@
+"""PIVOT and UNPIVOT."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from sqlglot import exp
+
+from engine.compile.rules.plan import NO_IDS, Aggregate, Column, Generate, Key, Plan
+from engine.compile.rules.values import Values
+
+# Results that Spark pivots in a second aggregate; others it computes in one.
+_FIXED = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "boolean", "byte", "short", "long"}
+
+
+def lower_pivot(plan: Plan, pivot: exp.Expr, values: Values, number: Callable[[], int]) -> Plan:
+    """PIVOT is a GROUP BY of all columns that it does not name, mostly in two aggregates."""
+    if pivot.args.get("unpivot"):
+        return _unpivot(plan, pivot, number)
+    aggregates = [values.of(e) for e in pivot.expressions]
+    fields = [values.of(field.this) for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    taken = NO_IDS.union(*(v.refs for v in (*aggregates, *fields)))
+    kept = tuple(c for c in plan.columns if c.id not in taken)
+    keys = tuple(_key(c, pivot) for c in kept)
+    pivoted = tuple(c for c in plan.columns if any(c.id in v.refs for v in fields))
+    refs = NO_IDS.union(*(v.refs for v in aggregates))
+    results = tuple(Column(number(), "") for _ in aggregates)
+    made = tuple((c.id, frozenset({c.id})) for c in kept + pivoted) + tuple((c.id, refs) for c in results)
+    if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
+        plan = Aggregate(
+            node=pivot,
+            columns=kept + pivoted + results,
+            children=(plan,),
+            keys=keys + tuple(_key(c, pivot) for c in pivoted),
+            sources=made,
+            open=plan.open,
+            pivot=True,
+        )
+    return Aggregate(
+        node=pivot, columns=kept + results, children=(plan,), keys=keys, sources=made, uses=refs, open=True, pivot=True
+    )
+
+
+def _key(column: Column, node: exp.Expr) -> Key:
+    return Key(node, column, frozenset({column.id}), lost=column.lost, type=column.type)
+
+
+def _unpivot(plan: Plan, pivot: exp.Expr, number: Callable[[], int]) -> Plan:
+    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    names = {c.name.lower() for field in fields for e in field.expressions for c in e.find_all(exp.Column)}
+    kept = tuple(c for c in plan.columns if c.name not in names)
+    refs = frozenset(c.id for c in plan.columns if c.name in names)
+    new = [e.name for e in pivot.expressions] + [field.this.name for field in fields]
+    made = tuple(Column(number(), name.lower()) for name in new if name)
+    sources = tuple((c.id, refs) for c in made)
+    return Generate(node=pivot, columns=kept + made, children=(plan,), uses=refs, renamed=sources, open=plan.open)
