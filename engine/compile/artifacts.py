@@ -12,13 +12,14 @@ from typing import Any
 
 from engine import __version__
 from engine.compile.manifest import Manifest, Model, Source
+from engine.compile.pyspark_text import script
 from engine.secrets import scrub
 
 _LEFT_OUT = {"positions", "facts", "location"}
 
 
 def write_artifacts(manifest: Manifest, folder: Path) -> None:
-    """Write the manifest and the compiled SQL below target/."""
+    """Write the manifest, the compiled SQL and each stream as a PySpark script below target/."""
     folder.mkdir(parents=True, exist_ok=True)
     _write(folder / "manifest.json", json.dumps(manifest_dict(manifest), indent=1, default=str))
     compiled = folder / "compiled"
@@ -28,6 +29,8 @@ def write_artifacts(manifest: Manifest, folder: Path) -> None:
             path = compiled / (manifest.project or "project") / model.file
             path.parent.mkdir(parents=True, exist_ok=True)
             _write(path, _comment(model, manifest) + model.sql + "\n")
+            if model.streaming and not model.broken:
+                _write(path.with_suffix(".py"), script(model, manifest))
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from engine.errors import SetupError
 from engine.sources.spec import SourceSpec
@@ -73,7 +73,8 @@ def _facts(path: Path, base: Path) -> FileFacts:
     return FileFacts(path.relative_to(base).as_posix(), stat.st_size, stat.st_mtime_ns)
 
 
-def _options(spec: SourceSpec) -> dict[str, str]:
+def reader_options(spec: SourceSpec, *, stream: bool, max_files: int | None = None) -> dict[str, str]:
+    """The options for Spark's reader; `max_files` in a micro-batch."""
     options = {"recursiveFileLookup": "true", **spec.options, "mode": "FAILFAST"}
     if spec.timezone:
         options["timeZone"] = spec.timezone
@@ -81,6 +82,11 @@ def _options(spec: SourceSpec) -> dict[str, str]:
         # Spark writes a quote inside a quoted field with a backslash; everyone else doubles it.
         options.setdefault("escape", '"')
         options.setdefault("header", "true")
+    limit = max_files or spec.max_files_per_trigger
+    if stream:
+        options["maxFileAge"] = _NO_AGE_LIMIT
+        if limit:
+            options["maxFilesPerTrigger"] = str(limit)
     return options
 
 
@@ -93,17 +99,13 @@ def _read_whole_records(session: SparkSession) -> None:
 def read_batch(session: SparkSession, spec: SourceSpec, root: Path) -> DataFrame:
     """All rows as they are now."""
     _read_whole_records(session)
-    reader = session.read.format(spec.format).schema(spec.schema).options(**_options(spec))
-    return reader.load(location(spec, root).as_uri())
+    reader = session.read.format(spec.format).schema(spec.schema)
+    return reader.options(**reader_options(spec, stream=False)).load(location(spec, root).as_uri())
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, root: Path, max_files: int | None) -> DataFrame:
     """Each file once, oldest first; `max_files` in a micro-batch."""
     _read_whole_records(session)
-    reader: Any = session.readStream.format(spec.format).schema(spec.schema).options(**_options(spec))
-    reader = reader.option("maxFileAge", _NO_AGE_LIMIT)
-    limit = max_files or spec.max_files_per_trigger
-    if limit:
-        reader = reader.option("maxFilesPerTrigger", limit)
-    frame: DataFrame = reader.load(location(spec, root).as_uri())
-    return frame
+    reader = session.readStream.format(spec.format).schema(spec.schema)
+    options = reader_options(spec, stream=True, max_files=max_files)
+    return reader.options(**options).load(location(spec, root).as_uri())

@@ -196,3 +196,18 @@ def test_partitions_and_properties_reach_the_table(lab: Lab) -> None:
 def data_files(lab: Lab, table: str) -> list[str]:
     folder = lab.lake_path / "warehouse" / lab.schema / table / "data"
     return [p.relative_to(folder).as_posix() for p in folder.rglob("*.parquet")]
+
+
+def test_the_pyspark_script_of_a_model_gives_the_same_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("hourly", HOURLY.replace("delay 10 minutes", "delay 10 minutes\n    dedup: [id]"))
+    lab.land("a", [event(1, "10:05"), event(1, "10:05"), event(2, "10:50")])
+    lab.land("b", [event(3, "12:40")])
+    lab.build()
+    text = (lab.root / "target/compiled/lab/models/hourly.py").read_text()
+    text = text.replace(f"lake.{lab.schema}.hourly", f"lake.{lab.schema}.by_hand")
+    monkeypatch.chdir(lab.root)
+    # Spark resolves relative paths against the folder its JVM was started in.
+    text = text.replace('"landing/', f'"{lab.root}/landing/').replace('"checkpoints/', f'"{lab.root}/checkpoints/')
+    exec(compile(text, "hourly.py", "exec"), {})
+    assert lab.rows("by_hand") == lab.rows("hourly") == [{"hour": hour(10), "n": 2, "amount": 2.0}]

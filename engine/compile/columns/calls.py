@@ -16,6 +16,8 @@ Arguments = Sequence[exp.Expr]
 _TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
 # Functions whose first argument may be a bare unit of time.
 _WITH_UNIT = {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
+_ROUNDING = {"bround", "ceil", "ceiling", "floor", "round"}
+_SMALL_PARTS = ("month", "mon", "hour", "hr", "minute", "min")
 
 
 def constant(name: str) -> str | None:
@@ -29,7 +31,9 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
     special = _SPECIAL.get(name)
     if special is not None:
         return special(walk, arguments, scope)
-    if name in _WITH_UNIT and len(arguments) == 3:
+    if name in _ROUNDING and (len(arguments) > 1 or name.endswith("round")):
+        return _round(walk, name, arguments, scope)
+    if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):  # noqa: PLR2004
         arguments = arguments[1:]
     if any(isinstance(argument, exp.Lambda) for argument in arguments):
         return _higher(walk, name, arguments, scope)
@@ -112,17 +116,19 @@ def _parsed(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 def _variant(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`variant_get(v, '$.a', 'int')`."""
     found = _values(walk, arguments, scope)
-    named = len(arguments) == 3 and isinstance(arguments[2], exp.Literal)
-    return Value(types.normal(arguments[2].name) if named else None, origins(found))
+    named = len(arguments) == 3 and isinstance(arguments[2], exp.Literal)  # noqa: PLR2004
+    type_ = types.normal(arguments[2].name) if named else "variant" if len(arguments) == 2 else None  # noqa: PLR2004
+    return Value(type_, origins(found))
 
 
-def _round(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+def _round(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
+    """`round(x, 2)`, `ceil(x, 2)`: the digits stand in the query."""
     found = _values(walk, arguments, scope)
     places: int | None = 0
     if len(arguments) > 1:
         sign, given = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
         places = sign * int(given.name) if isinstance(given, exp.Literal) and given.is_int else None
-    return Value(rounded(found[0].type, places) if found else None, origins(found))
+    return Value(rounded(name, found[0].type, places) if found else None, origins(found))
 
 
 def window(time: Value) -> Value:
@@ -144,7 +150,10 @@ def _time_part(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`extract(year from ts)`, `date_part('year', ts)`."""
     found = _values(walk, arguments[1:], scope)
     unit = arguments[0].name.lower() if arguments and isinstance(arguments[0], (exp.Var, exp.Literal)) else ""
-    return Value(_TIME_PARTS.get(unit, "int") if unit else None, origins(found))
+    type_ = _TIME_PARTS.get(unit, "int") if unit else None
+    if unit in _SMALL_PARTS and found and (found[0].type is None or found[0].type.startswith("interval")):
+        type_ = "tinyint" if found[0].type else None
+    return Value(type_, origins(found))
 
 
 def _zipped(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
@@ -174,7 +183,6 @@ def _histogram(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 
 _SPECIAL: dict[str, Callable[[Walk, Arguments, Scope], Value]] = {
     "arrays_zip": _zipped,
-    "bround": _round,
     "count": _counted,
     "date_part": _time_part,
     "datepart": _time_part,
@@ -184,7 +192,6 @@ _SPECIAL: dict[str, Callable[[Walk, Arguments, Scope], Value]] = {
     "from_json": _parsed,
     "from_xml": _parsed,
     "histogram_numeric": _histogram,
-    "round": _round,
     "session_window": _window,
     "try_variant_get": _variant,
     "variant_get": _variant,

@@ -14,21 +14,21 @@ Types = Sequence[str | None]
 Rule = Callable[[Types], str | None]
 
 _FIXED = """
-string: base64 bin btrim char chr collation concat_ws conv current_catalog current_database current_schema
-    current_timezone current_user date_format dayname decode format_number format_string from_unixtime
-    get_json_object hex initcap input_file_name lcase left listagg lower lpad ltrim make_valid_utf8 mask md5
-    monthname overlay parse_url printf quote randstr regexp_extract regexp_replace regexp_substr repeat
-    replace right rpad rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
-    schema_of_xml session_user sha sha1 sha2 soundex space split_part string string_agg substr substring
-    substring_index to_char to_csv to_json to_varchar to_xml translate trim try_parse_url try_url_decode
+string: array_join base64 bin btrim char chr collation concat_ws conv current_catalog current_database current_schema
+    current_timezone current_user date_format dayname elt format_number format_string from_unixtime
+    get_json_object hex initcap input_file_name java_method lcase listagg lower ltrim make_valid_utf8 mask md5
+    monthname parse_url printf quote randstr reflect regexp_extract regexp_replace regexp_substr repeat
+    replace right rtrim schema_of_csv schema_of_json schema_of_variant schema_of_variant_agg
+    schema_of_xml session_user sha sha1 sha2 soundex space split_part string string_agg
+    substring_index to_char to_csv to_json to_varchar to_xml translate trim try_parse_url try_reflect try_url_decode
     try_validate_utf8 typeof ucase upper url_decode url_encode user uuid validate_utf8 version xpath_string
-int: array_size ascii bit_length cardinality char_length character_length crc32_int date_diff datediff day
-    dayofmonth dayofweek dayofyear dense_rank find_in_set getbit_int hash hour instr json_array_length len
+int: array_size ascii bit_length cardinality char_length character_length date_diff datediff day
+    dayofmonth dayofweek dayofyear dense_rank find_in_set hash hour instr json_array_length len
     length levenshtein locate minute month ntile octet_length position quarter rank regexp_count
     regexp_instr row_number second size spark_partition_id strpos unix_date weekday weekofyear xpath_int year
 bigint: approx_count_distinct array_position bitmap_bit_position bitmap_bucket_number bitmap_count
     count count_if crc32 factorial grouping_id hll_sketch_estimate input_file_block_length
-    input_file_block_start monotonically_increasing_id regr_count theta_sketch_estimate time_diff
+    input_file_block_start kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float monotonically_increasing_id regr_count theta_sketch_estimate time_diff
     timestampdiff to_unix_timestamp unix_micros unix_millis unix_seconds unix_timestamp width_bucket
     xpath_long xxhash64
 smallint: xpath_short
@@ -43,13 +43,14 @@ boolean: any array_contains arrays_overlap bool_and bool_or contains endswith eq
     ilike is_valid_utf8 is_variant_null isnan isnotnull isnull like luhn_check map_contains_key regexp
     regexp_like rlike some startswith xpath_boolean
 date: add_months curdate current_date date_from_unix_date last_day make_date next_day to_date trunc try_to_date
-timestamp: current_timestamp date_trunc from_utc_timestamp make_timestamp_ltz now timestamp_micros
+timestamp: current_timestamp date_trunc from_utc_timestamp make_timestamp make_timestamp_ltz now timestamp_micros
     timestamp_millis timestamp_seconds to_timestamp to_timestamp_ltz to_utc_timestamp window_time
-    try_make_timestamp_ltz
-timestamp_ntz: localtimestamp make_timestamp_ntz to_timestamp_ntz try_make_timestamp_ntz
+    try_make_timestamp try_make_timestamp_ltz try_to_timestamp
+timestamp_ntz: convert_timezone localtimestamp make_timestamp_ntz to_timestamp_ntz try_make_timestamp_ntz
 binary: aes_encrypt binary bitmap_and_agg bitmap_construct_agg bitmap_or_agg encode hll_sketch_agg hll_union
     hll_union_agg to_avro to_binary try_aes_decrypt aes_decrypt try_to_binary unbase64 unhex theta_sketch_agg
     theta_union theta_union_agg theta_difference theta_intersection theta_intersection_agg
+time(6): make_time to_time try_to_time
 variant: parse_json to_variant_object try_parse_json
 void: assert_true raise_error
 array<string>: json_object_keys regexp_extract_all split xpath
@@ -109,7 +110,7 @@ def _middle(found: Types) -> str | None:
 def _whole(found: Types) -> str | None:
     """Round up or down to a whole number."""
     type_ = _first(found)
-    if type_ is None or len(found) > 1:
+    if type_ is None:
         return None
     if type_.startswith("decimal"):
         precision, scale = digits(type_)
@@ -192,6 +193,12 @@ def _approximate(found: Types) -> str | None:
     return types.array(_number(found)) if many else _number(found)
 
 
+def _piece(found: Types) -> str | None:
+    """A part of a text, or of bytes."""
+    type_ = _first(found)
+    return type_ if type_ is None or type_ == "binary" else "string"
+
+
 def _null_or_zero(found: Types) -> str | None:
     return wider(_first(found), "int")
 
@@ -253,11 +260,13 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("date_add", "dateadd", "date_sub", "timestampadd"), _add_date),
     **dict.fromkeys(("array_union", "map_concat"), widest),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _approximate),
+    **dict.fromkeys(("left", "lpad", "overlay", "rpad", "substr", "substring"), _piece),
     "array": lambda found: types.array(widest(found)),
     "array_repeat": lambda found: types.array(_first(found)),
     "bit_count": lambda _: "int",
     "bitnot": _bits,
     "concat": _concat,
+    "current_time": lambda found: None if found else "time(6)",
     "map": _map,
     "map_entries": _entries,
     "map_from_arrays": lambda f: types.map_of(*(types.element(t) for t in f)) if len(f) == 2 else None,
@@ -268,6 +277,7 @@ _RULES: dict[str, Rule] = {
     "nvl2": lambda found: wider(found[1], found[2]) if len(found) == 3 else None,
     "percentile": _percentile,
     "percentile_cont": _percentile,
+    "percentile_disc": _percentile,
     "reverse": _reverse,
     "sequence": _sequence,
     "try_add": _pair("+"),
@@ -290,8 +300,10 @@ def returned(name: str, found: Types) -> str | None:
     return rule(found) if rule is not None else None
 
 
-def rounded(type_: str | None, places: int | None) -> str | None:
-    """The type of round(x, places); `places` is None if it is no number."""
+def rounded(name: str, type_: str | None, places: int | None) -> str | None:
+    """The type of round(x, places) and its like; `places` is None if it is no number."""
+    if type_ is not None and name in {"ceil", "ceiling", "floor"}:
+        type_ = _AS_DECIMAL.get(type_, type_)
     if type_ is None or not type_.startswith("decimal"):
         return _number([type_])
     if places is None:
@@ -302,3 +314,9 @@ def rounded(type_: str | None, places: int | None) -> str | None:
         return f"decimal({min(max(whole, 1 - places), 38)},0)"
     kept = min(scale, places)
     return f"decimal({min(whole + kept, 38)},{kept})"
+
+
+_AS_DECIMAL = {
+    "double": "decimal(30,15)", "float": "decimal(14,7)", "string": "decimal(30,15)",
+    **{name: f"decimal({size},0)" for name, size in INTEGERS.items()},
+}  # fmt: skip

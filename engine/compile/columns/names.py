@@ -8,6 +8,7 @@ from collections.abc import Callable
 from sqlglot import exp
 
 from engine.compile.columns import types
+from engine.compile.columns.functions import known
 from engine.compile.columns.scope import Scope
 from engine.compile.columns.walk import Walk, children, path
 from engine.compile.columns.widening import is_numeric
@@ -80,12 +81,18 @@ class _Printer:
         printer = _PRINTERS.get(type(node))
         if printer is not None:
             return printer(self, node)
+        if isinstance(node, exp.TsOrDsToDate) and "start" not in node.meta:
+            return self.text(node.this)
         if isinstance(node, (exp.Func, exp.Anonymous)):
             return self.call(node)
         raise _UnsureError
 
     def operation(self, node: exp.Expr, sign: str) -> str:
         left, right = node.this, node.expression
+        if self.walk.name_of(node):
+            return self.call(node)
+        if any(isinstance(side, exp.Literal) and "." in side.name and not side.is_string for side in (left, right)):
+            raise _UnsureError
         if isinstance(node, _OF_NUMBERS):
             for side in (left, right):
                 type_ = self.walk.value(side, self.scope).type
@@ -108,6 +115,8 @@ class _Printer:
         return ".".join(names)
 
     def literal(self, node: exp.Expr) -> str:
+        if "\\" in node.name or "\n" in node.name:
+            raise _UnsureError
         if node.is_string or node.is_int or _DECIMAL.fullmatch(node.name):
             return node.name if node.is_string or not node.is_int else str(int(node.name))
         raise _UnsureError
@@ -187,7 +196,7 @@ class _Printer:
         if name in {"window", "session_window"}:
             return name
         arguments = self.arguments(node)
-        if not name or name in _UNSURE or any(isinstance(a, (exp.Var, exp.Lambda)) for a in arguments):
+        if name in _UNSURE or not (known(name) or name in _SPECIAL) or any(isinstance(a, (exp.Var, exp.Lambda)) for a in arguments):
             raise _UnsureError
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             return "count(1)"
@@ -197,17 +206,18 @@ class _Printer:
             if len(arguments) != default[0] - 1:
                 raise _UnsureError
             shown.append(default[1])
-        return f"{_PRINTED.get(name, name)}({', '.join(shown)})"
+        capitals = name in _CAPITALS and (len(shown) == 1 or name not in {"ceil", "floor"})
+        return f"{name.upper() if capitals else name}({', '.join(shown)})"
 
     def arguments(self, node: exp.Expr) -> list[exp.Expr]:
-        """The arguments in the order of the text; sqlglot sometimes keeps another."""
-        found = [c for c in children(node) if not isinstance(c, exp.DataType)]
-        if len(found) < 2 or isinstance(node, exp.Anonymous):  # noqa: PLR2004
-            return found
+        """The arguments, if sqlglot keeps them in the order of the text."""
+        left_out = (exp.DataType, exp.Var) if isinstance(node, exp.TsOrDsAdd) else exp.DataType
+        found = [c for c in children(node) if not isinstance(c, left_out)]
         places = [min((n.meta["start"] for n in c.walk() if "start" in n.meta), default=-1) for c in found]
-        if -1 in places:
+        known_places = [place for place in places if place >= 0]
+        if known_places != sorted(known_places):
             raise _UnsureError
-        return [found[place] for place in sorted(range(len(found)), key=places.__getitem__)]
+        return found
 
     def listed(self, nodes: list[exp.Expr]) -> str:
         return ", ".join(self.text(node) for node in nodes)
@@ -224,7 +234,22 @@ _PRINTERS: dict[type[exp.Expr], Callable[[_Printer, exp.Expr], str]] = {
     exp.DPipe: lambda printer, node: f"concat({printer.listed([node.this, node.expression])})",
     exp.Between: lambda p, n: f"between({p.listed([n.this, n.args['low'], n.args['high']])})",
 }  # fmt: skip
-_PRINTED = {"ceil": "CEIL", "floor": "FLOOR", "power": "POWER"}
+_SPECIAL = {"bround", "date_part", "datepart", "round"}
+# Functions that Spark prints in capitals.
+_CAPITALS = frozenset(
+    "acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot csc e exp expm1 floor hypot log log10 log1p"
+    " log2 pi power radians regexp regexp_like rlike sec signum sin sinh spark_partition_id sqrt tan tanh".split()
+)
 # Arguments that Spark adds: their count with it, and its text.
-_DEFAULTS = {"round": (2, "0"), "bround": (2, "0")}
-_UNSURE: set[str] = set()
+_DEFAULTS = {"bround": (2, "0"), "locate": (3, "1"), "months_between": (3, "true"), "regexp_replace": (4, "1"),
+             "round": (2, "0"), "split": (3, "-1")}
+# Functions whose arguments or names Spark changes in other ways.
+_UNSURE = frozenset(
+    "aes_decrypt aes_encrypt approx_percentile array_agg assert_true char chr curdate current_database current_time"
+    " date_diff datediff dateadd decode from_csv from_json from_xml hll_sketch_agg hll_union hll_union_agg isnotnull isnull listagg lpad mask overlay"
+    " make_interval make_dt_interval make_ym_interval make_timestamp"
+    " percentile percentile_approx position positive raise_error random regexp_instr rpad sentences str_to_map string_agg"
+    " substr substring theta_difference theta_intersection theta_sketch_agg theta_union"
+    " theta_union_agg to_char to_number to_varchar trim try_aes_decrypt try_make_interval try_make_timestamp"
+    " try_to_number try_variant_get variant_get".split()
+)

@@ -224,12 +224,12 @@ def _interval(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _shell(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
-    inner = node.expression if isinstance(node, exp.PropertyEQ) else node.this
+    inner = node.expression if isinstance(node, (exp.PropertyEQ, exp.Kwarg)) else node.this
     return value(walk, inner, scope)
 
 
 def _several(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
-    """A tuple, a list of DISTINCT: of one it is that one."""
+    """What is DISTINCT: one value, or several."""
     found = values(walk, node.expressions, scope)
     return found[0] if len(found) == 1 else Value(None, origins(found))
 
@@ -289,7 +289,7 @@ def _members(walk: Walk, node: exp.Expr, scope: Scope) -> Iterator[tuple[str, Va
             yield from ((column.name, column.value) for column in scope.columns)
             continue
         name = f"col{position}"
-        if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ)) or (
+        if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ, exp.Identifier)) or (
             isinstance(part, exp.Dot) and path(part)[1] is None
         ):
             named = part.this if isinstance(part, exp.PropertyEQ) else part
@@ -341,7 +341,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, Scope], Value]] = {
     exp.Literal: _literal, exp.Boolean: _constant("boolean"), exp.Null: _constant("void"), exp.Neg: _negative,
     exp.Var: _star, exp.Star: _star, exp.DataType: _star, exp.In: _in, exp.Exists: _exists,
     exp.Cast: _cast, exp.TryCast: _cast, exp.Case: _case, exp.If: _if, exp.Interval: _interval,
-    exp.Tuple: _several, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
+    exp.Tuple: _struct, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
     exp.Filter: _filtered, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
     exp.TimestampAdd: _time_added, exp.TimestampDiff: _difference, exp.DateDiff: _difference,
     exp.DPipe: _joined, exp.Extract: _extracted,

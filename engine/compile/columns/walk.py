@@ -14,8 +14,10 @@ from engine.compile.columns.scope import Missing, Output, Place, Scope, Value
 
 # Functions that sqlglot's tree does not place in the text.
 _UNPLACED = {
-    "Any": "any", "ApproxQuantile": "percentile_approx", "ArgMax": "max_by", "ArgMin": "min_by", "Ceil": "ceil",
-    "Chr": "chr", "CurrentDate": "current_date", "CurrentTime": "current_time",
+    "Any": "any", "AnyValue": "any_value", "First": "first", "FirstValue": "first_value",
+    "Last": "last", "LastValue": "last_value", "ApproxQuantile": "percentile_approx", "ArgMax": "max_by", "ArgMin": "min_by", "Ceil": "ceil",
+    "BitwiseLeftShift": "shiftleft", "BitwiseRightShift": "shiftright", "Chr": "chr", "Decode": "decode",
+    "DecodeCase": "decode", "CurrentDate": "current_date", "CurrentTime": "current_time",
     "CurrentTimestamp": "current_timestamp", "CurrentUser": "current_user", "Floor": "floor",
     "GroupConcat": "listagg", "Initcap": "initcap", "Localtimestamp": "localtimestamp", "Overlay": "overlay",
     "Quantile": "percentile", "SessionUser": "session_user", "StrPosition": "position",
