@@ -151,13 +151,14 @@ def test(**options: Any) -> int:
     return _run("test", **options)
 
 
-def _run(command: str, threads: int, fail_fast: bool, **options: Any) -> int:
+def _run(command: str, **options: Any) -> int:
     wanted, shared = _split(options)
+    how = {key: shared.pop(key) for key in ("threads", "fail_fast", "full_refresh", "accept")}
 
     def work(chosen: Settings) -> bool:
         from engine.cli.running import run_nodes
 
-        return run_nodes(chosen, command, wanted, threads, fail_fast)
+        return run_nodes(chosen, command, wanted, how)
 
     return _command(work, **shared)
 

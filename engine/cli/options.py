@@ -55,6 +55,11 @@ def selection_options(command: Command) -> Command:
 def run_options(command: Command) -> Command:
     """How to run."""
     for decorate in (
+        _option(
+            "--accept", env="ACCEPT", multiple=True, type=click.Choice(["downstream-stops"]),
+            help="A consequence of a full refresh that you accept.",
+        ),
+        _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Build the selected models anew."),
         _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
         _option(
             "--threads", env="THREADS", type=click.IntRange(1, 64), default=4, show_default=True,

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from engine.cli.project import Selection, Settings, compiled, log_file, selected
 from engine.compile import DataTest, Manifest, Model
 from engine.compile.artifacts import write_artifacts
 
 
-def run_nodes(chosen: Settings, command: str, selection: Selection, threads: int, fail_fast: bool) -> bool:
+def run_nodes(chosen: Settings, command: str, selection: Selection, how: Mapping[str, Any]) -> bool:
     """Run what is selected; False if something failed."""
     from engine.runtime.build import Options, build
     from engine.runtime.results import write_results
@@ -23,7 +24,7 @@ def run_nodes(chosen: Settings, command: str, selection: Selection, threads: int
         if not nodes:
             return True
         write_artifacts(manifest, chosen.target_dir)
-        options = Options(command, threads, fail_fast, chosen.target_dir)
+        options = Options(command, target_dir=chosen.target_dir, **how)
         results = build(manifest, result.target, chosen.root, nodes, options, chosen.out.event)
         write_results(results, chosen.target_dir)
         chosen.out.summary(results)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.compile.layers import not_yet
-from engine.compile.manifest import Column, Partition, Severity
+from engine.compile.manifest import Column, Severity
+from engine.compile.schema import read_type
 from engine.errors import Location
 from engine.project.section import Section, is_name
 
-_COLUMN_KEYS = ("name", "description", "tests", "data_tests", "meta")
+_COLUMN_KEYS = ("name", "description", "type", "data_type", "tests", "data_tests", "meta")
 # Settings of dbt's tests that a later version brings; all else in a test is an argument of its macro.
 _LATER_TEST = ("where", "limit", "store_failures", "config", "error_if", "warn_if")
-_CALL = re.compile(r"(?P<transform>\w+)\s*\(\s*(?P<arguments>[^()]*)\)")
-_ARGUMENTS = {"year": 1, "month": 1, "day": 1, "hour": 1, "identity": 1, "bucket": 2, "truncate": 2}
-_PARTITION_FORMS = "Write a column, year/month/day/hour(column), bucket(16, column) or truncate(10, column)."
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +70,9 @@ def _column(name: str, body: Section) -> Column:
         return Column(name, body.value or "")
     body.check_keys(_COLUMN_KEYS, f"column '{name}'")
     text, meta = body.child("description"), body.child("meta")
-    return Column(name, text.text() if text else "", meta=read_meta(meta))
+    kind = body.child("type") or body.child("data_type")
+    type_ = read_type(kind, name) if kind else None
+    return Column(name, text.text() if text else "", type_, read_meta(meta))
 
 
 def read_meta(section: Section | None) -> dict[str, Any]:
@@ -121,34 +120,3 @@ def _arguments(body: Section) -> dict[str, Any]:
         elif key not in {"severity", "description"}:
             arguments[key] = part.value
     return arguments
-
-
-def read_partitions(section: Section | None) -> tuple[Partition, ...]:
-    """Read `partition_by:`, one text or a list."""
-    parts = (_partition(item) for item in section.items()) if section else ()
-    return tuple(part for part in parts if part)
-
-
-def _partition(item: Section) -> Partition | None:
-    text = item.text().strip()
-    if re.fullmatch(r"`?\w+`?", text):
-        return Partition("identity", text.strip("`"))
-    match = _CALL.fullmatch(text)
-    if match:
-        transform = match["transform"].lower().removesuffix("s")
-        arguments = [a.strip().strip("`") for a in match["arguments"].split(",")]
-        if _ARGUMENTS.get(transform) == len(arguments) and re.fullmatch(r"\w+", arguments[-1]):
-            return _transformed(item, transform, arguments)
-    if text:
-        item.report("bad-value", f"'{text}' is not a partition field", _PARTITION_FORMS)
-    return None
-
-
-def _transformed(item: Section, transform: str, arguments: list[str]) -> Partition | None:
-    if len(arguments) == 1:
-        return Partition(transform, arguments[0])
-    number, column = arguments
-    if not re.fullmatch("[0-9]{1,9}", number) or int(number) < 1:
-        item.report("bad-value", f"'{number}' is not a number", f"Write {transform}(16, {column}).")
-        return None
-    return Partition(transform, column, int(number))

@@ -27,8 +27,9 @@ from engine.compile.manifest import (
     Relation,
     Source,
     SourceMap,
-    Write,
 )
+from engine.compile.output import check_columns
+from engine.compile.output_mode import decide, rewrites
 from engine.compile.sources import read_sources
 from engine.compile.sql import Query, parse
 from engine.compile.target import Target, load_target
@@ -164,6 +165,7 @@ def _known(works: list[_Work], sources: Mapping[str, Source], project: Project) 
         sources=sources,
         disabled=frozenset(w.file.name for w in works if not w.config.enabled),
         sources_whole=project.sources_whole,
+        rewritten={w.file.name: why for w in enabled if (why := rewrites(w.config.write))},
     )
 
 
@@ -201,6 +203,10 @@ def _finish(work: _Work, known: Known, nodes: Mapping[str, Node], columns: Mappi
         raw_sql=file.sql,
         sql="",
         columns=config.columns,
+        expectations=config.expectations,
+        operation=config.operation,
+        contract=config.contract,
+        title=config.title,
         tags=config.tags,
         meta=config.meta,
         windows={w.name: w.sql for w in work.windows},
@@ -214,21 +220,25 @@ def _finish(work: _Work, known: Known, nodes: Mapping[str, Node], columns: Mappi
     lowered = lower_windows(work.query, work.windows, _with_event_time(columns, inputs), draft.report)
     _check_windows(draft, work.windows, lowered.used)
     sql, positions = splice(work.rendered, edits + lowered.edits, work.query.end)
-    model = replace(model, sql=sql, inputs=inputs, positions=positions if positions.runs else SourceMap())
+    model = replace(model, sql=sql, inputs=inputs, positions=SourceMap(positions.runs, config.places))
     try:
-        return _with_facts(model, work, work.query, nodes)
+        return _with_facts(model, draft, work, nodes)
     except RecursionError:
         start = len(work.rendered.text) - len(work.rendered.text.lstrip())
         draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
         return model
 
 
-def _with_facts(model: Model, work: _Work, query: Query, nodes: Mapping[str, Node]) -> Model:
-    config = work.config
+def _with_facts(model: Model, draft: Draft, work: _Work, nodes: Mapping[str, Node]) -> Model:
+    config, query = work.config, draft.query
     streaming = config.materialized is Materialized.STREAMING_TABLE
     streams = [i for i in model.inputs if i.stream]
     stateful = streaming and is_stateful(query.tree, len(streams), dedup=any(i.dedup for i in streams))
-    write = Write("append" if streaming else None, config.partition_by, config.table_properties)
+    write = config.write
+    if streaming:
+        write = decide(write, query, work.windows, frozenset(i.name for i in streams), config.places, draft.report)
+    if work.certain:
+        check_columns(config.named, config.write, query.tree, config.places, draft.report)
     known = facts(
         materialized=config.materialized,
         relation=work.relation,
@@ -238,6 +248,7 @@ def _with_facts(model: Model, work: _Work, query: Query, nodes: Mapping[str, Nod
         nodes=nodes,
         write=write,
         stateful=stateful,
+        expectations=config.expectations,
     )
     return replace(
         model,

@@ -11,11 +11,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.compile.column_config import Described, TestConfig, read_columns, read_meta, read_partitions, read_tests
-from engine.compile.layers import call_layers, check_own, folder_layers, not_yet
-from engine.compile.manifest import Column, Materialized, Partition
+from engine.compile.column_config import Described, TestConfig, read_columns, read_meta, read_tests
+from engine.compile.combinations import check_combinations, unfit_keys
+from engine.compile.conditions import read_expectations
+from engine.compile.layers import call_layers, check_own, folder_layers
+from engine.compile.manifest import Column, Materialized
+from engine.compile.merged import Named, Settings
+from engine.compile.operation import read_operation, read_state_partitions
+from engine.compile.settings import Expectation, Operation, Write
 from engine.compile.streams import StreamConfig, WindowConfig, read_streams, read_windows_config
 from engine.compile.values import Values
+from engine.compile.write_config import read_write
 from engine.errors import Diagnostic, Location
 from engine.project import ModelFile, Project
 from engine.project.section import Section, is_name, is_table_name
@@ -23,21 +29,28 @@ from engine.project.section import Section, is_name, is_table_name
 _DBT_MATERIALIZED = {
     "incremental": "A streaming table reads only what is new: list the input under 'streams:' and leave "
     "'materialized' out.",
-    "snapshot": "A history of changes is not part of this version; write the SELECT of the latest rows.",
+    "snapshot": "A history of changes is a streaming table with unique_key, sequence_by and 'history: true'.",
 }
-_STREAMING_ONLY = ("output_mode", "state_store")
 
 
 @dataclass(frozen=True, slots=True)
 class ModelConfig:
-    """The merged settings of a model."""
+    """The merged settings of a model.
+
+    Attributes:
+        places: where each setting stands; those of a stream as `streams.<name>.<key>`.
+        named: the columns that settings name, to be looked for in the SELECT.
+    """
 
     materialized: Materialized
+    title: str = ""
     description: str = ""
     streams: tuple[StreamConfig, ...] = ()
     windows: tuple[WindowConfig, ...] = ()
-    output_mode: str | None = None
-    partition_by: tuple[Partition, ...] = ()
+    write: Write = field(default_factory=Write)
+    expectations: tuple[Expectation, ...] = ()
+    operation: Operation = field(default_factory=Operation)
+    contract: bool = False
     columns: tuple[Column, ...] = ()
     tests: tuple[TestConfig, ...] = ()
     tags: tuple[str, ...] = ()
@@ -46,22 +59,9 @@ class ModelConfig:
     schema: str | None = None
     alias: str | None = None
     alias_place: Location | None = None
-    table_properties: Mapping[str, str] = field(default_factory=dict)
     state_partitions: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Settings:
-    """The winning value of each key; `own` are those that header or config() say."""
-
-    model: ModelFile
-    keys: dict[str, Section]
-    own: frozenset[str]
-    layers: list[Section]
-    found: list[Diagnostic]
-
-    def text(self, key: str) -> str:
-        return self.keys[key].text() if key in self.keys else ""
+    places: Mapping[str, Location] = field(default_factory=dict)
+    named: tuple[Named, ...] = ()
 
 
 def model_config(
@@ -91,24 +91,28 @@ def model_config(
     layers = [*defaults, *own]
     keys = {k: s for layer in layers for k, s in layer.mapping() if not s.empty}
     said = frozenset(k for layer in own for k, s in layer.mapping() if not s.empty)
-    return _interpret(_Settings(model, keys, said, layers, found), certain=certain)
+    return _interpret(Settings(model, keys, said, layers, found), certain=certain)
 
 
-def _interpret(settings: _Settings, *, certain: bool) -> ModelConfig:
+def _interpret(settings: Settings, *, certain: bool) -> ModelConfig:
     keys = settings.keys
     streams = read_streams(keys["streams"]) if "streams" in keys else ()
     materialized = _materialized(keys.get("materialized"), bool(streams))
     if certain:
         _check_kind(settings, materialized, bool(streams))
+        check_combinations(settings)
     described = read_columns(keys["columns"]) if "columns" in keys else Described()
     own_tests = [*read_tests(keys.get("data_tests"), None), *read_tests(keys.get("tests"), None)]
     return ModelConfig(
         materialized=materialized,
+        title=settings.text("title"),
         description=settings.text("description"),
         streams=streams,
         windows=read_windows_config(keys["windows"]) if "windows" in keys else (),
-        output_mode=_output_mode(keys.get("output_mode")),
-        partition_by=read_partitions(keys.get("partition_by")),
+        write=read_write(settings),
+        expectations=read_expectations(settings),
+        operation=read_operation(settings),
+        contract=_contract(settings, described),
         columns=described.columns,
         tests=(*own_tests, *described.tests),
         tags=_tags(settings.layers),
@@ -117,9 +121,36 @@ def _interpret(settings: _Settings, *, certain: bool) -> ModelConfig:
         schema=keys["schema"].identifier() or None if "schema" in keys else None,
         alias=_alias(keys.get("alias")),
         alias_place=keys["alias"].place if "alias" in keys else None,
-        table_properties=_properties(keys.get("table_properties")),
-        state_partitions=_state_partitions(keys.get("state_store")),
+        state_partitions=read_state_partitions(keys.get("state_store")),
+        places=_places(settings, streams),
+        named=tuple(settings.named),
     )
+
+
+def _places(settings: Settings, streams: tuple[StreamConfig, ...]) -> dict[str, Location]:
+    inner = {f"streams.{s.name}.{key}": place for s in streams for key, place in s.places.items()}
+    return dict(settings.places()) | inner
+
+
+def _contract(settings: Settings, described: Described) -> bool:
+    """`contract: true`, or dbt's `{enforced: true}`; each column then has a type."""
+    section = settings.get("contract")
+    if section is None:
+        return False
+    if isinstance(section.value, dict):
+        section.check_keys(("enforced",), "a contract")
+        section = section.child("enforced")
+    if section is None or not section.boolean():
+        return False
+    if not described.columns:
+        hint = "List them: columns: {id: {type: string}}."
+        settings.refuse("contract", "setting-needs", "'contract' needs 'columns' with their types", hint)
+    for column in described.columns:
+        body = (described.places or {})[column.name]
+        if body.child("type") is None and body.child("data_type") is None:
+            message = f"the column '{column.name}' has no 'type', and 'contract' {settings.where('contract')} needs it"
+            body.report("setting-needs", message, f"Write {column.name}: {{type: string}}.", at_key=True)
+    return True
 
 
 def _materialized(section: Section | None, streams: bool) -> Materialized:
@@ -139,7 +170,7 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
     return Materialized(value) if value in set(Materialized) else default
 
 
-def _check_kind(settings: _Settings, materialized: Materialized, streams: bool) -> None:
+def _check_kind(settings: Settings, materialized: Materialized, streams: bool) -> None:
     """Check that the keys fit the kind; folder defaults that do not are taken out."""
     keys = settings.keys
     streaming = materialized is Materialized.STREAMING_TABLE
@@ -150,16 +181,13 @@ def _check_kind(settings: _Settings, materialized: Materialized, streams: bool) 
         message = f"a {materialized} reads nothing as a stream"
         hint = f"Leave out 'materialized: {materialized}'{where}, or the streams."
         keys["streams"].report("streams-unexpected", message, hint, at_key=True)
-    unfit = dict.fromkeys(_STREAMING_ONLY, "is for streaming tables") if not streaming else {}
-    if materialized is Materialized.VIEW:
-        unfit |= {"partition_by": "does not apply to a view", "table_properties": "does not apply to a view"}
-    for key, why in unfit.items():
+    for key, why in unfit_keys(materialized).items():
         if key in settings.own:
             keys[key].report("bad-value", f"'{key}' {why}", "Take it out.", at_key=True)
         keys.pop(key, None)
 
 
-def _no_streams(settings: _Settings) -> None:
+def _no_streams(settings: Settings) -> None:
     said = settings.keys["materialized"]
     hint = "List what it reads as a stream, such as 'streams: [flights]', or say 'materialized: table'."
     message = "a streaming table lists no streams"
@@ -170,13 +198,6 @@ def _no_streams(settings: _Settings) -> None:
     place = Location(model.file)
     message = f"{message} (materialized: streaming_table comes from {said.place})"
     settings.found.append(Diagnostic("streams-missing", message, hint, node=model.name, location=place))
-
-
-def _output_mode(section: Section | None) -> str | None:
-    value = section.choice("append", "update", "complete") if section else ""
-    if section and value in {"update", "complete"}:
-        section.report("not-supported", f"output_mode '{value}' is not part of this version", "Use append.")
-    return value or None
 
 
 def _alias(section: Section | None) -> str | None:
@@ -190,18 +211,3 @@ def _alias(section: Section | None) -> str | None:
 def _tags(layers: list[Section]) -> tuple[str, ...]:
     parts = (part for layer in layers if (part := layer.child("tags")))
     return tuple(dict.fromkeys(text for part in parts for item in part.items() if (text := item.text())))
-
-
-def _properties(section: Section | None) -> dict[str, str]:
-    return {key: part.option() for key, part in section.mapping()} if section else {}
-
-
-def _state_partitions(section: Section | None) -> int | None:
-    if section is None:
-        return None
-    for key, part in section.mapping():
-        if key == "provider":
-            not_yet(part, key)
-    section.check_keys(("partitions", "provider"), "state_store")
-    partitions = section.child("partitions")
-    return partitions.integer() if partitions else None

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.compile.manifest import Input, Materialized, Relation, Source, Write
+from engine.compile.manifest import Input, Materialized, Relation, Source
+from engine.compile.settings import Expectation, Overwrite, Write
 from engine.compile.spelling import spelling_of
 from engine.compile.sql import Query
 
@@ -26,22 +27,44 @@ def facts(
     nodes: Mapping[str, Any],
     write: Write,
     stateful: bool,
+    expectations: tuple[Expectation, ...] = (),
 ) -> dict[str, Any]:
-    """The facts of a model; values are plain JSON."""
-    return {
+    """The facts of a model; values are plain JSON. What is left at its default is not among them."""
+    removing = [[spelling_of(e.check), e.on_fail.value] for e in expectations if e.takes_rows_out]
+    more = {"write": _write(write), "expectations": sorted(removing)}
+    known = {
         "materialized": materialized.value,
         "relation": str(relation),
         "sql": query.spelling,
         "windows": {name: spelling_of(text) for name, text in windows.items()},
         "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: i.name)],
         "output_mode": write.output_mode,
-        "partition_by": [asdict(p) for p in write.partition_by],
+        "partition_by": [_said(asdict(p), "name") for p in write.partition_by],
         "stateful": stateful,
     }
+    return known | {key: value for key, value in more.items() if value}
+
+
+def _said(facts: dict[str, Any], key: str) -> dict[str, Any]:
+    """The facts without a key that came later and is not said, so that older fingerprints stay."""
+    return {name: value for name, value in facts.items() if name != key or value is not None}
+
+
+def _write(write: Write) -> dict[str, Any]:
+    """What decides which rows the table has, beside the query."""
+    facts = {
+        "unique_key": sorted(column.lower() for column in write.unique_key),
+        "sequence_by": [column.lower() for column in write.sequence_by],
+        "delete_when": spelling_of(write.delete_when) if write.delete_when else "",
+        "history": write.history,
+        "exclude": sorted(column.lower() for column in write.exclude),
+        "overwrite": "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
+    }
+    return {key: value for key, value in facts.items() if value}
 
 
 def _input(item: Input, node: Any) -> dict[str, Any]:
-    watermark = asdict(item.watermark) if item.watermark else None
+    watermark = _said(asdict(item.watermark), "max_future") if item.watermark else None
     if watermark and watermark["expression"]:
         watermark["expression"] = spelling_of(watermark["expression"])
     known: dict[str, Any] = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from engine.compile.config import ModelConfig
 from engine.compile.manifest import Input, Materialized, Relation, Source
+from engine.compile.settings import OnUpstreamDelete
 from engine.compile.sql import Query, Reference
 from engine.compile.streams import StreamConfig
 from engine.compile.windows import Edit
@@ -24,6 +25,7 @@ class Known:
         sources: by id.
         disabled: names of disabled models.
         sources_whole: all source files could be read, so that a source not found is none.
+        rewritten: streaming tables whose rows change, each with the reason; no stream reads them.
     """
 
     relations: Mapping[str, Relation]
@@ -31,6 +33,7 @@ class Known:
     sources: Mapping[str, Source]
     disabled: frozenset[str]
     sources_whole: bool = True
+    rewritten: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def source_names(self) -> list[str]:
@@ -103,6 +106,10 @@ def _model_input(draft: Draft, reference: Reference, stream: StreamConfig | None
         message = f"'{name}' is a {kind} and cannot be read as a stream"
         hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or make it a streaming table."
         draft.report("stream-not-streamable", message, hint, stream.location)
+    elif name in known.rewritten:
+        message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
+        hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or let it append only."
+        draft.report("stream-not-streamable", message, hint, stream.location)
     return _streamed(f"model.{name}", name, stream, None)
 
 
@@ -127,7 +134,8 @@ def _streamed(node: str, name: str, stream: StreamConfig, source: Source | None)
     watermark = stream.watermark or (source.watermark if source else None)
     dedup = stream.dedup or (source.dedup if source else ())
     files = stream.max_files_per_trigger or (source.spec.max_files_per_trigger if source else None)
-    return Input(node, name, True, _view_name(name), watermark, dedup, files)
+    deletes = stream.on_upstream_delete or OnUpstreamDelete.FAIL
+    return Input(node, name, True, _view_name(name), watermark, dedup, files, deletes)
 
 
 def _view_name(name: str) -> str:
@@ -158,6 +166,10 @@ def _check_streams(draft: Draft, known: Known) -> None:
             message = f"max_files_per_trigger has no meaning for the model '{stream.name}'"
             hint = "Take it out: a micro-batch takes whole commits of a table, so that no row comes too late."
             draft.report("bad-value", message, hint, stream.location)
+        if stream.on_upstream_delete and not item.node.startswith("model."):
+            message = f"on_upstream_delete has no meaning for the source '{stream.name}'"
+            hint = "Take it out: it says what happens when rows of a table are deleted, and files have none."
+            draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
 
 
 def _unread(draft: Draft, stream: StreamConfig, known: Known) -> None:

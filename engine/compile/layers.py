@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from engine.compile.habits import HABITS
 from engine.errors import Diagnostic, Location, near
 from engine.project import ModelFile, Project
 from engine.project.header import location_of
@@ -16,14 +17,12 @@ from engine.project.section import Section
 from engine.project.yaml import Path, Yaml
 
 KEYS = (
-    "description", "title", "materialized", "streams", "windows", "output_mode", "partition_by", "columns",
-    "tags", "meta", "enabled", "data_tests", "tests", "schema", "alias", "table_properties", "state_store",
-)  # fmt: skip
-# Keys of the handbook that a later version brings; naming them is kinder than "unknown key".
-LATER = (
-    "unique_key", "sequence_by", "delete_when", "history", "exclude", "deletes_remembered", "expectations",
-    "publish", "contract", "sort_by", "write_options", "format_version", "trigger", "schedule", "overwrite",
-    "on_schema_change", "full_refresh", "pre_hook", "post_hook", "explain", "persist_docs",
+    "title", "description", "tags", "meta", "enabled", "columns", "contract", "data_tests", "tests",
+    "materialized", "schema", "alias", "streams", "windows", "output_mode", "state_store",
+    "unique_key", "sequence_by", "delete_when", "history", "exclude", "deletes_remembered", "overwrite",
+    "expectations", "publish", "on_schema_change", "full_refresh",
+    "partition_by", "sort_by", "table_properties", "write_options", "format_version",
+    "trigger", "schedule", "pre_hook", "post_hook", "explain", "persist_docs",
 )  # fmt: skip
 _CONFIG = re.compile(r"\bconfig\s*\(")
 _ADDING = {"tags", "meta"}
@@ -102,10 +101,7 @@ def check_own(layers: list[Section]) -> None:
     """Check that the keys of header and config() are known and do not contradict each other."""
     seen: dict[str, Section] = {}
     for key, section in _pairs(layers):
-        if key in LATER:
-            not_yet(section, key)
-        elif key not in KEYS:
-            section.report("unknown-key", f"a model has no key '{key}'", near(key, KEYS), at_key=True)
+        check_key(section, key)
         first = seen.setdefault(key, section)
         if first.value != section.value and key not in _ADDING:
             section.report(
@@ -114,6 +110,13 @@ def check_own(layers: list[Section]) -> None:
                 "Keep it in the header or in config(), not in both.",
                 at_key=True,
             )
+
+
+def check_key(section: Section, key: str) -> None:
+    """Report a key that a model does not have, with what stands here for it."""
+    if key not in KEYS:
+        hint = HABITS.get(key) or near(key, KEYS)
+        section.report("unknown-key", f"a model has no key '{key}'", hint, at_key=True)
 
 
 def _pairs(layers: list[Section]) -> Iterator[tuple[str, Section]]:
@@ -132,7 +135,7 @@ def check_folder_defaults(project: Project, found: list[Diagnostic]) -> None:
     def walk(level: Section, path: tuple[str, ...]) -> None:
         for key, section in level.mapping():
             if key.startswith("+"):
-                _check_default(section, key[1:])
+                check_key(section, key[1:])
             elif own_level is not None and section.path == own_level.path:
                 walk(section, path)
             elif (*path, key) in folders:
@@ -147,15 +150,8 @@ def _below(folder: tuple[str, ...], path: tuple[str, ...]) -> bool:
     return len(folder) > len(path) and folder[: len(path)] == path
 
 
-def _check_default(section: Section, key: str) -> None:
-    if key in LATER:
-        not_yet(section, key)
-    elif key not in KEYS:
-        section.report("unknown-key", f"a model has no key '{key}'", near(key, KEYS), at_key=True)
-
-
 def _no_folder(section: Section, key: str, names: list[str]) -> None:
-    if key in KEYS or key in LATER:
+    if key in KEYS:
         section.report("unknown-key", f"'{key}' needs a plus here", f"Write '+{key}:'.", at_key=True)
         return
     hint = near(key, names) or f"Settings have a plus (+{key}); folders are those of models/."

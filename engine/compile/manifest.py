@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from engine.compile.settings import Expectation, OnUpstreamDelete, Operation, Write
 from engine.errors import Diagnostic, Location
 from engine.sources import SourceSpec
 
@@ -46,11 +47,19 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Watermark:
-    """Event time of a stream: the column, how late rows may be, and the SQL that makes the column."""
+    """Event time of a stream.
+
+    Attributes:
+        column: that has the time.
+        delay: how late rows may be.
+        expression: the SQL that makes the column; None: the input has it.
+        max_future: rows further ahead of the clock are bad records; None: there is no bound.
+    """
 
     column: str
     delay: str
     expression: str | None = None
+    max_future: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ class Input:
         watermark: event time, for streams.
         dedup: columns by which repeats are dropped within the watermark's delay.
         max_files_per_trigger: files in one micro-batch; None: the source's own limit.
+        on_upstream_delete: what happens at a snapshot that only deletes.
     """
 
     node: str
@@ -74,6 +84,7 @@ class Input:
     watermark: Watermark | None = None
     dedup: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
+    on_upstream_delete: OnUpstreamDelete = OnUpstreamDelete.FAIL
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,33 +98,17 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
-    """One partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number."""
-
-    transform: str
-    column: str
-    number: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Write:
-    """How rows reach the table."""
-
-    output_mode: str | None = None
-    partition_by: tuple[Partition, ...] = ()
-    table_properties: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
 class SourceMap:
     """The way from compiled SQL back to the model's file.
 
     Attributes:
         runs: (offset in the compiled SQL, line and column in the file, whether columns go on with the
             offset), ascending; a run never crosses a line end.
+        settings: where each setting stands, by its key; those of a stream as `streams.<name>.<key>`.
     """
 
     runs: tuple[tuple[int, int, int, bool], ...] = ()
+    settings: Mapping[str, Location] = field(default_factory=dict)
 
     def locate(self, file: str, offset: int) -> Location:
         """The user's place for a character of the compiled SQL."""
@@ -139,6 +134,10 @@ class Model:
     inputs: tuple[Input, ...] = ()
     columns: tuple[Column, ...] = ()
     write: Write = field(default_factory=Write)
+    expectations: tuple[Expectation, ...] = ()
+    operation: Operation = field(default_factory=Operation)
+    contract: bool = False
+    title: str = ""
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     stateful: bool = False

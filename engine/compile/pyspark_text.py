@@ -32,7 +32,7 @@ def script(model: Model, manifest: Manifest) -> str:
         "query = (",
         f'    result.writeStream.format("iceberg").outputMode("{model.write.output_mode}")',
         "    .trigger(availableNow=True)",
-        f"    .option(\"checkpointLocation\", {_text(f'checkpoints/{model.name}')})",
+        f'    .option("checkpointLocation", {_text(f"checkpoints/{model.name}")})',
         f"    .toTable({_text(str(model.relation))})",
         ")",
         "query.awaitTermination()",

@@ -43,6 +43,20 @@ def read_schema(section: Section) -> tuple[Column, ...]:
         return ()
 
 
+def read_type(section: Section, column: str) -> str | None:
+    """The type of one column; None, and a finding, if it cannot be read."""
+    if section.value is UNKNOWN:
+        return None
+    text = section.text()
+    if not text and not isinstance(section.value, str):
+        return None
+    try:
+        return _Parser(text).only_type(f"column '{column}'")
+    except _FaultError as fault:
+        section.report("bad-schema", str(fault), fault.hint)
+        return None
+
+
 class _Parser:
     """A recursive-descent parser of Spark's column lists."""
 
@@ -82,6 +96,12 @@ class _Parser:
         if not columns:
             raise _FaultError("the schema has no columns")
         return tuple(columns.values())
+
+    def only_type(self, owner: str) -> str:
+        type_ = self.type(owner)
+        if self.at < len(self.tokens):
+            raise _FaultError(f"the type of the {owner} has '{self.tokens[self.at][1]}' after its end")
+        return type_
 
     def field(self, what: str, *, colon: bool) -> tuple[str, str]:
         name = self.name(what)

@@ -116,8 +116,15 @@ def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tu
             message = f"the schema has no column '{column.name}'"
             place.report("bad-value", message, near(column.name, known), at_key=True)
         elif declared:
+            _check_type(column, known[column.name], (described.places or {})[column.name])
             known[column.name] = replace(known[column.name], description=column.description, meta=column.meta)
     return tuple(known.values()) if declared else described.columns
+
+
+def _check_type(described: Column, declared: Column, place: Section) -> None:
+    if described.type is not None and described.type != declared.type:
+        message = f"'{declared.name}' is {described.type} here and {declared.type} in the schema"
+        place.report("setting-conflict", message, "Say it once, in the schema.", at_key=True)
 
 
 def _on_bad_record(part: Section) -> None:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
-from engine.compile.layers import not_yet
 from engine.compile.manifest import Watermark
+from engine.compile.settings import OnUpstreamDelete
 from engine.compile.sql import is_expression
 from engine.errors import Diagnostic, Location
 from engine.project.section import UNKNOWN, Section, shown
 
-STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger")
-_LATER_STREAM = ("on_upstream_delete",)
-_WATERMARK_KEYS = ("column", "as", "delay")
+STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete")
+_WATERMARK_KEYS = ("column", "as", "delay", "max_future")
 _WATERMARK = re.compile(r"(?P<what>.+)\s+delay\s+(?P<delay>.+)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.+)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
 _FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
@@ -23,13 +22,15 @@ _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
 
 @dataclass(frozen=True, slots=True)
 class StreamConfig:
-    """A stream as listed in a header."""
+    """A stream as listed in a header; `places` are those of its settings."""
 
     name: str
     location: Location
     watermark: Watermark | None = None
     dedup: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
+    on_upstream_delete: OnUpstreamDelete | None = None
+    places: Mapping[str, Location] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,17 @@ def _stream(name: str, section: Section) -> StreamConfig:
     place = section.key_place
     if section.empty:
         return StreamConfig(node_name(name), place)
-    for key, part in section.mapping():
-        if key in _LATER_STREAM:
-            not_yet(part, key)
-    section.check_keys((*STREAM_KEYS, *_LATER_STREAM), "a stream")
-    watermark, dedup, files = (section.child(key) for key in STREAM_KEYS)
+    section.check_keys(STREAM_KEYS, "a stream")
+    watermark, dedup, files, deletes = (section.child(key) for key in STREAM_KEYS)
+    policy = deletes.choice(*OnUpstreamDelete) if deletes else ""
     return StreamConfig(
         name=node_name(name),
         location=place,
         watermark=read_watermark(watermark) if watermark else None,
         dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
         max_files_per_trigger=files.integer() if files else None,
+        on_upstream_delete=OnUpstreamDelete(policy) if policy in set(OnUpstreamDelete) else None,
+        places={key: part.key_place for key, part in section.mapping()} if isinstance(section.value, dict) else {},
     )
 
 
@@ -122,15 +123,14 @@ def read_watermark(section: Section) -> Watermark | None:
 
 
 def _watermark_mapping(section: Section) -> Watermark | None:
-    for key, part in section.mapping():
-        if key == "max_future":
-            not_yet(part, key)
-    section.check_keys((*_WATERMARK_KEYS, "max_future"), "a watermark")
-    column, sql, delay = (section.child(key) for key in _WATERMARK_KEYS)
+    section.check_keys(_WATERMARK_KEYS, "a watermark")
+    column, sql, delay, future = (section.child(key) for key in _WATERMARK_KEYS)
     if column is None or delay is None:
         section.report("missing-key", "a watermark needs 'column' and 'delay'", _FORMS)
         return None
-    return _watermark(section, column.text(), sql.text() if sql else None, delay)
+    watermark = _watermark(section, column.text(), sql.text() if sql else None, delay)
+    bound = future.duration() if future else ""
+    return replace(watermark, max_future=bound or None) if watermark else None
 
 
 def _watermark(section: Section, column: str, sql: str | None, delay: Section) -> Watermark | None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from engine.compile.sql import is_expression
+import sqlglot
+from sqlglot import exp
+
+from engine.compile.sql import DIALECT, is_expression
 from engine.compile.streams import WindowConfig
 from engine.errors import Diagnostic, Location
 from engine.project.section import duration_seconds, is_name, parse_duration, shown
@@ -75,9 +78,18 @@ def _read(config: WindowConfig) -> Window:
         raise _FaultError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
     if not is_expression(column):
         raise _FaultError("window-syntax", f"{shown(column)} is no column or expression", _FORMS)
+    if kind == "session" and _is_gap(lengths[0]):
+        return Window(config.name, kind, column, f"session_window({column}, {lengths[0]})", config.location)
     spans = [_length(text) for text in lengths]
     _check_lengths(kind, spans)
     return Window(config.name, kind, column, _sql(kind, column, spans), config.location)
+
+
+def _is_gap(text: str) -> bool:
+    """Whether the gap of a session is an expression: it then may differ from row to row."""
+    if parse_duration(text.strip("'\"")) or not is_expression(text):
+        return False
+    return sqlglot.parse_one(f"SELECT {text}", dialect=DIALECT).find(exp.Column) is not None
 
 
 def _length(text: str) -> str:

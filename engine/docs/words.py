@@ -12,11 +12,11 @@ from engine.compile.manifest import (
     Input,
     Materialized,
     Model,
-    Partition,
     Severity,
     Source,
     Watermark,
 )
+from engine.compile.settings import Partition
 
 _WINDOW = re.compile(r"(session_)?window\((.*?)((?:,\s*'[^']*')+)\)", re.DOTALL)
 _QUOTED = re.compile(r"'([^']*)'")

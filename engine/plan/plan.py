@@ -24,6 +24,7 @@ class Change(StrEnum):
     UNCHANGED = "unchanged"
     FORWARD = "forward"
     REBUILT = "rebuilt"
+    REFRESH = "refresh"
     STATE_BREAKING = "state-breaking"
     SOURCE_CHANGED = "source-changed"
     IDENTITY_CHANGED = "identity-changed"
@@ -45,6 +46,7 @@ class Action:
     change: Change
     reasons: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
+    kind_changed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,19 +59,27 @@ class Plan:
 _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED}
 
 
-def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Mapping[str, DeployedModel]) -> Plan:
+def make_plan(
+    manifest: Manifest,
+    selected: Iterable[str],
+    deployed: Mapping[str, DeployedModel],
+    *,
+    full_refresh: bool = False,
+) -> Plan:
     """Compare the selected models with what is deployed.
 
     Args:
         manifest: the compiled project.
         selected: ids of the models to build.
         deployed: by model id; a model that is missing was never built.
+        full_refresh: build streaming tables anew from their first row, and batch models in any case.
     """
     actions = {}
     for model_id in selected:
         node = manifest.nodes[model_id]
         if isinstance(node, Model):
-            actions[model_id] = _action(node, deployed.get(model_id))
+            action = _action(node, deployed.get(model_id))
+            actions[model_id] = _refreshed(node, action) if full_refresh else action
     return Plan(actions)
 
 
@@ -83,7 +93,16 @@ def _action(model: Model, deployed: DeployedModel | None) -> Action:
     if _same(deployed.facts, model.facts):
         return Action(model.id, Change.UNCHANGED)
     change, reasons = _compare(model, deployed.facts)
-    return _refused(model, change, reasons) if change in _BREAKING else Action(model.id, change, reasons)
+    if change not in _BREAKING:
+        return Action(model.id, change, reasons)
+    return _refused(model, change, reasons, kind_changed=deployed.facts["materialized"] != model.materialized.value)
+
+
+def _refreshed(model: Model, action: Action) -> Action:
+    """A full refresh allows every change but that of the kind: a view is no table."""
+    if action.refusal is not None and action.kind_changed:
+        return action
+    return Action(model.id, Change.REFRESH, action.reasons)
 
 
 def _compare(model: Model, old: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
@@ -145,11 +164,10 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
     return reasons or ["the query changed"]
 
 
-def _refused(model: Model, change: Change, reasons: tuple[str, ...]) -> Action:
+def _refused(model: Model, change: Change, reasons: tuple[str, ...], *, kind_changed: bool = False) -> Action:
     message = f"{model.relation} was written by another query: {'; '.join(reasons)}"
-    hint = (
-        "Going on would mix rows of both. Undo the edit, or build the new query into a table of its own "
-        "(another file name, or 'alias: ...' in the header)."
-    )
+    hint = f"Going on would mix rows of both. Undo the edit, or build the table anew: engine build -f -s {model.name}"
+    if kind_changed:
+        hint = f"Undo the edit, or drop {model.relation} and its state, or give the model another 'alias'."
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Action(model.id, change, reasons, finding)
+    return Action(model.id, change, reasons, finding, kind_changed)

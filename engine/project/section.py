@@ -102,7 +102,9 @@ class Section:
                 section.report("unknown-key", f"{what} has no key '{key}'", near(key, allowed), at_key=True)
 
     def expected(self, what: str) -> None:
-        """Report a wrong type."""
+        """Report a wrong type, unless the value could not be rendered, which is reported already."""
+        if self.value is UNKNOWN:
+            return
         name = f"'{self.name}'" if self.path else "the file"
         if self.path and isinstance(self.path[-1], int):
             name = f"item {self.path[-1] + 1}"

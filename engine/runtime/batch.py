@@ -14,6 +14,7 @@ from engine.compile import Materialized, Model, Source
 from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
+from engine.plan import Change
 from engine.runtime import checks
 from engine.runtime.inputs import register
 from engine.runtime.run import Outcome, Run
@@ -44,7 +45,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
     if state is None and model.materialized is Materialized.TABLE:
         checks.fresh(model, table)
     inputs = positions(run, model)
-    if state is not None and up_to_date(model, state, table, inputs):
+    refresh = run.plan.actions[model.id].change is Change.REFRESH
+    if state is not None and not refresh and up_to_date(model, state, table, inputs):
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
     session = run.spark.newSession()
     relation = model.relation

@@ -33,6 +33,7 @@ from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import run_test
+from engine.runtime.rebuild import settle
 from engine.runtime.run import Outcome, Run, table_state
 from engine.runtime.scheduler import dependencies, execute, run_order
 from engine.runtime.spark_errors import diagnose, spark_exceptions
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 JAR_SETS = ("core",)
+DOWNSTREAM_STOPS = "downstream-stops"
 _log = logging.getLogger("engine.runtime")
 
 
@@ -59,12 +61,16 @@ class Options:
         threads: how many nodes run side by side.
         fail_fast: stop at the first failure.
         target_dir: folder of artifacts and logs.
+        full_refresh: build the selected models anew.
+        accept: consequences the user accepts by name: `downstream-stops`.
     """
 
     command: str
     threads: int
     fail_fast: bool
     target_dir: Path
+    full_refresh: bool = False
+    accept: tuple[str, ...] = ()
 
 
 def build(
@@ -97,10 +103,14 @@ def build(
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     _check_landing(manifest, models, root)
+    if options.full_refresh and DOWNSTREAM_STOPS not in options.accept:
+        _check_readers(manifest, target, models)
     catalogs.prepare(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in models]) as locks:
-        plan = make_plan(manifest, [m.id for m in models], deployed(target, models))
+        for model in models:
+            settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
+        plan = make_plan(manifest, [m.id for m in models], deployed(target, models), full_refresh=options.full_refresh)
         with spark_session(target, options.target_dir, locks) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
             # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
@@ -138,6 +148,23 @@ def _check_landing(manifest: Manifest, models: Sequence[Model], root: Path) -> N
     if missing:
         failure = EngineError("landing-missing", "the folder of a source is missing")
         failure.diagnostics = tuple(missing.values())
+        raise failure
+
+
+def _check_readers(manifest: Manifest, target: Target, models: Sequence[Model]) -> None:
+    """A table that is built anew is a new source, and no stream can begin on it: its rows come from no append."""
+    chosen = {m.id for m in models}
+    stopped = []
+    for model in manifest.models:
+        reads = [i.name for i in model.inputs if i.stream and i.node in chosen]
+        if reads and table_state(target, model).load() is not None:
+            message = f"'{model.name}' streams from '{reads[0]}' and cannot go on once that is built anew"
+            hint = f"Let it read '{reads[0]}' as a whole (take it out of 'streams:'), or accept that it stops: "
+            finding = Diagnostic("downstream-stops", message, hint + f"--accept {DOWNSTREAM_STOPS}", node=model.name)
+            stopped.append(finding)
+    if stopped:
+        failure = EngineError("downstream-stops", "streams would stop")
+        failure.diagnostics = tuple(stopped)
         raise failure
 
 

@@ -16,7 +16,8 @@ from engine.runtime.run import Run
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 
-_BACKUP = "Restore the missing part from a backup, or drop {0} and its state folder together to build it anew."
+_ANEW = "build the table anew from the first row: engine build -f -s {0}"
+_BACKUP = "Restore the missing part from a backup, or " + _ANEW
 
 
 def committed_batch(history: Iterable[SnapshotFacts], generation: int) -> int | None:
@@ -32,21 +33,33 @@ def committed_batch(history: Iterable[SnapshotFacts], generation: int) -> int | 
     return max(batches, default=None)
 
 
-def fresh(model: Model, table: TableFacts | None) -> bool:
-    """Whether a model without state may start: its table does not exist, or a killed start left it empty.
+def fresh(model: Model, table: TableFacts | None) -> None:
+    """Check that a model without state may start: no table, or the empty one that a killed start left.
 
     Raises:
         StateError: `state-missing` if the table has rows or belongs to somebody else.
     """
-    if table is None:
-        return True
-    if not table.history and table.properties.get("engine.model") == model.name:
-        return False
+    if table is None or (not table.history and table.properties.get("engine.model") == model.name):
+        return
     hint = (
         f"If the state folder was lost, restore it from a backup; to build the table anew, drop {model.relation} first."
     )
+    if table.properties.get("engine.model") == model.name:
+        hint = f"Restore the state folder from a backup, or build the table anew: engine build -f -s {model.name}"
     message = f"{model.relation} exists, but there is no state of this project for it"
     raise StateError("state-missing", message, hint, node=model.name)
+
+
+def check_ours(model: Model, table: TableFacts) -> None:
+    """Check that a table about to be replaced was made for the model.
+
+    Raises:
+        StateError: `state-missing` if it belongs to somebody else.
+    """
+    if table.properties.get("engine.model") != model.name:
+        message = f"{model.relation} was not made by this model; a full refresh would replace somebody else's rows"
+        hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
 
 
 def check_table(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
@@ -58,11 +71,11 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
     name = str(model.relation)
     if table is None:
         message = f"{name} is gone, but its state stands at micro-batch {state.batch}"
-        hint = f"Restore the table, or remove {folder.folder} as well to build it anew from the first row."
+        hint = f"Restore the table, or {_ANEW.format(model.name)}"
         raise StateError("table-missing", message, hint, node=model.name)
     if table.uuid != state.uuid:
         message = f"{name} is another table than the one this state was made for (it was dropped and made again)"
-        raise StateError("table-replaced", message, _BACKUP.format(name), node=model.name)
+        raise StateError("table-replaced", message, _BACKUP.format(model.name), node=model.name)
     _check_history(model, state, table)
     _check_checkpoint(model, state, folder, table)
 
@@ -79,7 +92,7 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
     )
     hint = (
         "The stream would go on behind the lost rows and leave a hole. Roll the table forward to that snapshot, "
-        f"or drop {model.relation} and its state folder together to build it anew."
+        f"or {_ANEW.format(model.name)}"
     )
     raise StateError("table-rolled-back", message, hint, node=model.name)
 
@@ -97,7 +110,7 @@ def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table
     message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
     if found is not None and found != state.query_id:
         message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
-    hint = "Starting anew would write every row a second time. " + _BACKUP.format(model.relation)
+    hint = "Starting anew would write every row a second time. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
 
 
@@ -126,7 +139,7 @@ def check_upstreams(run: Run, model: Model, state: ModelState, folder: TableStat
         before = state.upstreams.get(item.node)
         if before is not None and before != table.uuid:
             message = f"{node.relation} is another table than the one '{model.name}' has read so far"
-            hint = f"Its rows would be read again from the first. Drop {model.relation} and its state to build it anew."
+            hint = f"Its rows would be read again from the first; {_ANEW.format(model.name)}"
             raise StateError("upstream-replaced", message, hint, node=model.name)
         if started is None:
             _check_whole_history(model, node, table)
@@ -164,5 +177,5 @@ def _check_ancestry(model: Model, upstream: Model, table: TableFacts, read_to: s
         f"the snapshot of {upstream.relation} up to which '{model.name}' has read is not in its history any more: "
         "the table was rolled back or replaced, or its history expired"
     )
-    hint = f"Roll {upstream.relation} forward again, or drop {model.relation} and its state to build it anew."
+    hint = f"Roll {upstream.relation} forward again, or {_ANEW.format(model.name)}"
     raise StateError("upstream-replaced", message, hint, node=model.name)

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.compile import Model
-from engine.errors import Location, RunError, StateError
+from engine.errors import RunError
 from engine.events import BatchCommitted, Status
-from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks
+from engine.runtime import checks, rebuild, tables
 from engine.runtime.inputs import register
 from engine.runtime.next_window import next_close
 from engine.runtime.run import Outcome, Run
@@ -44,11 +43,16 @@ def run_stream(run: Run, model: Model) -> Outcome:
     register(session, run.manifest, model, run.root, bounded=False)
     frame = session.sql(model.sql)
     folder = run.state(model)
-    state, table = _ready(run, model, folder, session, frame)
+    rebuild.clear_staging(run, model, folder.load(), session)
+    refresh = run.plan.actions[model.id].change is Change.REFRESH
+    state, table = _renewed(run, model, folder, frame) if refresh else _ready(run, model, folder, frame)
+    # A generation that is built beside the table writes into its staging table.
+    beside = state.phase is Phase.BUILDING
+    relation = rebuild.staging(model, state.generation) if beside else model.relation
     upstreams = checks.check_upstreams(run, model, state, folder)
     folder.save_facts(state.generation, model.fingerprint, model.facts)
     writer = BatchWriter(
-        relation=model.relation.sql,
+        relation=relation.sql,
         markers=lambda batch: run.markers(model, state.generation, batch),
         folder=folder,
         state=replace(
@@ -61,7 +65,11 @@ def run_stream(run: Run, model: Model) -> Outcome:
         reached=checks.committed_batch(table.history, state.generation) if table else None,
         snapshots=_snapshots(table, state.generation),
     )
-    return _follow(run, model, writer, frame, bounded_trigger=not upstreams)
+    outcome = _follow(run, model, writer, frame, bounded_trigger=not upstreams)
+    if beside:
+        published = rebuild.publish(run, model, folder, session, writer.state)
+        outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=published.snapshot)
+    return outcome
 
 
 def _configure(session: SparkSession, model: Model) -> None:
@@ -79,19 +87,18 @@ def _snapshots(table: TableFacts | None, generation: int) -> dict[int, int]:
     return found
 
 
-def _ready(
-    run: Run, model: Model, folder: TableState, session: SparkSession, frame: DataFrame
-) -> tuple[ModelState, TableFacts | None]:
+def _ready(run: Run, model: Model, folder: TableState, frame: DataFrame) -> tuple[ModelState, TableFacts | None]:
     """State and table that belong together; both are made if the model is new."""
     state = folder.load()
     table = run.lake.table(model.relation.schema, model.relation.name)
-    if state is None and checks.fresh(model, table):
-        state = ModelState(str(model.relation))
-    if state is None or state.phase is Phase.BUILDING or _never_wrote(state, table):
-        return _make(model, folder, session, frame, state or ModelState(str(model.relation)), table), None
+    if state is None or state.phase is Phase.BUILDING:
+        checks.fresh(model, table)
+        return _first(model, folder, frame), None
+    if _never_wrote(state, table):
+        return _first(model, folder, frame), None
     checks.check_table(model, state, folder, table)
     if table is not None:
-        _check_columns(model, frame, table)
+        tables.check_columns(model, frame, table)
     return state, table
 
 
@@ -100,43 +107,20 @@ def _never_wrote(state: ModelState, table: TableFacts | None) -> bool:
     return state.batch is None and table is not None and table.uuid == state.uuid and not table.history
 
 
-def _make(
-    model: Model,
-    folder: TableState,
-    session: SparkSession,
-    frame: DataFrame,
-    state: ModelState,
-    table: TableFacts | None,
-) -> ModelState:
-    """Make the table of a new generation; a kill in between is made good by the next start."""
-    if table is not None and (table.history or table.properties.get("engine.model") != model.name):
-        checks.fresh(model, table)
-    folder.discard(state.generation)
-    building = ModelState(str(model.relation), state.generation, Phase.BUILDING)
-    folder.save(building)
-    relation = model.relation
-    if table is not None:
-        lake.drop_table(session, relation.sql)
-    properties = {
-        **model.write.table_properties,
-        "engine.model": model.name,
-        "engine.generation": str(building.generation),
-    }
-    partitions = [lake.partition_sql(p.transform, p.column, p.number) for p in model.write.partition_by]
-    clauses = lake.table_clauses(partitions, properties, model.description)
-    lake.create_table(session, relation.sql, frame, clauses)
-    made = replace(building, phase=Phase.PUBLISHED, uuid=lake.table_uuid(session, relation.sql))
+def _first(model: Model, folder: TableState, frame: DataFrame) -> ModelState:
+    generation = max(folder.generations(), default=1)
+    made = replace(tables.make(model, model.relation, generation, folder, frame), phase=Phase.PUBLISHED)
     folder.save(made)
     return made
 
 
-def _check_columns(model: Model, frame: DataFrame, table: TableFacts) -> None:
-    has = {name for name, _ in table.columns}
-    added = [name for name in frame.columns if name not in has]
-    if added:
-        message = f"{model.relation} has no column {', '.join(added)}"
-        hint = f"Add it first (ALTER TABLE {model.relation} ADD COLUMN ...), or take it out of the query."
-        raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
+def _renewed(run: Run, model: Model, folder: TableState, frame: DataFrame) -> tuple[ModelState, TableFacts | None]:
+    """The state of a full refresh: beside the table if there is one, else an ordinary first start."""
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    if table is None:
+        return _first(model, folder, frame), None
+    checks.check_ours(model, table)
+    return rebuild.begin(model, folder, frame, table), None
 
 
 def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bounded_trigger: bool) -> Outcome:

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -84,24 +84,46 @@ class TableState:
         """Spark's checkpoint of a generation."""
         return self.generation(number) / "checkpoint"
 
+    def generations(self) -> tuple[int, ...]:
+        """Numbers of the generations that have a model.json, ascending."""
+        found = (int(p.name) for p in self._children() if p.name.isdigit() and (p / MODEL_FILE).exists())
+        return tuple(sorted(found))
+
     def load(self) -> ModelState | None:
-        """The newest generation's model.json, or None if nothing was ever built.
+        """The state of the table: the newest published generation, or the first one while it is being made.
+
+        Returns:
+            None if nothing was ever built.
 
         Raises:
             StateError: `state-unreadable`.
         """
-        numbers = [int(p.name) for p in self._children() if p.name.isdigit() and (p / MODEL_FILE).exists()]
-        if not numbers:
-            return None
-        path = self.generation(max(numbers)) / MODEL_FILE
+        states = [self._read(number) for number in self.generations()]
+        published = [state for state in states if state.phase is Phase.PUBLISHED]
+        return published[-1] if published else next(iter(states), None)
+
+    def pending(self) -> ModelState | None:
+        """A generation that was being built beside the published one (or beside a table whose state is lost)."""
+        states = [self._read(number) for number in self.generations()]
+        newest = states[-1] if states else None
+        beside = newest is not None and newest.phase is Phase.BUILDING and newest.table != self.name
+        return newest if beside else None
+
+    @property
+    def name(self) -> str:
+        """The table's full name."""
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+    def _read(self, number: int) -> ModelState:
+        path = self.generation(number) / MODEL_FILE
         try:
             data = json.loads(path.read_text(encoding="utf-8"))
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
+            return replace(state, phase=Phase(state.phase))
         except (OSError, ValueError, TypeError) as error:
             hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
-        return ModelState(**{**_plain(state), "phase": Phase(state.phase)})
 
     def save(self, state: ModelState) -> None:
         """Write model.json."""
@@ -139,10 +161,6 @@ class TableState:
             return []
         except OSError as error:
             raise StateError("state-unreadable", f"{self.folder} cannot be read: {error.strerror}") from error
-
-
-def _plain(state: ModelState) -> dict[str, Any]:
-    return {f.name: getattr(state, f.name) for f in fields(state)}
 
 
 def make_private(folder: Path) -> None:

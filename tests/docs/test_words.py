@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import Input, Materialized, Severity, Watermark, Write
-from engine.compile.manifest import Partition
+from engine.compile.settings import Partition
 from engine.docs import words
 from tests.docs.build import model, not_null
 

@@ -30,8 +30,8 @@ __all__ = ["ColumnFacts", "InputColumns", "Origin", "QueryColumns", "Unresolved"
 def columns_of(
     tree: exp.Expr,
     inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, tuple[str, str]] | None = None,
-    text: str = "",
+    windows: Mapping[str, tuple[str, str]],
+    text: str,
 ) -> QueryColumns:
     """Find the columns of a query.
 
@@ -41,8 +41,11 @@ def columns_of(
         windows: kind and time (a column or SQL) of the declared windows, by name.
         text: the text that was parsed, to which the places in the tree belong.
     """
-    walk = Walk(text, query, value, inputs, windows or {})
-    output = query(walk, tree, {}, None)
+    walk = Walk(text, query, value, inputs, windows)
+    try:
+        output = query(walk, tree, {}, None)
+    except RecursionError:
+        return QueryColumns(None, unknown=("the query is nested too deeply",))
     shown = projections(text, tree)
     columns = None if output.open else tuple(_facts(column, shown) for column in output.columns)
     return QueryColumns(
@@ -56,8 +59,8 @@ def columns_of(
 def unresolved(
     tree: exp.Expr,
     inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, tuple[str, str]] | None = None,
-    text: str = "",
+    windows: Mapping[str, tuple[str, str]],
+    text: str,
 ) -> tuple[Unresolved, ...]:
     """The names that certainly no input has; the arguments are those of `columns_of`."""
     return columns_of(tree, inputs, windows, text).unresolved

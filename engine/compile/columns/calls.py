@@ -8,20 +8,21 @@ from sqlglot import exp
 
 from engine.compile.columns import types
 from engine.compile.columns.functions import returned, rounded
-from engine.compile.columns.scope import NOTHING, Scope, Value, origins
-from engine.compile.columns.walk import WORDS, Walk, children
+from engine.compile.columns.scope import NOTHING, Scope, Value, extended, origins
+from engine.compile.columns.walk import WORDS, Walk, children, operand_types
 from engine.compile.columns.widening import widest
 
 Arguments = Sequence[exp.Expr]
 _TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
-# Functions whose first argument may be a bare unit of time.
-_WITH_UNIT = {"date_add", "date_diff", "dateadd", "datediff", "timestampadd", "timestampdiff"}
 _ROUNDING = {"bround", "ceil", "ceiling", "floor", "round"}
+_OPERATORS = {"mod", "pmod", "try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"}
 _SMALL_PARTS = ("month", "mon", "hour", "hr", "minute", "min")
 
 
 def constant(name: str) -> str | None:
     """The type of what Spark reads as a call although it has no brackets (current_date)."""
+    if name == "grouping__id":
+        return "bigint"
     return returned(name, []) if name in WORDS else None
 
 
@@ -33,12 +34,13 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
         return special(walk, arguments, scope)
     if name in _ROUNDING and (len(arguments) > 1 or name.endswith("round")):
         return _round(walk, name, arguments, scope)
-    if name in _WITH_UNIT and len(arguments) == 3 and isinstance(arguments[0], exp.Column):  # noqa: PLR2004
-        arguments = arguments[1:]
     if any(isinstance(argument, exp.Lambda) for argument in arguments):
         return _higher(walk, name, arguments, scope)
     found = _values(walk, arguments, scope)
-    return Value(returned(name, [v.type for v in found]), origins(found))
+    kinds = [v.type for v in found]
+    if name in _OPERATORS and len(kinds) == len(arguments):
+        kinds = operand_types(arguments, kinds)
+    return Value(returned(name, kinds), origins(found))
 
 
 def _values(walk: Walk, arguments: Arguments, scope: Scope) -> list[Value]:
@@ -116,9 +118,10 @@ def _parsed(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 def _variant(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`variant_get(v, '$.a', 'int')`."""
     found = _values(walk, arguments, scope)
-    named = len(arguments) == 3 and isinstance(arguments[2], exp.Literal)  # noqa: PLR2004
-    type_ = types.normal(arguments[2].name) if named else "variant" if len(arguments) == 2 else None  # noqa: PLR2004
-    return Value(type_, origins(found))
+    if not arguments[2:]:
+        return Value("variant", origins(found))
+    schema = arguments[2]
+    return Value(types.normal(schema.name) if isinstance(schema, exp.Literal) else None, origins(found))
 
 
 def _round(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
@@ -156,6 +159,11 @@ def _time_part(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     return Value(type_, origins(found))
 
 
+def _counted_units(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`timediff(hour, a, b)`: the first word is no column."""
+    return Value("bigint", origins(_values(walk, arguments[1:], scope)))
+
+
 def _zipped(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     found = _values(walk, arguments, scope)
     names = [a.output_name or str(place) for place, a in enumerate(arguments)]
@@ -166,8 +174,8 @@ def _zipped(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 def _decoded(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`decode(x, 'utf-8')`, or `decode(x, 1, 'one', 2, 'two', 'many')`."""
     found = _values(walk, arguments, scope)
-    results = [*found[2::2], *(found[-1:] if len(found) % 2 == 0 else [])]
-    return Value("string" if len(found) == 2 else widest(v.type for v in results), origins(found))
+    results = found[2::2] + (found[-1:] if len(found) % 2 == 0 else [])
+    return Value(widest(v.type for v in results) if found[2:] else "string", origins(found))
 
 
 def _counted(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
@@ -193,6 +201,7 @@ _SPECIAL: dict[str, Callable[[Walk, Arguments, Scope], Value]] = {
     "from_xml": _parsed,
     "histogram_numeric": _histogram,
     "session_window": _window,
+    "timediff": _counted_units,
     "try_variant_get": _variant,
     "variant_get": _variant,
     "window": _window,
@@ -234,7 +243,8 @@ def _inlined(_: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None
     members = types.fields(types.element(found[0].type)) if found else None
     if members is None:
         return None
-    return [(name, Value(type_, origins(found))) for name, type_ in members]
+    row = part(found[0], types.element(found[0].type))
+    return [(name, extended(row, name, type_)) for name, type_ in members]
 
 
 def _stacked(arguments: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:

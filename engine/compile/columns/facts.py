@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from engine.compile.columns import types
+
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -48,12 +50,14 @@ class InputColumns:
         columns: name and type (None: unknown) of each; None if they are not known.
         added: name and SQL of columns that a watermark adds (`data.scheduled_at as scheduled_at`).
         hidden: columns that a star leaves out (`_metadata`).
+        complete: whether there are no others.
     """
 
     node: str
     columns: tuple[tuple[str, str | None], ...] | None
     added: tuple[tuple[str, str], ...] = ()
     hidden: tuple[tuple[str, str | None], ...] = ()
+    complete: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,13 @@ class QueryColumns:
     indirect: tuple[Origin, ...] = ()
     unknown: tuple[str, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
+
+    def as_input(self, node: str, *, stored: bool) -> InputColumns:
+        """The columns as a query sees them that reads this node; `stored` as an Iceberg table, or a view."""
+        if self.columns is None:
+            return InputColumns(node, None)
+        known = ((c.name, types.stored(c.type) if stored else c.type) for c in self.columns if c.named)
+        return InputColumns(node, tuple(known), complete=all(c.named for c in self.columns))
 
     @property
     def duplicates(self) -> tuple[str, ...]:

@@ -28,9 +28,9 @@ int: array_size ascii bit_length cardinality char_length character_length date_d
     regexp_instr row_number second size spark_partition_id strpos unix_date weekday weekofyear xpath_int year
 bigint: approx_count_distinct array_position bitmap_bit_position bitmap_bucket_number bitmap_count
     count count_if crc32 factorial grouping_id hll_sketch_estimate input_file_block_length
-    input_file_block_start kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float monotonically_increasing_id regr_count theta_sketch_estimate time_diff
-    timestampdiff to_unix_timestamp unix_micros unix_millis unix_seconds unix_timestamp width_bucket
-    xpath_long xxhash64
+    input_file_block_start kll_sketch_get_n_bigint kll_sketch_get_n_double kll_sketch_get_n_float
+    monotonically_increasing_id regr_count theta_sketch_estimate time_diff timestampdiff to_unix_timestamp
+    unix_micros unix_millis unix_seconds unix_timestamp width_bucket xpath_long xxhash64
 smallint: xpath_short
 tinyint: bit_get getbit grouping
 double: acos acosh asin asinh atan atan2 atanh cbrt corr cos cosh cot covar_pop covar_samp csc cume_dist
@@ -42,7 +42,8 @@ float: xpath_float
 boolean: any array_contains arrays_overlap bool_and bool_or contains endswith equal_null every exists forall
     ilike is_valid_utf8 is_variant_null isnan isnotnull isnull like luhn_check map_contains_key regexp
     regexp_like rlike some startswith xpath_boolean
-date: add_months curdate current_date date_from_unix_date last_day make_date next_day to_date trunc try_to_date
+date: add_months curdate current_date date_add date_from_unix_date date_sub dateadd last_day make_date
+    next_day to_date trunc try_to_date
 timestamp: current_timestamp date_trunc from_utc_timestamp make_timestamp make_timestamp_ltz now timestamp_micros
     timestamp_millis timestamp_seconds to_timestamp to_timestamp_ltz to_utc_timestamp window_time
     try_make_timestamp try_make_timestamp_ltz try_to_timestamp
@@ -66,6 +67,16 @@ def _fixed() -> Iterator[tuple[str, str]]:
     for line in _FIXED.replace("\n    ", " ").strip().splitlines():
         type_, _, names = line.partition(": ")
         yield from ((name, type_) for name in names.split())
+
+
+def _always(type_: str) -> Rule:
+    return lambda _: type_
+
+
+def _two(found: Types) -> tuple[str | None, str | None]:
+    """The first two; None where there are fewer."""
+    first, second, *_ = [*found, None, None]
+    return first, second
 
 
 def _first(found: Types) -> str | None:
@@ -145,12 +156,12 @@ def _entries(found: Types) -> str | None:
 
 
 def _from_entries(found: Types) -> str | None:
-    pair = types.fields(types.element(_first(found)))
-    return types.map_of(pair[0][1], pair[1][1]) if pair and len(pair) == 2 else None
+    pair = types.fields(types.element(_first(found))) or ()
+    return types.map_of(*_two([type_ for _, type_ in pair]))
 
 
 def _with_element(found: Types) -> str | None:
-    return types.array(wider(types.element(found[0]), found[-1])) if len(found) > 1 else None
+    return types.array(wider(types.element(_first(found)), found[-1] if found else None))
 
 
 def _sequence(found: Types) -> str | None:
@@ -158,23 +169,12 @@ def _sequence(found: Types) -> str | None:
     return types.array(start if start != "string" else None)
 
 
-def _remainder(found: Types) -> str | None:
-    return arithmetic("%", found[0], found[1]) if len(found) == 2 else None
-
-
 def _pair(sign: str) -> Rule:
-    return lambda found: arithmetic(sign, found[0], found[1]) if len(found) == 2 else None
+    return lambda found: arithmetic(sign, *_two(found))
 
 
 def _shifted(found: Types) -> str | None:
     return "bigint" if _first(found) == "bigint" else "int" if _first(found) else None
-
-
-def _add_date(found: Types) -> str | None:
-    """Two arguments: of a date; three are a unit, a number and a time."""
-    if len(found) == 2:
-        return "date"
-    return "timestamp_ntz" if found and found[-1] == "timestamp_ntz" else "timestamp" if _first(found[-1:]) else None
 
 
 def _reverse(found: Types) -> str | None:
@@ -251,13 +251,12 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("sum", "try_sum"), _sum),
     **dict.fromkeys(("avg", "mean", "try_avg"), _avg),
     **dict.fromkeys(("ceil", "ceiling", "floor"), _whole),
-    **dict.fromkeys(("mod", "try_mod", "pmod"), _remainder),
+    **dict.fromkeys(("mod", "try_mod", "pmod"), _pair("%")),
     **dict.fromkeys(("array_max", "array_min", "flatten", "explode", "explode_outer"), _flat),
     **dict.fromkeys(("element_at", "try_element_at", "get"), _item),
     **dict.fromkeys(("collect_list", "collect_set", "array_agg"), lambda found: types.array(_first(found))),
     **dict.fromkeys(("array_append", "array_prepend", "array_insert"), _with_element),
     **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), _shifted),
-    **dict.fromkeys(("date_add", "dateadd", "date_sub", "timestampadd"), _add_date),
     **dict.fromkeys(("array_union", "map_concat"), widest),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _approximate),
     **dict.fromkeys(("left", "lpad", "overlay", "rpad", "substr", "substring"), _piece),
@@ -269,12 +268,12 @@ _RULES: dict[str, Rule] = {
     "current_time": lambda found: None if found else "time(6)",
     "map": _map,
     "map_entries": _entries,
-    "map_from_arrays": lambda f: types.map_of(*(types.element(t) for t in f)) if len(f) == 2 else None,
+    "map_from_arrays": lambda found: types.map_of(*map(types.element, _two(found))),
     "map_from_entries": _from_entries,
     "map_keys": lambda found: types.array(types.entry(_first(found))[0]),
     "map_values": lambda found: types.array(types.entry(_first(found))[1]),
     "median": _middle,
-    "nvl2": lambda found: wider(found[1], found[2]) if len(found) == 3 else None,
+    "nvl2": lambda found: wider(*_two(found[1:])),
     "percentile": _percentile,
     "percentile_cont": _percentile,
     "percentile_disc": _percentile,
@@ -286,7 +285,7 @@ _RULES: dict[str, Rule] = {
     "try_subtract": _pair("-"),
     "zeroifnull": _null_or_zero,
 }
-_RULES.update((name, lambda _, type_=type_: type_) for name, type_ in _fixed())
+_RULES.update((name, _always(type_)) for name, type_ in _fixed())
 
 
 def known(name: str) -> bool:

@@ -10,7 +10,7 @@ from sqlglot import exp
 from engine.compile.columns import types
 from engine.compile.columns.functions import known
 from engine.compile.columns.scope import Scope
-from engine.compile.columns.walk import Walk, children, path
+from engine.compile.columns.walk import WORDS, Walk, children, path
 from engine.compile.columns.widening import is_numeric
 
 _DECIMAL = re.compile(r"(?:0|[1-9]\d*)\.\d{1,6}")
@@ -32,14 +32,14 @@ def column_name(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[str, bool]:
     if isinstance(node, exp.Alias):
         return node.alias, True
     if isinstance(node, exp.Column):
-        return node.name, True
+        return node.name, node.name.lower() not in WORDS or bool(node.table)
     identifiers, base = path(node)
     if base is None and identifiers:
         return identifiers[-1].name, True
     inner = _bare(node)
     if isinstance(inner, (exp.Cast, exp.TryCast)):
         names, base = path(_bare(inner.this))
-        if base is None and names and not inner.args.get("safe") and len(_unqualified(names, scope)) == 1:
+        if base is None and names and len(_unqualified(names, scope)) == 1:
             return names[-1].name, True
     try:
         return _Printer(walk, scope).text(node), True
@@ -102,6 +102,8 @@ class _Printer:
 
     def column(self, node: exp.Expr) -> str:
         identifiers, base = path(node)
+        if not identifiers:
+            raise _UnsureError
         if base is not None:
             return ".".join([self.text(base), *(i.name for i in identifiers)])
         names = [i.name for i in _unqualified(identifiers, self.scope)]
@@ -115,7 +117,7 @@ class _Printer:
         return ".".join(names)
 
     def literal(self, node: exp.Expr) -> str:
-        if "\\" in node.name or "\n" in node.name:
+        if "start" not in node.meta or "\\" in node.name or "\n" in node.name:
             raise _UnsureError
         if node.is_string or node.is_int or _DECIMAL.fullmatch(node.name):
             return node.name if node.is_string or not node.is_int else str(int(node.name))
@@ -167,7 +169,7 @@ class _Printer:
         if name.startswith("to_"):
             return self.call(node)
         type_ = types.of_node(node.args["to"])
-        literal = isinstance(node.this, exp.Literal)
+        literal = isinstance(node.this, (exp.Literal, exp.Null))
         if type_ is None or literal or (name and name != type_):
             raise _UnsureError
         return f"{'TRY_CAST' if node.args.get('safe') else 'CAST'}({self.text(node.this)} AS {type_.upper()})"
@@ -196,7 +198,11 @@ class _Printer:
         if name in {"window", "session_window"}:
             return name
         arguments = self.arguments(node)
-        if name in _UNSURE or not (known(name) or name in _SPECIAL) or any(isinstance(a, (exp.Var, exp.Lambda)) for a in arguments):
+        if (
+            name in _UNSURE
+            or not (known(name) or name in _SPECIAL)
+            or any(isinstance(a, (exp.Var, exp.Lambda)) for a in arguments)
+        ):
             raise _UnsureError
         if name == "count" and arguments and isinstance(arguments[0], exp.Star):
             return "count(1)"
@@ -206,7 +212,7 @@ class _Printer:
             if len(arguments) != default[0] - 1:
                 raise _UnsureError
             shown.append(default[1])
-        capitals = name in _CAPITALS and (len(shown) == 1 or name not in {"ceil", "floor"})
+        capitals = name in _IN_CAPITALS and (len(shown) == 1 or name not in {"ceil", "floor"})
         return f"{name.upper() if capitals else name}({', '.join(shown)})"
 
     def arguments(self, node: exp.Expr) -> list[exp.Expr]:
@@ -236,20 +242,23 @@ _PRINTERS: dict[type[exp.Expr], Callable[[_Printer, exp.Expr], str]] = {
 }  # fmt: skip
 _SPECIAL = {"bround", "date_part", "datepart", "round"}
 # Functions that Spark prints in capitals.
-_CAPITALS = frozenset(
-    "acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot csc e exp expm1 floor hypot log log10 log1p"
-    " log2 pi power radians regexp regexp_like rlike sec signum sin sinh spark_partition_id sqrt tan tanh".split()
-)
+_CAPITALS = """
+acos acosh asin asinh atan atan2 atanh cbrt ceil cos cosh cot csc e exp expm1 floor hypot log log10 log1p log2
+pi power radians regexp regexp_like rlike sec signum sin sinh spark_partition_id sqrt tan tanh
+"""
 # Arguments that Spark adds: their count with it, and its text.
-_DEFAULTS = {"bround": (2, "0"), "locate": (3, "1"), "months_between": (3, "true"), "regexp_replace": (4, "1"),
-             "round": (2, "0"), "split": (3, "-1")}
+_DEFAULTS = {
+    "bround": (2, "0"), "locate": (3, "1"), "months_between": (3, "true"), "regexp_replace": (4, "1"),
+    "round": (2, "0"), "split": (3, "-1"),
+}  # fmt: skip
 # Functions whose arguments or names Spark changes in other ways.
-_UNSURE = frozenset(
-    "aes_decrypt aes_encrypt approx_percentile array_agg assert_true char chr curdate current_database current_time"
-    " date_diff datediff dateadd decode from_csv from_json from_xml hll_sketch_agg hll_union hll_union_agg isnotnull isnull listagg lpad mask overlay"
-    " make_interval make_dt_interval make_ym_interval make_timestamp"
-    " percentile percentile_approx position positive raise_error random regexp_instr rpad sentences str_to_map string_agg"
-    " substr substring theta_difference theta_intersection theta_sketch_agg theta_union"
-    " theta_union_agg to_char to_number to_varchar trim try_aes_decrypt try_make_interval try_make_timestamp"
-    " try_to_number try_variant_get variant_get".split()
-)
+_CHANGED = """
+aes_decrypt aes_encrypt approx_percentile array_agg array_sort assert_true char chr curdate current_database
+current_time date_diff datediff dateadd decode from_csv from_json from_xml hll_sketch_agg hll_union hll_union_agg
+isnotnull isnull listagg lpad make_dt_interval make_interval make_timestamp make_ym_interval mask mode overlay
+percentile percentile_approx position positive raise_error random regexp_instr rpad sentences sort_array
+str_to_map string_agg substr substring theta_difference theta_intersection theta_sketch_agg theta_union
+theta_union_agg to_char to_number to_varchar trim try_aes_decrypt try_make_interval try_make_timestamp
+try_to_number try_variant_get variant_get
+"""
+_IN_CAPITALS, _UNSURE = frozenset(_CAPITALS.split()), frozenset(_CHANGED.split())

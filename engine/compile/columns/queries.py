@@ -21,7 +21,7 @@ _SORTS = ("order", "sort", "cluster", "distribute")
 
 def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
     """Read a query."""
-    ctes = with_ctes(node, ctes)
+    ctes = with_ctes(node, ctes, outer)
     if isinstance(node, exp.Select):
         return _select(walk, node, ctes, outer)
     if isinstance(node, exp.SetOperation):
@@ -41,6 +41,9 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
     if where is not None:
         influenced(walk, [where.this], scope, "filter")
     output = _projected(walk, node, scope)
+    for column in output.columns:
+        scope.made.setdefault(column.name.lower(), column.value)
+        scope.quiet = scope.quiet or not column.named
     group, having = node.args.get("group"), node.args.get("having")
     if group is not None:
         for value in _grouped(walk, group, node, output, scope):
@@ -68,7 +71,7 @@ def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
 def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
     output = Output([])
     for item, projection in enumerate(node.expressions):
-        star = _star(walk, projection, scope)
+        star = _star(projection, scope)
         if star is not None:
             output.columns += [Column(c.name, c.value, c.named, item) for c in star.columns]
             if star.open:
@@ -77,6 +80,7 @@ def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
         made = _generated(walk, projection, scope)
         if made is not None:
             output.columns += [Column(name, value, item=item) for name, value in made]
+            output.open = output.open or not made
             continue
         value = walk.value(projection, scope)
         name, sure = column_name(walk, projection, scope)
@@ -86,7 +90,7 @@ def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
     return output
 
 
-def _star(walk: Walk, node: exp.Expr, scope: Scope) -> Output | None:
+def _star(node: exp.Expr, scope: Scope) -> Output | None:
     """What `*`, `t.*` or `a_struct.*` stands for; None if the item is no star."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
@@ -115,7 +119,7 @@ def _members(parts: list[str], scope: Scope) -> Output:
 
 
 def _generated(walk: Walk, projection: exp.Expr, scope: Scope) -> list[tuple[str, Value]] | None:
-    """The columns of `explode(..)` and its like."""
+    """The columns of `explode(..)` and its like; none if they are not known."""
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
     if not isinstance(function, exp.Func) or not calls.generates(walk, function):
         return None
@@ -125,13 +129,11 @@ def _generated(walk: Walk, projection: exp.Expr, scope: Scope) -> list[tuple[str
         names = [identifier.name for identifier in projection.expressions]
     if made is None:
         value = walk.value(function, scope)
-        return [(name, Value(None, value.origins)) for name in names or ["col"]]
+        return [(name, Value(None, value.origins)) for name in names]
     return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
 
 
-def _grouped(
-    walk: Walk, group: exp.Expr, select: exp.Select, output: Output, scope: Scope
-) -> Iterator[Value]:
+def _grouped(walk: Walk, group: exp.Expr, select: exp.Select, output: Output, scope: Scope) -> Iterator[Value]:
     if group.args.get("all"):
         for column in output.columns:
             if column.item >= 0 and not has_aggregate(select.expressions[column.item]):
@@ -186,9 +188,7 @@ def _by_name(node: exp.Expr, output: Output) -> Value | None:
     return found[0] if found else None
 
 
-def _set_operation(
-    walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: Scope | None
-) -> Output:
+def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
     left, right = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
     output = _united(left, right, by_name=bool(node.args.get("by_name")))
     if not isinstance(node, exp.Union):

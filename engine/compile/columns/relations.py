@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -13,7 +13,7 @@ from engine.compile.columns.scope import Column, Missing, Output, Relation, Scop
 from engine.compile.columns.texts import expression
 from engine.compile.columns.values import influenced
 from engine.compile.columns.walk import Walk
-from engine.compile.columns.widening import widest
+from engine.compile.columns.widening import wider, widest
 
 UNKNOWN = Output([], open=True)
 _PLACEHOLDER = "@"
@@ -21,15 +21,16 @@ _PLACEHOLDER = "@"
 
 @dataclass(slots=True)
 class Cte:
-    """A query under a name, read when it is first used; `anchor` is the first half of a recursive one."""
+    """A query under a name, read when it is first used; in itself it is its first half (a recursive one)."""
 
     node: exp.Expr
     ctes: Mapping[str, Cte]
+    outer: Scope | None
     output: Output | None = None
     busy: bool = False
 
 
-def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte]) -> Mapping[str, Cte]:
+def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte], outer: Scope | None) -> Mapping[str, Cte]:
     """The CTEs that a query sees: its own before those around it, each one those before it."""
     clause = node.args.get("with_")
     if clause is None:
@@ -37,7 +38,7 @@ def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte]) -> Mapping[str, Cte]:
     known = dict(ctes)
     recursive = clause.args.get("recursive")
     for cte in clause.expressions:
-        entry = Cte(cte, dict(known))
+        entry = Cte(cte, dict(known), outer)
         if recursive:
             entry.ctes = {**known, cte.alias.lower(): entry}
         known[cte.alias.lower()] = entry
@@ -54,7 +55,7 @@ def cte_output(walk: Walk, cte: Cte) -> Output:
             return UNKNOWN
         body = body.this
     cte.busy = True
-    output = renamed(walk.query(walk, body, cte.ctes, None), cte.node.args.get("alias"))
+    output = renamed(walk.query(walk, body, cte.ctes, cte.outer), cte.node.args.get("alias"))
     if body is cte.node.this:
         cte.output = output
     return output
@@ -75,11 +76,10 @@ def read_from(walk: Walk, select: exp.Select, scope: Scope) -> None:
     start = select.args.get("from_")
     if start is not None:
         _add(scope, *_item(walk, start.this, scope))
-    for lateral in select.args.get("laterals") or ():
-        if lateral.args.get("view"):
-            _add(scope, *_item(walk, lateral, scope))
     for join in select.args.get("joins") or ():
         _join(walk, join, scope)
+    for lateral in select.args.get("laterals") or ():
+        _add(scope, *_item(walk, lateral, scope))
 
 
 def _add(scope: Scope, relations: list[Relation], columns: list[Column]) -> None:
@@ -90,44 +90,28 @@ def _add(scope: Scope, relations: list[Relation], columns: list[Column]) -> None
 
 def _item(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[list[Relation], list[Column]]:
     """The relations that an item of FROM adds, and their columns."""
-    alias = node.args.get("alias")
-    inner = node.this
-    if isinstance(node, exp.Subquery) and isinstance(inner, (exp.Table, exp.Subquery)) and not _queries(inner):
-        nested = Scope(scope.ctes, scope.outer)
-        _add(nested, *_item(walk, inner, nested))
-        for join in inner.args.get("joins") or ():
-            _join(walk, join, nested)
-        if alias is None:
-            return nested.relations, nested.columns
-        whole = Output(nested.columns, open=nested.open)
-        return _one(walk, node, whole, [])
-    if isinstance(node, exp.Table):
-        output, names = _table(walk, node, scope)
-    elif isinstance(node, exp.Lateral):
-        output, names = _lateral(walk, node, scope), []
-    elif isinstance(node, exp.Values):
-        output, names = _values(walk, node, scope), []
-    elif isinstance(node, exp.Subquery):
-        output, names = walk.query(walk, node.this, with_ctes(node, scope.ctes), None), []
-    elif isinstance(node, exp.TableSample) and isinstance(inner, exp.Expr):
-        return _item(walk, inner, scope)
+    if isinstance(node, exp.TableSample):
+        return _item(walk, node.this, scope)
+    reader = _READERS.get(type(node))
+    if isinstance(node, exp.Subquery) and _in_brackets(node):
+        relations, columns = _item(walk, node.this, scope)
+        if node.args.get("alias") is not None:
+            whole = Output(columns, open=any(r.output.open for r in relations))
+            relations, columns = _one(walk, node, whole, [])
     else:
-        output, names = UNKNOWN, []
-    relations, columns = _one(walk, node, output, names)
-    joins = node.args.get("joins") if isinstance(node, exp.Table) and not isinstance(node.parent, exp.Subquery) else None
-    if joins:
-        nested = Scope(scope.ctes, scope.outer, relations, columns)
-        for join in joins:
-            _join(walk, join, nested)
-        return nested.relations, nested.columns
-    return relations, columns
+        output, names = reader(walk, node, scope) if reader is not None else (UNKNOWN, [])
+        relations, columns = _one(walk, node, output, names)
+    nested = Scope(scope.ctes, scope.outer, relations, columns)
+    for join in node.args.get("joins") or ():
+        _join(walk, join, nested)
+    return nested.relations, nested.columns
 
 
-def _queries(node: exp.Expr) -> bool:
-    """Whether brackets hold a query, and not a join."""
+def _in_brackets(node: exp.Expr) -> bool:
+    """Whether brackets hold tables and joins, and not a query."""
     while isinstance(node, exp.Subquery):
         node = node.this
-    return not isinstance(node, exp.Table)
+    return isinstance(node, exp.Table)
 
 
 def _one(walk: Walk, node: exp.Expr, output: Output, names: list[str]) -> tuple[list[Relation], list[Column]]:
@@ -141,7 +125,7 @@ def _one(walk: Walk, node: exp.Expr, output: Output, names: list[str]) -> tuple[
     return [Relation(tuple(known), output)], output.columns
 
 
-def _table(walk: Walk, node: exp.Table, scope: Scope) -> tuple[Output, list[str]]:
+def _table(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]:
     """What a name stands for, and the names by which it can be called: by itself and as it is written."""
     identifier = node.this
     if not isinstance(identifier, exp.Identifier):
@@ -155,7 +139,7 @@ def _table(walk: Walk, node: exp.Table, scope: Scope) -> tuple[Output, list[str]
             return cte_output(walk, cte), [written.lower()]
     known = walk.inputs.get(written)
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
-    names = [short.rsplit(".", 1)[-1].lower(), written.lower()]
+    names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
     return (UNKNOWN if known is None else _input(walk, known)), names
 
 
@@ -167,13 +151,14 @@ def _input(walk: Walk, known: InputColumns) -> Output:
 
     columns = [column(name, type_) for name, type_ in known.columns or ()]
     hidden = {name.lower(): column(name, type_).value for name, type_ in known.hidden}
-    output = Output(columns, known.columns is None, node if known.columns is None else None, hidden)
+    more = known.columns is None or not known.complete
+    output = Output(columns, more, node if more else None, hidden)
     if known.added:
         base = Scope({}, None, [Relation((), output)], columns, quiet=True)
-        added = [(name, _added(walk, sql, base)) for name, sql in known.added]
-        replaced = {name.lower() for name, _ in added}
-        kept = [c for c in columns if c.name.lower() not in replaced]
-        output = replace(output, columns=[*kept, *(Column(name, value) for name, value in added)])
+        by_name = {column.name.lower(): column for column in columns}
+        for name, sql in known.added:
+            by_name[name.lower()] = Column(name, _added(walk, sql, base))
+        output = replace(output, columns=list(by_name.values()))
     return output
 
 
@@ -182,68 +167,83 @@ def _added(walk: Walk, sql: str, scope: Scope) -> Value:
     return Value(None) if tree is None else replace(walk, text=f"select {sql}").value(tree, scope)
 
 
-def _lateral(walk: Walk, node: exp.Lateral, scope: Scope) -> Output:
+def _subquery(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]:
+    return walk.query(walk, node.this, with_ctes(node, scope.ctes, scope.outer), scope.outer), []
+
+
+def _lateral(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]:
     inner = node.this
     if isinstance(inner, exp.Subquery):
-        return walk.query(walk, inner.this, with_ctes(inner, scope.ctes), scope)
+        return walk.query(walk, inner.this, with_ctes(inner, scope.ctes, scope), scope), []
     made = calls.generated(walk, inner, scope)
     if made is not None:
-        return Output([Column(name, value) for name, value in made])
+        return Output([Column(name, value) for name, value in made]), []
     value = walk.value(inner, scope)
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias is not None else None
-    return Output([Column(i.name, Value(None, value.origins)) for i in names or ()], open=not names)
+    return Output([Column(i.name, Value(None, value.origins)) for i in names or ()], open=not names), []
 
 
-def _values(walk: Walk, node: exp.Values, scope: Scope) -> Output:
+def _values(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     found = [[walk.value(item, scope) for item in row] for row in rows]
     width = len(found[0]) if found else 0
-    columns = [[row[place] for row in found if place < len(row)] for place in range(width)]
-    return Output(
-        [Column(f"col{i}", Value(widest(v.type for v in c), origins(c))) for i, c in enumerate(columns, 1)]
-    )
+    places = [[row[place] for row in found if place < len(row)] for place in range(width)]
+    columns = (Value(widest(v.type for v in place), origins(place)) for place in places)
+    return Output([Column(f"col{number}", value) for number, value in enumerate(columns, 1)]), []
 
 
-def _join(walk: Walk, join: exp.Join, scope: Scope) -> None:
-    left, before = scope.columns, list(scope.relations)
-    relations, right = _item(walk, join.this, scope)
-    kind, side, method = join.kind.upper(), join.side.upper(), join.method.upper()
-    for relation in relations:
-        scope.add(relation)
-    names = [identifier.name for identifier in join.args.get("using") or ()]
+_READERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, Scope], tuple[Output, list[str]]]] = {
+    exp.Table: _table,
+    exp.Lateral: _lateral,
+    exp.Values: _values,
+    exp.Subquery: _subquery,
+}
+
+
+def _join(walk: Walk, join: exp.Expr, scope: Scope) -> None:
+    """Add what is joined, and note the columns on which it is."""
+    before = Scope(scope.ctes, None, list(scope.relations), scope.columns)
+    added = Scope(scope.ctes, None, *_item(walk, join.this, scope))
+    kind, side, method = (str(join.args.get(key) or "").upper() for key in ("kind", "side", "method"))
+    scope.relations = [*before.relations, *added.relations]
+    common = list(join.args.get("using") or ())
     if method == "NATURAL":
-        theirs = {column.name.lower() for column in right}
-        names = [column.name for column in left if column.name.lower() in theirs]
-    if names:
-        scope.columns = _merged(walk, names, left, right, side)
-    else:
-        scope.columns = [*left, *right]
-        if (on := join.args.get("on")) is not None:
-            influenced(walk, [on], scope, "join")
+        theirs = index(added.columns)
+        common = [exp.to_identifier(column.name) for column in before.columns if column.name.lower() in theirs]
+    scope.columns = [*before.columns, *added.columns]
+    scope.forget()
+    if common:
+        scope.columns = _merged(walk, common, before, added, side)
+    elif (on := join.args.get("on")) is not None:
+        influenced(walk, [on], scope, "join")
     if kind in {"SEMI", "ANTI"}:
-        scope.relations, scope.columns = before, left
+        scope.relations, scope.columns = before.relations, before.columns
     scope.forget()
 
 
-def _merged(
-    walk: Walk, names: Sequence[str], left: list[Column], right: list[Column], side: str
-) -> list[Column]:
+def _merged(walk: Walk, common: list[exp.Identifier], left: Scope, right: Scope, side: str) -> list[Column]:
     """The columns of a join by USING: the common ones once and first."""
-    ours, theirs = index(left), index(right)
-    common = []
-    for name in names:
-        pair = [found[name.lower()][0] for found in (ours, theirs) if name.lower() in found]
-        walk.influence(origins(pair), "join")
-        known = pair if len(pair) == 2 else [*pair, Value(None)]  # noqa: PLR2004 - both sides
-        chosen = known[1 if side == "RIGHT" else 0]
+    merged = []
+    for identifier in common:
+        ours, theirs = _common(walk, identifier, left), _common(walk, identifier, right)
+        walk.influence(origins([ours, theirs]), "join")
+        value = theirs if side == "RIGHT" else ours
         if side == "FULL":
-            chosen = Value(widest(v.type for v in known), origins(known))
-        source = theirs if side == "RIGHT" else ours
-        shown = next((c.name for c in (right if source is theirs else left) if c.name.lower() == name.lower()), name)
-        common.append(Column(shown, chosen))
-    taken = {name.lower() for name in names}
-    return [*common, *(c for c in [*left, *right] if c.name.lower() not in taken)]
+            value = Value(wider(ours.type, theirs.type), origins([ours, theirs]))
+        columns = right.columns if side == "RIGHT" else left.columns
+        like = (c.name for c in columns if c.name.lower() == identifier.name.lower())
+        merged.append(Column(next(like, identifier.name), value))
+    taken = {identifier.name.lower() for identifier in common}
+    return [*merged, *(c for c in [*left.columns, *right.columns] if c.name.lower() not in taken)]
+
+
+def _common(walk: Walk, identifier: exp.Identifier, scope: Scope) -> Value:
+    try:
+        return scope.look_up([identifier.name])
+    except Missing as missing:
+        walk.miss(missing, [identifier], scope)
+        return Value(None)
 
 
 def window_value(walk: Walk, sql: str, scope: Scope) -> Value | None:

@@ -9,7 +9,6 @@ from typing import Any
 from engine.compile.columns import types
 
 Place = tuple[str, str]
-_UNKNOWN_FIELD = "no such field"
 
 
 @dataclass(slots=True)
@@ -140,15 +139,16 @@ class Scope:
         missing: Missing | None = None
         while scope is not None:
             try:
-                found = scope._here(parts, lower)
+                found = scope.here(parts, lower)
             except Missing as error:
                 found, missing = None, missing or error
             if found is not None:
                 return found
             scope = scope.outer
-        raise missing or Missing(".".join(parts), list(self._candidates(lower)), 0)
+        raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
 
-    def _here(self, parts: Sequence[str], lower: list[str]) -> Value | None:
+    def here(self, parts: Sequence[str], lower: list[str]) -> Value | None:
+        """The value of a dotted name in this SELECT alone; None if it is not there."""
         found, taken = self._qualified(parts, lower)
         if not found:
             if self._index is None:
@@ -188,12 +188,15 @@ class Scope:
         node = nodes.pop()
         return NOTHING if nodes or node is None else _unseen(node, parts)
 
-    def _candidates(self, lower: list[str]) -> Iterator[str]:
-        relation = self.named(lower[0]) if len(lower) > 1 else None
-        prefix = f"{lower[0]}." if relation is not None else ""
-        for column in self.columns if relation is None else relation.output.columns:
-            yield prefix + column.name
+    def candidates(self, lower: list[str]) -> Iterator[str]:
+        """Names that could be meant, with the alias in front if there is one in the query."""
+        for relation in self.relations if len(lower) > 1 else ():
+            for name in relation.names[:1]:
+                yield from (f"{name}.{column.name}" for column in relation.output.columns)
+        yield from (column.name for column in self.columns)
         yield from self.made
+        if self.outer is not None:
+            yield from self.outer.candidates(lower)
 
 
 def _unseen(node: str, parts: Sequence[str]) -> Value:

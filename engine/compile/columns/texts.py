@@ -49,10 +49,11 @@ def projections(text: str, tree: exp.Expr) -> list[str]:
 
 
 def _bare(text: str, *, aliased: bool) -> str:
-    before = ""
+    """An item without the word AS behind it and without the comments around it."""
+    before, text = "", _ALIAS.sub("", text) if aliased else text
     while text != before:
         before, text = text, _COMMENT.sub("", text).strip()
-    return _ALIAS.sub("", text + " ").strip() if aliased else text
+    return text
 
 
 def _first(tree: exp.Expr) -> exp.Select | None:

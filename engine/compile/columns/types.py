@@ -19,6 +19,7 @@ _PLAIN = {
     "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "date", "timestamp",
     "timestamp_ntz", "string", "binary", "void", "variant",
 }  # fmt: skip
+_SMALL = re.compile(r"(?<![\w`])(?:tinyint|smallint)(?=[,>]|$)(?!`)")
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
 # sqlglot's names of types where they are not Spark's.
 _OF_SQLGLOT = {
@@ -109,6 +110,12 @@ def _interval(words: list[str]) -> str:
     while words and words[0].lower() in {*_UNITS, "to"}:
         units.append(words.pop(0).lower())
     return " ".join(["interval", *units])
+
+
+@lru_cache(maxsize=4096)
+def stored(type_: str | None) -> str | None:
+    """The type after a way through an Iceberg table, which has no small integers."""
+    return None if type_ is None else _SMALL.sub("int", type_)
 
 
 @lru_cache(maxsize=8192)

@@ -9,18 +9,20 @@ from sqlglot import exp
 from engine.compile.columns import calls, types
 from engine.compile.columns.functions import returned
 from engine.compile.columns.scope import NOTHING, Missing, Scope, Value, member, origins
-from engine.compile.columns.walk import Walk, children, path
+from engine.compile.columns.walk import Walk, children, operand_types, path
 from engine.compile.columns.widening import arithmetic, interval, is_numeric, widest
 
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
 }  # fmt: skip
-_TRUTHS: tuple[type[exp.Expr], ...] = (
-    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.And, exp.Or, exp.Xor, exp.Not, exp.Is,
-    exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.Escape, exp.Any, exp.All,
-)  # fmt: skip
+_TRUTHS: frozenset[type[exp.Expr]] = frozenset({
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or,
+    exp.Xor, exp.Not, exp.Is, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.Escape,
+    exp.Any, exp.All,
+})  # fmt: skip
 _SHELLS: tuple[type[exp.Expr], ...] = (
     exp.Paren,
+    exp.Kwarg,
     exp.Alias,
     exp.IgnoreNulls,
     exp.RespectNulls,
@@ -127,13 +129,6 @@ def number(text: str, sign: int = 1) -> str:
     return "bigint" if sign * int(whole) in range(-_LONG, _LONG) else f"decimal({len(digits)},0)"
 
 
-def _whole_literal(node: exp.Expr) -> str | None:
-    """The digits of a whole number written out."""
-    while isinstance(node, (exp.Paren, exp.Neg)):
-        node = node.this
-    return node.name if isinstance(node, exp.Literal) and node.is_int else None
-
-
 def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return Value(number(node.this.name, -1))
@@ -143,11 +138,7 @@ def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 def _arithmetic(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     left, right = value(walk, node.this, scope), value(walk, node.expression, scope)
-    kinds = [left.type, right.type]
-    for own, other, side in ((0, 1, node.this), (1, 0, node.expression)):
-        digits = _whole_literal(side)
-        if digits is not None and str(kinds[other]).startswith("decimal"):
-            kinds[own] = f"decimal({len(digits)},0)"
+    kinds = operand_types([node.this, node.expression], [left.type, right.type])
     return Value(arithmetic(_SIGNS[type(node)], *kinds), origins([left, right]))
 
 
@@ -159,7 +150,15 @@ def _bits(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _truth(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
-    return Value("boolean", origins(values(walk, list(children(node)), scope)))
+    """Conditions; long chains of AND and OR are deep trees, so they are not walked by recursion."""
+    waiting, found = [node], []
+    while waiting:
+        current = waiting.pop()
+        if type(current) in _TRUTHS:
+            waiting.extend(reversed(list(children(current))))
+        else:
+            found.append(value(walk, current, scope))
+    return Value("boolean", origins(found))
 
 
 def _in(walk: Walk, node: exp.Expr, scope: Scope) -> Value:

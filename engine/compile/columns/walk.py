@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,8 @@ from engine.compile.columns.scope import Missing, Output, Place, Scope, Value
 # Functions that sqlglot's tree does not place in the text.
 _UNPLACED = {
     "Any": "any", "AnyValue": "any_value", "First": "first", "FirstValue": "first_value",
-    "Last": "last", "LastValue": "last_value", "ApproxQuantile": "percentile_approx", "ArgMax": "max_by", "ArgMin": "min_by", "Ceil": "ceil",
+    "Last": "last", "LastValue": "last_value", "ApproxQuantile": "percentile_approx", "ArgMax": "max_by",
+    "ArgMin": "min_by", "Ceil": "ceil",
     "BitwiseLeftShift": "shiftleft", "BitwiseRightShift": "shiftright", "Chr": "chr", "Decode": "decode",
     "DecodeCase": "decode", "CurrentDate": "current_date", "CurrentTime": "current_time",
     "CurrentTimestamp": "current_timestamp", "CurrentUser": "current_user", "Floor": "floor",
@@ -66,7 +67,12 @@ class Walk:
     def miss(self, missing: Missing, identifiers: list[exp.Identifier], scope: Scope) -> None:
         """Note a name that nothing has, unless that is not certain."""
         first = identifiers[0].name
-        if scope.quiet or first.startswith("_") or (len(identifiers) == 1 and first.lower() in WORDS):
+        if (
+            scope.quiet
+            or first.startswith("_")
+            or first.lower() in self.windows
+            or (len(identifiers) == 1 and first.lower() in WORDS)
+        ):
             return
         offset = identifiers[missing.part].meta.get("start")
         if isinstance(offset, int):
@@ -90,6 +96,20 @@ def children(node: exp.Expr) -> Iterator[exp.Expr]:
             yield value
         elif isinstance(value, list):
             yield from (item for item in value if isinstance(item, exp.Expr))
+
+
+def operand_types(nodes: Sequence[exp.Expr], kinds: Sequence[str | None]) -> list[str | None]:
+    """The types of operands, where a whole number next to a decimal has as many digits as are written."""
+    if not any(kind and kind.startswith("decimal") for kind in kinds):
+        return list(kinds)
+    digits = [_digits(node) for node in nodes]
+    return [kind if count is None else f"decimal({count},0)" for kind, count in zip(kinds, digits, strict=True)]
+
+
+def _digits(node: exp.Expr) -> int | None:
+    while isinstance(node, (exp.Paren, exp.Neg)):
+        node = node.this
+    return len(node.name) if isinstance(node, exp.Literal) and node.is_int else None
 
 
 def path(node: exp.Expr) -> tuple[list[exp.Identifier], exp.Expr | None]:

@@ -38,17 +38,19 @@ def wider(left: str | None, right: str | None) -> str | None:
         return left if left == right else None
     if "void" in {left, right}:
         return right if left == "void" else left
+    if "string" in {left, right}:
+        return _with_string(right if left == "string" else left)
     if is_numeric(left) and is_numeric(right):
         return _wider_number(left, right)
+    return _wider_time(left, right) or _wider_nested(left, right)
+
+
+def _wider_time(left: str, right: str) -> str | None:
     if left in _TIMES and right in _TIMES:
         return max(left, right, key=_TIMES.index)
     if left.startswith("interval") and right.startswith("interval"):
         return interval(*_ends(left), *_ends(right))
-    if left == "string":
-        return _with_string(right)
-    if right == "string":
-        return _with_string(left)
-    return _wider_nested(left, right)
+    return None
 
 
 def _with_string(type_: str) -> str | None:
@@ -146,16 +148,20 @@ def arithmetic(sign: str, left: str | None, right: str | None) -> str | None:
         return "bigint"
     if left is None or right is None:
         return None
+    if "void" in {left, right}:
+        left = right = right if left == "void" else left
     if is_numeric(left) and is_numeric(right):
-        if "decimal" in left or "decimal" in right:
-            if left in _FLOATS or right in _FLOATS:
-                return "double"
-            return _DECIMAL[sign](*digits(left), *digits(right))
-        return "double" if sign == "/" else _wider_number(left, right)
+        return _of_numbers(sign, left, right)
     if "string" in {left, right} and (is_numeric(left) or is_numeric(right)):
-        number = right if left == "string" else left
-        return "double" if sign == "/" else _with_string(number)
+        return "double" if sign == "/" else wider(left, right)
     return _with_time(sign, left, right)
+
+
+def _of_numbers(sign: str, left: str, right: str) -> str:
+    exact = "decimal" in left or "decimal" in right
+    if exact and left not in _FLOATS and right not in _FLOATS:
+        return _DECIMAL[sign](*digits(left), *digits(right))
+    return "double" if sign == "/" else left if left == right else _wider_number(left, right)
 
 
 def _with_time(sign: str, left: str, right: str) -> str | None:

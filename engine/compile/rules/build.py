@@ -11,7 +11,8 @@ from itertools import count
 from sqlglot import exp
 
 from engine.compile.rules.conditions import conditions
-from engine.compile.rules.grouping import Item, group
+from engine.compile.rules.grouping import Item, group, read_order, read_windows
+from engine.compile.rules.lowering import Env
 from engine.compile.rules.model import RuleFinding, StreamFacts, error
 from engine.compile.rules.native import Native
 from engine.compile.rules.plan import (
@@ -34,7 +35,7 @@ from engine.compile.rules.plan import (
     With,
     renamed,
 )
-from engine.compile.rules.relations import Env, From, lower_from
+from engine.compile.rules.relations import From, lower_from
 from engine.compile.rules.scope import Scope
 from engine.compile.rules.values import Value, Values
 
@@ -71,7 +72,7 @@ class Builder:
 
     def values(self, scope: Scope, env: Env) -> Values:
         """A reader of the expressions of one step."""
-        own = replace(scope, extra=dict(scope.extra))
+        own = replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
         return Values(own, partial(self._subquery, env), self.report, quiet=self._depth > 0)
 
     def domain(self, node: exp.Expr, plan: Plan, refs: frozenset[int]) -> None:
@@ -123,25 +124,32 @@ class Builder:
         return With(node=node, columns=plan.columns, children=(*definitions, plan), open=plan.open)
 
     def _ctes(self, clause: exp.Expr, env: Env, outer: Scope | None, definitions: list[Plan]) -> Env:
-        known: dict[str, Plan | None] = dict(env)
+        known = dict(env)
         for cte in clause.expressions:
             name = cte.alias.lower()
             recursive = clause.args.get("recursive") and any(
                 t.name.lower() == name for t in cte.this.find_all(exp.Table)
             )
-            inner = {**known, name: None} if recursive else known
-            plan = self._renamed(self.query(cte.this, inner, outer), cte)
-            if recursive and plan.streaming:
-                message = f"the recursive CTE '{cte.alias}' reads a stream, which Spark cannot run"
-                self.report(error("recursive-cte", message, "Read the table without streaming it.", cte))
+            plan = self._recursive(cte, known, outer) if recursive else self.query(cte.this, known, outer)
+            plan = self._renamed(plan, cte)
             if _PIPE.fullmatch(name):
                 known[name] = plan
                 continue
             definitions.append(plan)
-            known[name] = Ref(
-                node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan
-            )
+            known[name] = Ref(node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan)
         return known
+
+    def _recursive(self, cte: exp.Expr, env: Env, outer: Scope | None) -> Plan:
+        """A CTE that reads itself: first as if that were a table, to see whether it streams."""
+        name, before = cte.alias.lower(), len(self.found)
+        itself = Source(node=cte, name=name, open=True)
+        plan = self.query(cte.this, {**env, name: itself}, outer)
+        if not plan.streaming:
+            return plan
+        del self.found[before:]
+        message = f"the recursive CTE '{cte.alias}' reads a stream, which Spark cannot run"
+        self.report(error("recursive-cte", message, "Read the table without streaming it.", cte))
+        return self.query(cte.this, {**env, name: replace(itself, streaming=True)}, outer)
 
     def _renamed(self, plan: Plan, named: exp.Expr) -> Plan:
         names = [name.lower() for name in named.alias_column_names]
@@ -183,12 +191,13 @@ class Builder:
         if any(isinstance(e, exp.QueryTransform) for e in node.expressions):
             return self._ended(Generate(node=node, children=(plan,), open=True, uses=_all(plan)), node)
         values = self.values(scope, env)
+        read_windows(node, values)
         items = list(self._items(node, values, source))
         grouped = node.args.get("group") is not None or node.args.get("having") is not None or values.step.aggregates
         if grouped:
             plan = group(self, plan, node, items, values)
         else:
-            self._read_order(node, values)
+            read_order(node, values)
             plan = self._project(plan, node, items, values)
         if node.args.get("qualify") is not None:
             message = "Spark 4.1 has no QUALIFY, and no function with OVER on a stream"
@@ -218,6 +227,7 @@ class Builder:
             made = self._column(item, value)
             if isinstance(item, exp.Alias):
                 values.scope.extra.setdefault(made.name, made)
+                values.scope.aliases.add(made.id)
             yield Item(item, value, made, aggregates=len(values.step.aggregates) > before)
 
     def _star(self, item: exp.Expr, source: From) -> Iterator[Item]:
@@ -240,19 +250,10 @@ class Builder:
         base = replace(base, type=value.type or base.type, known=True)
         return renamed(base, self.number(), name)
 
-    def _read_order(self, node: exp.Select, values: Values) -> None:
-        for name in _SORTS:
-            clause = node.args.get(name)
-            for ordered in clause.expressions if clause is not None else ():
-                key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
-                if not isinstance(key, exp.Literal):
-                    values.of(key)
-        qualify = node.args.get("qualify")
-        if qualify is not None:
-            values.of(qualify.this)
-
     def _project(self, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
         plan = self.widened(plan, values)
+        if values.step.generates:
+            plan = Generate(node=node, columns=plan.columns, children=(plan,), open=plan.open)
         if values.step.over:
             uses = NO_IDS.union(*(values.of(call).refs for call in values.step.over))
             calls = tuple(values.step.over)

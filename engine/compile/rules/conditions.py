@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from engine.compile.rules.plan import Column, Condition, Side, Term
+from engine.compile.rules.terms import terms
 from engine.compile.rules.values import Values
 
-_SIGNS = {
+_SIGNS: dict[type[exp.Expr], str] = {
     exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
 }  # fmt: skip
 _KEEPS_NULL = (exp.Coalesce, exp.If, exp.Case, exp.Is, exp.Or, exp.NullSafeEQ, exp.Query)
@@ -22,16 +23,15 @@ def conditions(node: exp.Expr, values: Values) -> tuple[Condition, ...]:
 
 def equal(left: Column, right: Column, node: exp.Expr) -> Condition:
     """The condition of USING and NATURAL."""
-    sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),)) for c in (left, right)]
+    sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),), c.type) for c in (left, right)]
     return Condition(node, frozenset({left.id, right.id}), "=", sides[0], sides[1], rejects_null=True)
 
 
 def _split(node: exp.Expr, values: Values) -> Iterator[Condition]:
-    while isinstance(node, exp.Paren):
-        node = node.this
+    node = node.unnest()
     if isinstance(node, exp.And):
-        yield from _split(node.this, values)
-        yield from _split(node.expression, values)
+        for part in node.flatten():
+            yield from _split(part, values)
     elif isinstance(node, exp.Between):
         yield _compare(node, ">=", node.this, node.args["low"], values)
         yield _compare(node, "<=", node.this, node.args["high"], values)
@@ -49,8 +49,8 @@ def _compare(node: exp.Expr, sign: str, left: exp.Expr, right: exp.Expr, values:
 
 def _side(node: exp.Expr, values: Values) -> Side:
     value = values.of(node)
-    terms = values.terms(node)
-    return Side(value.refs, value.column, tuple(terms) if terms is not None else None)
+    summands = terms(node, values)
+    return Side(value.refs, value.column, tuple(summands) if summands is not None else None, value.type)
 
 
 def _rejects_null(node: exp.Expr) -> bool:

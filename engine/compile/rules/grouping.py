@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
 from engine.compile.rules.conditions import conditions
-from engine.compile.rules.model import RuleFinding, error
+from engine.compile.rules.lowering import Queries
+from engine.compile.rules.model import error
 from engine.compile.rules.plan import NO_IDS, Aggregate, Column, Filter, Key, Over, Plan
 from engine.compile.rules.scope import AmbiguousError
 from engine.compile.rules.values import Value, Values
@@ -28,25 +28,16 @@ class Item:
     aggregates: bool = False
 
 
-class Steps(Protocol):
-    """What grouping needs of the lowering of queries."""
-
-    def report(self, finding: RuleFinding) -> None:
-        """Note a fault of the SQL itself."""
-
-    def widened(self, plan: Plan, values: Values) -> Plan:
-        """A plan with the columns that windows make."""
-
-
-def group(steps: Steps, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
+def group(queries: Queries, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
     """The aggregate of a SELECT, with its HAVING."""
     clause = node.args.get("group")
     keys = list(_keys(clause, items, values)) if clause is not None else []
+    _check_aliases(queries, clause, keys, values)
     having = node.args.get("having")
     said = conditions(having.this, values) if having is not None else ()
-    _read_order(node, values)
-    _check_grouped(steps, plan, keys, items, values)
-    plan = steps.widened(plan, values)
+    read_order(node, values)
+    _check_grouped(queries, plan, keys, items, values)
+    plan = queries.widened(plan, values)
     refs = {item.column.id: item.value.refs for item in items}
     refs |= {key.column.id: frozenset({key.column.id}) for key in keys if key.column is not None}
     uses = NO_IDS.union(*(c.refs for c in said)) - refs.keys()
@@ -63,24 +54,35 @@ def group(steps: Steps, plan: Plan, node: exp.Select, items: list[Item], values:
         sources=tuple(refs.items()),
         distinct=tuple(values.step.distinct),
         collects=tuple(values.step.collects),
+        calls=bool(values.step.aggregates),
     )
     if values.step.over:
         calls = tuple(values.step.over)
         result = Over(node=calls[0], columns=columns, children=(result,), open=is_open, calls=calls)
-    if said:
+    if having is not None:
         result = Filter(node=having, columns=columns + hidden, children=(result,), open=is_open)
     return _only(result, columns)
 
 
+def _check_aliases(queries: Queries, clause: exp.Expr | None, keys: list[Key], values: Values) -> None:
+    """A name of ALL or an alias may not stand for what uses an alias itself."""
+    for key in keys:
+        if values.of(key.node).alias and clause is not None:
+            message = "a group key uses an alias of the same SELECT, which Spark cannot group by"
+            queries.report(error("agg-alias-key", message, "Make the alias in a subquery.", key.node))
+
+
 def _only(plan: Plan, columns: tuple[Column, ...]) -> Plan:
-    return plan if plan.columns == columns else Filter(node=plan.node, columns=columns, children=(plan,), open=plan.open)
+    if plan.columns == columns:
+        return plan
+    return Filter(node=plan.node, columns=columns, children=(plan,), open=plan.open)
 
 
 def _keys(clause: exp.Expr, items: list[Item], values: Values) -> Iterator[Key]:
     if clause.args.get("all"):
         for item in items:
             if not item.aggregates:
-                yield _key(item.node, item.value)
+                yield _key(item.node.unalias(), item.value)
         return
     groups = [*clause.expressions]
     for name in ("rollup", "cube", "grouping_sets"):
@@ -106,12 +108,12 @@ def _resolved(node: exp.Expr, items: list[Item], values: Values) -> Key:
     bare = node.unnest()
     if isinstance(bare, exp.Literal) and bare.is_int and 0 < int(bare.this) <= len(items):
         item = items[int(bare.this) - 1]
-        return _key(node, item.value)
+        return _key(item.node.unalias(), item.value)
     if isinstance(bare, exp.Column) and len(bare.parts) == 1:
         name = bare.name.lower()
         item_named = next((i for i in items if i.column.name == name and isinstance(i.node, exp.Alias)), None)
         if item_named is not None and not _is_input(bare, values):
-            return _key(node, item_named.value)
+            return _key(item_named.node.unalias(), item_named.value)
     return _key(node, values.of(node))
 
 
@@ -125,7 +127,16 @@ def _key(node: exp.Expr, value: Value) -> Key:
     return Key(node, column, value.refs, value.constant, lost, value.type)
 
 
-def _read_order(node: exp.Select, values: Values) -> None:
+def read_windows(node: exp.Select, values: Values) -> None:
+    """Read the windows of a GROUP BY, so that the SELECT can name their columns."""
+    clause = node.args.get("group")
+    for call in clause.find_all(exp.Anonymous) if clause is not None else ():
+        if call.name.lower() in {"window", "session_window"}:
+            values.of(call)
+
+
+def read_order(node: exp.Select, values: Values) -> None:
+    """Read the expressions of ORDER BY and its like: they may hold aggregates and OVER."""
     for name in ("order", "sort", "cluster"):
         clause = node.args.get(name)
         for ordered in clause.expressions if clause is not None else ():
@@ -137,18 +148,22 @@ def _read_order(node: exp.Select, values: Values) -> None:
         values.of(qualify.this)
 
 
-def _check_grouped(steps: Steps, plan: Plan, keys: list[Key], items: list[Item], values: Values) -> None:
+def _check_grouped(queries: Queries, plan: Plan, keys: list[Key], items: list[Item], values: Values) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
     if plan.open:
         return
     ids = {key.column.id for key in keys if key.column is not None}
     ids |= {column.id for column in values.scope.extra.values()}
-    texts = {_text(key.node) for key in keys} | {_text(i.node) for i in items if _by_item(i, keys)}
     for item in items:
-        for column in _loose(item.node, ids, texts, values):
+        # What an expression is made of is compared as text, which costs time: only where it may matter.
+        if next(_loose(item.node, ids, set(), values), None) is None:
+            continue
+        texts = {_text(key.node) for key in keys} | {_text(i.node) for i in items if _by_item(i, keys)}
+        column = next(_loose(item.node, ids, texts, values), None)
+        if column is not None:
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
             hint = "Add it to the GROUP BY, or take any_value() of it."
-            steps.report(error("agg-not-grouped", message, hint, column))
+            queries.report(error("agg-not-grouped", message, hint, column))
             return
 
 
@@ -157,7 +172,8 @@ def _by_item(item: Item, keys: list[Key]) -> bool:
 
 
 def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> Iterator[exp.Column]:
-    if is_aggregate(node) or isinstance(node, (exp.Query, exp.Lambda, exp.Star)) or node.is_star:
+    inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
+    if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Lambda, exp.Star)) or node.is_star:
         return
     if isinstance(node, exp.Column):
         try:
@@ -165,10 +181,11 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> It
         except AmbiguousError:
             return
         own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
-        if found is not None and found.column.id in own - ids and _text(node) not in texts:
+        if found is not None and found.column.id in own - ids and not (texts and _text(node) in texts):
             yield node
         return
-    if _text(node) in texts:
+    made = values.of(node).column
+    if (made is not None and made.id in ids) or (texts and _text(node) in texts):
         return
     for child in node.iter_expressions():
         yield from _loose(child, ids, texts, values)

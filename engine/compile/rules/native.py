@@ -123,7 +123,9 @@ def _token(kind: TokenType, text: str, like: Token) -> Token:
 
 
 def _is(tokens: list[Token], at: int, word: str) -> bool:
-    return 0 <= at < len(tokens) and tokens[at].text.upper() == word and tokens[at].token_type is not TokenType.IDENTIFIER
+    if not 0 <= at < len(tokens) or tokens[at].token_type is TokenType.IDENTIFIER:
+        return False
+    return bool(tokens[at].text.upper() == word)
 
 
 def _clause_end(tokens: list[Token], at: int) -> int | None:
@@ -145,7 +147,7 @@ def _interval_end(tokens: list[Token], at: int) -> int:
         start = tokens[min(at, len(tokens) - 1)].start
         raise _SyntaxError("the delay of a WATERMARK clause is an INTERVAL", start)
     at += 1
-    while at + 1 < len(tokens) and _number(tokens[at]) and tokens[at + 1].token_type not in {TokenType.COMMA}:
+    while at + 1 < len(tokens) and _number(tokens[at]) and tokens[at + 1].token_type is not TokenType.COMMA:
         at += 1
         while at < len(tokens) and _number(tokens[at]) and tokens[at - 1].token_type is TokenType.DASH:
             at += 1
@@ -197,16 +199,17 @@ def _without_stream(tokens: list[Token]) -> tuple[list[Token], frozenset[int]]:
             continue
         bracket = tokens[at + 1].token_type is TokenType.L_PAREN
         at += 1 + bracket
+        if not bracket and at + 1 < len(tokens) and tokens[at + 1].token_type is TokenType.L_PAREN:
+            raise _SyntaxError("STREAM does not take a table function", tokens[at].start)
         streams.add(tokens[at].start)
         while at < len(tokens) and (tokens[at].token_type in _NAMES or tokens[at].token_type is TokenType.DOT):
             out.append(tokens[at])
             at += 1
-            if tokens[at - 1].token_type in _NAMES and not (at < len(tokens) and tokens[at].token_type is TokenType.DOT):
+            dotted = at < len(tokens) and tokens[at].token_type is TokenType.DOT
+            if tokens[at - 1].token_type in _NAMES and not dotted:
                 break
         if bracket:
             at = _expect(tokens, at, TokenType.R_PAREN)
-        elif at < len(tokens) and tokens[at].token_type is TokenType.L_PAREN:
-            raise _SyntaxError("STREAM does not take a table function", tokens[at - 1].start)
         if _is(tokens, at, "WITH") and at + 1 < len(tokens) and tokens[at + 1].token_type is TokenType.L_PAREN:
             at = _closing(tokens, at + 1) + 1
         if _is(tokens, at, "IDENTIFIED") or _is(tokens, at, "CHANGES"):

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from sqlglot import exp
+
 from engine.compile.rules.plan import (
     NO_IDS,
     Aggregate,
+    Column,
     Condition,
     Distinct,
     EventTime,
@@ -21,11 +24,13 @@ from engine.compile.rules.plan import (
     Generate,
     Intersect,
     Join,
+    Limit,
     Over,
     Plan,
     Project,
     Ref,
     Side,
+    Term,
     Union,
     With,
     executed,
@@ -36,10 +41,10 @@ _Conditions = tuple[Condition, ...]
 
 def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
     """The plan that runs; `above` are conditions that move down into it."""
-    if isinstance(plan, With):
-        return optimised(plan.children[-1], above)
-    if isinstance(plan, Ref):
-        return optimised(_in_place(plan), above) if executed(plan) else _filtered(plan, above)
+    while isinstance(plan, With):
+        plan = plan.children[-1]
+    if isinstance(plan, Ref) and executed(plan):
+        return optimised(_in_place(plan), above)
     if isinstance(plan, Filter):
         return optimised(plan.child, above + plan.conditions)
     if isinstance(plan, Join):
@@ -48,11 +53,30 @@ def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
         made = dict(plan.sources)
         down = tuple(c for c in above if c.refs <= made.keys())
         stays = tuple(c for c in above if not c.refs <= made.keys())
-        child = optimised(plan.child, tuple(_through(condition, made) for condition in down))
+        child = optimised(plan.child, tuple(_through(condition, made, plan.child) for condition in down))
         return _filtered(replace(plan, children=(child,)), stays)
+    if isinstance(plan, Limit) and _is_one(plan):
+        plan = replace(plan, children=(_ungrouped(plan.child),))
     if isinstance(plan, (Distinct, EventTime)):
         return replace(plan, children=(optimised(plan.child, above),))
     return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
+
+
+def _is_one(plan: Limit) -> bool:
+    said = plan.node.args.get("expression") or plan.node.args.get("size")
+    return isinstance(said, exp.Literal) and said.this == "1"
+
+
+def _ungrouped(plan: Plan) -> Plan:
+    """What one row is taken of need not be grouped: Spark then groups nothing."""
+    if isinstance(plan, Project):
+        return replace(plan, children=(_ungrouped(plan.child),))
+    if isinstance(plan, Distinct):
+        return plan.child
+    if isinstance(plan, Aggregate) and plan.keys and not plan.calls:
+        columns, sources = plan.columns, plan.sources
+        return Project(node=plan.node, columns=columns, children=plan.children, sources=sources, open=plan.open)
+    return plan
 
 
 def _in_place(plan: Ref) -> Plan:
@@ -68,17 +92,33 @@ def _filtered(plan: Plan, said: _Conditions) -> Plan:
     return Filter(node=said[0].node, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
 
 
-def _through(condition: Condition, made: dict[int, frozenset[int]]) -> Condition:
+def _through(condition: Condition, made: dict[int, frozenset[int]], below: Plan) -> Condition:
     """A condition on the columns of a projection as one on what these are made of."""
-    left, right = _rewritten(condition.left, made), _rewritten(condition.right, made)
+    columns = {column.id: column for column in below.columns}
+    left, right = _rewritten(condition.left, made, columns), _rewritten(condition.right, made, columns)
     refs = NO_IDS.union(*(made[i] for i in condition.refs))
     return replace(condition, refs=refs, left=left, right=right)
 
 
-def _rewritten(side: Side | None, made: dict[int, frozenset[int]]) -> Side | None:
+def _rewritten(side: Side | None, made: dict[int, frozenset[int]], below: dict[int, Column]) -> Side | None:
     if side is None:
         return None
-    return Side(NO_IDS.union(*(made[i] for i in side.refs)), None, None)
+    refs = NO_IDS.union(*(made[i] for i in side.refs))
+    column = _alias_of(side.column, made, below)
+    terms = None
+    if side.terms is not None:
+        moved = [(term, _alias_of(term.column, made, below)) for term in side.terms]
+        if all(term.column is None or other is not None for term, other in moved):
+            terms = tuple(Term(term.negative, other) for term, other in moved)
+    return Side(refs, column, terms, side.type)
+
+
+def _alias_of(column: Column | None, made: dict[int, frozenset[int]], below: dict[int, Column]) -> Column | None:
+    """The column that this one is another name of (an expression would have lost the watermark)."""
+    sources = made.get(column.id, NO_IDS) if column is not None else NO_IDS
+    other = below.get(next(iter(sources))) if len(sources) == 1 else None
+    same = column is not None and other is not None and other.watermark == column.watermark
+    return other if same else None
 
 
 def _join(plan: Join, above: _Conditions) -> Plan:
@@ -91,13 +131,16 @@ def _join(plan: Join, above: _Conditions) -> Plan:
         return _inner(plan, plan.left, plan.right, plan.conditions + above)
     left, right = _ids(plan.left), _ids(plan.right)
     on_left = tuple(c for c in plan.conditions if c.refs and c.refs <= left and kind in {"right", "semi"})
-    on_right = tuple(c for c in plan.conditions if c.refs and c.refs <= right and kind in {"left", "semi", "anti"})
+    right_moves = kind in {"left", "semi", "anti"}
+    on_right = tuple(c for c in plan.conditions if c.refs and c.refs <= right and right_moves)
     down_left = tuple(c for c in above if c.refs <= left and kind in {"left", "semi", "anti"})
     down_right = tuple(c for c in above if c.refs <= right and kind == "right")
     children = optimised(plan.left, on_left + down_left), optimised(plan.right, on_right + down_right)
     own = tuple(c for c in plan.conditions if c not in on_left and c not in on_right)
     stays = tuple(c for c in above if c not in down_left and c not in down_right)
-    return _filtered(replace(plan, conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS), stays)
+    return _filtered(
+        replace(plan, conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS), stays
+    )
 
 
 def _inner(plan: Join, left: Plan, right: Plan, said: _Conditions) -> Join:
@@ -168,19 +211,19 @@ def _ids(plan: Plan) -> frozenset[int]:
 
 def needed(plan: Plan, wanted: frozenset[int]) -> Iterator[tuple[Plan, tuple[frozenset[int], ...]]]:
     """Each step with the columns that it needs of each child, when `wanted` are needed of the plan."""
-    asked = tuple(_asked(plan, index, child, wanted) for index, child in enumerate(plan.children))
+    asked = tuple(_asked(plan, child, wanted) for child in plan.children)
     yield plan, asked
     for child, ids in zip(plan.children, asked, strict=True):
         yield from needed(child, ids)
 
 
-def _asked(plan: Plan, index: int, child: Plan, wanted: frozenset[int]) -> frozenset[int]:
+def _asked(plan: Plan, child: Plan, wanted: frozenset[int]) -> frozenset[int]:
     ids = _ids(child)
     if isinstance(plan, (Distinct, Except, Intersect)):
         return ids
     if isinstance(plan, Union):
         names = [column.id for column in plan.columns]
-        return frozenset(c.id for position, c in enumerate(child.columns) if names[position : position + 1] and names[position] in wanted)
+        return frozenset(c.id for name, c in zip(names, child.columns, strict=False) if name in wanted)
     if isinstance(plan, (Project, Aggregate, Generate)):
         made = dict(plan.renamed if isinstance(plan, Generate) else plan.sources)
         own = NO_IDS.union(*(made[i] for i in wanted if i in made), plan.uses)

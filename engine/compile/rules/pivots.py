@@ -34,10 +34,9 @@ def lower_pivot(plan: Plan, pivot: exp.Expr, values: Values, number: Callable[[]
             keys=keys + tuple(_key(c, pivot) for c in pivoted),
             sources=made,
             open=plan.open,
-            pivot=True,
         )
     return Aggregate(
-        node=pivot, columns=kept + results, children=(plan,), keys=keys, sources=made, uses=refs, open=True, pivot=True
+        node=pivot, columns=kept + results, children=(plan,), keys=keys, sources=made, uses=refs, open=True
     )
 
 

@@ -39,12 +39,6 @@ class Column:
     lost: exp.Expr | None = None
     known: bool = True
 
-    @property
-    def sees_case(self) -> bool:
-        """Whether equal values of its type are equal bytes (false for some collations)."""
-        collation = self.type.partition(" collate ")[2]
-        return collation in {"", "utf8_binary"}
-
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -62,11 +56,13 @@ class Side:
         refs: ids of the columns it uses.
         column: the column it is, if it is one and nothing else.
         terms: the summands of a sum of times and intervals; None if it is something else.
+        type: Spark's name for its type, or empty.
     """
 
     refs: frozenset[int]
     column: Column | None
     terms: tuple[Term, ...] | None
+    type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +154,21 @@ class Project(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregate(Plan):
-    """GROUP BY, and aggregates without one. `distinct` are its DISTINCT aggregates, `collects` those that grow."""
+    """GROUP BY, and aggregates without one.
+
+    Attributes:
+        keys: of the groups.
+        sources: what the columns are made of.
+        distinct: its DISTINCT aggregates.
+        collects: its aggregates that grow with the group.
+        calls: whether it has aggregates at all.
+    """
 
     keys: tuple[Key, ...] = ()
     sources: Sources = ()
     distinct: tuple[exp.Expr, ...] = ()
     collects: tuple[exp.Expr, ...] = ()
-    pivot: bool = False
+    calls: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,16 +277,17 @@ def renamed(column: Column, number: int, name: str | None = None) -> Column:
     return replace(column, id=number, name=column.name if name is None else name)
 
 
-def groups_by_outer(plan: Plan, outer: frozenset[int], *, lateral: bool = False) -> bool:
+def groups_by_outer(plan: Plan, outer: frozenset[int], *, scalar: bool) -> bool:
     """Whether Spark computes a correlated subquery by an aggregate over the outer rows.
 
-    It does if the subquery aggregates and is not tied to the outer row by equalities alone.
+    It does if the subquery aggregates; only a scalar one that equalities alone tie to the outer row is joined.
     """
     steps = list(walk(plan))
     if not any(isinstance(step, (Aggregate, Distinct)) for step in steps):
         return False
     conditions = [c for step in steps if isinstance(step, Filter) for c in step.conditions if c.refs & outer]
-    return lateral or not all(_ties(condition, outer) for condition in conditions)
+    tied = all(_ties(condition, outer) for condition in conditions)
+    return not (scalar and tied and not any(isinstance(step, Limit) for step in steps))
 
 
 def _ties(condition: Condition, outer: frozenset[int]) -> bool:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
 
 from sqlglot import exp
 
 from engine.compile.rules import pivots
 from engine.compile.rules.conditions import conditions, equal
-from engine.compile.rules.model import RuleFinding, StreamFacts, error
+from engine.compile.rules.event_time import event_time
+from engine.compile.rules.lowering import Env, Queries
+from engine.compile.rules.model import error
 from engine.compile.rules.native import Clause, Native
 from engine.compile.rules.plan import (
     NO_IDS,
     Column,
-    EventTime,
     Generate,
     Join,
     Limit,
@@ -28,34 +28,6 @@ from engine.compile.rules.plan import (
     renamed,
 )
 from engine.compile.rules.scope import Named, Scope
-from engine.compile.rules.values import Values
-
-Env = Mapping[str, "Plan | None"]
-
-
-class Queries(Protocol):
-    """What FROM needs of the lowering of queries."""
-
-    relations: Mapping[str, StreamFacts]
-    native: Native
-
-    def number(self) -> int:
-        """A new id."""
-
-    def report(self, finding: RuleFinding) -> None:
-        """Note a fault of the SQL itself."""
-
-    def query(self, node: exp.Expr, env: Env, outer: Scope | None) -> Plan:
-        """Lower a query."""
-
-    def values(self, scope: Scope, env: Env) -> Values:
-        """A reader of expressions."""
-
-    def domain(self, node: exp.Expr, plan: Plan, refs: frozenset[int]) -> None:
-        """Note a subquery that Spark computes by grouping the rows of a plan."""
-
-    def widened(self, plan: Plan, values: Values) -> Plan:
-        """A plan with the columns that expressions made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +67,7 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: Scope | None) -> Fr
         plan, alias = Source(node=node, open=True), ""
     clause, given = _clause(queries.native, node)
     if clause is not None:
-        plan = _event_time(queries, plan, clause, env)
+        plan = event_time(queries, plan, clause, env)
     plan = _sampled_plan(plan, node.args.get("sample"))
     alias = given if given is not None else alias
     names = [name.lower() for name in node.alias_column_names]
@@ -131,8 +103,6 @@ def _table(queries: Queries, node: exp.Table, env: Env) -> Plan:
     name = ".".join(part.name for part in node.parts).lower()
     if node.args.get("db") is None and name in env:
         definition = env[name]
-        if definition is None:
-            return Source(node=node, name=name, open=True)
         if not isinstance(definition, Ref):
             return definition
         columns = tuple(renamed(c, queries.number()) for c in definition.columns)
@@ -147,56 +117,9 @@ def _table(queries: Queries, node: exp.Table, env: Env) -> Plan:
     streaming = facts.streaming or said
     if marked and streaming:
         known.setdefault(marked, "timestamp")
-    columns = tuple(
-        Column(queries.number(), n, t, watermark=streaming and n == marked) for n, t in known.items()
-    )
+    columns = tuple(Column(queries.number(), n, t, watermark=streaming and n == marked) for n, t in known.items())
     unknown = facts.columns is None
     return Source(node=node, name=name, columns=columns, open=unknown, streaming=streaming, dedup=facts.dedup)
-
-
-def _event_time(queries: Queries, plan: Plan, clause: Clause, env: Env) -> Plan:
-    """A WATERMARK clause: the column carries the event time, and no other does."""
-    scope = Scope([Named("", plan.columns, plan.open)], plan.columns, queries.number)
-    values = queries.values(scope, env)
-    if isinstance(clause.node, exp.Column) and scope.resolve(clause.node) is None:
-        message = f"there is no column '{clause.node.name}' for the watermark"
-        queries.report(error("wm-missing-column", message, "Name a column of the relation.", clause.node))
-        return plan
-    value = values.of(clause.node)
-    plan = queries.widened(plan, values)
-    if clause.delay is not None and clause.delay < 0:
-        message = "the delay of a watermark is below zero"
-        queries.report(error("wm-delay", message, "Write 0 seconds or more.", clause.node))
-    if not clause.name and value.column is None:
-        message = "the event time of a WATERMARK clause is an expression without a name"
-        queries.report(error("wm-needs-name", message, "Write WATERMARK <expression> AS <name>.", clause.node))
-        return plan
-    before = value.column if not clause.name else None
-    old = value.column or Column(0, "", value.type or "")
-    if old.type not in {"", "timestamp", "timestamp_ltz"}:
-        message = f"the event time has the type {old.type}; Spark takes TIMESTAMP alone"
-        queries.report(error("wm-type", message, "Cast it: WATERMARK cast(.. AS timestamp) AS name.", clause.node))
-    if plan.streaming:
-        plan = replace(plan, columns=tuple(replace(c, watermark=False) for c in plan.columns))
-    if clause.name:
-        made = Column(queries.number(), clause.name, old.type, watermark=plan.streaming)
-        sources = ((made.id, value.refs), *((c.id, frozenset({c.id})) for c in plan.columns))
-        # Spark lists the new column first.
-        plan = Project(
-            node=clause.node, columns=(made, *plan.columns), children=(plan,), sources=sources, open=plan.open
-        )
-        number = made.id
-    else:
-        number = old.id
-    columns = tuple(replace(c, watermark=plan.streaming) if c.id == number else c for c in plan.columns)
-    return EventTime(
-        node=clause.node,
-        columns=columns,
-        children=(plan,),
-        uses=frozenset({number}),
-        open=plan.open,
-        before=before if plan.streaming else None,
-    )
 
 
 def _sampled(found: From, sample: exp.Expr) -> From:
@@ -221,17 +144,20 @@ def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: Scope 
     made = tuple(Column(queries.number(), name) for name in names)
     sources = tuple((c.id, refs) for c in made)
     generated = Generate(
-        node=view, columns=plan.columns + made, children=(plan,), uses=refs, renamed=sources, open=plan.open or not names
+        node=view,
+        columns=plan.columns + made,
+        children=(plan,),
+        uses=refs,
+        renamed=sources,
+        open=plan.open or not names,
     )
     return From(generated, (*found.named, Named(view.alias.lower(), made, not names)), found.visible + made)
 
 
 def _join(queries: Queries, found: From, join: exp.Expr, env: Env, outer: Scope | None) -> From:
     lateral = isinstance(join.this, exp.Lateral)
-    if lateral:
-        right = _lateral(queries, found, join.this, env, outer)
-    else:
-        right = _item(queries, join.this, env, outer)
+    read = partial(_lateral, left=found) if lateral else _item
+    right = read(queries, join.this, env, outer)
     kind = _kind(join)
     named = (*found.named, *right.named)
     both = Scope(list(named), found.visible + right.visible, queries.number, outer)
@@ -259,9 +185,9 @@ def _join(queries: Queries, found: From, join: exp.Expr, env: Env, outer: Scope 
 
 
 def _kind(join: exp.Expr) -> str:
-    side, kind = (join.side or "").lower(), (join.kind or "").lower()
+    side, kind = (str(join.args.get(name) or "").lower() for name in ("side", "kind"))
     if kind in {"semi", "anti"}:
-        return str(kind)
+        return kind
     return side if side in {"left", "right", "full"} else "inner"
 
 
@@ -297,7 +223,7 @@ def _merged(
     return tuple(made), wide
 
 
-def _lateral(queries: Queries, left: From, node: exp.Expr, env: Env, outer: Scope | None) -> From:
+def _lateral(queries: Queries, node: exp.Expr, env: Env, outer: Scope | None, *, left: From) -> From:
     """A lateral subquery sees the relations on its left; Spark treats it as a subquery of an expression."""
     scope = Scope(list(left.named), left.visible, queries.number, outer)
     inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
@@ -315,6 +241,6 @@ def _lateral(queries: Queries, left: From, node: exp.Expr, env: Env, outer: Scop
             queries.report(error("subquery-on-stream", message, hint, inner))
         refs = frozenset(scope.hits)
         plan = replace(plan, uses=refs)
-        if refs and left.plan.streaming and groups_by_outer(plan, refs, lateral=True):
+        if refs and left.plan.streaming and groups_by_outer(plan, refs, scalar=False):
             queries.domain(node, left.plan, refs)
     return From(plan, (Named(alias, plan.columns, plan.open),), plan.columns)

@@ -27,10 +27,14 @@ class Named:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a name refers to: a column, and a field of it where `path` is not empty."""
+    """What a name refers to: a column, and a field of it where `path` is not empty.
+
+    `alias`: it is an alias further left in the same SELECT.
+    """
 
     column: Column
     path: tuple[str, ...] = ()
+    alias: bool = False
 
 
 class AmbiguousError(LookupError):
@@ -48,6 +52,7 @@ class Scope:
         outer: of the query around a correlated subquery.
         extra: columns that the step made itself: `window`, and aliases further left in the SELECT.
         hits: ids of its columns that subqueries used.
+        aliases: ids of the columns in `extra` that are aliases.
     """
 
     relations: list[Named]
@@ -56,6 +61,7 @@ class Scope:
     outer: Scope | None = None
     extra: dict[str, Column] = field(default_factory=dict)
     hits: set[int] = field(default_factory=set)
+    aliases: set[int] = field(default_factory=set)
     _unknown: dict[tuple[str, str], Column] = field(default_factory=dict)
 
     @property
@@ -85,7 +91,9 @@ class Scope:
             if column is not None:
                 return Found(column, tuple(parts[cut + 1 :]))
         column = self._bare(parts[0])
-        return Found(column, tuple(parts[1:])) if column is not None else None
+        if column is not None:
+            return Found(column, tuple(parts[1:]), alias=column.id in self.aliases)
+        return None
 
     def _relation(self, alias: str) -> Named | None:
         for relation in self.relations:

@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
-from engine.compile.rules.intervals import has_months, is_interval, seconds
+from engine.compile.rules.intervals import has_months, seconds
 from engine.compile.rules.model import RuleFinding, error
-from engine.compile.rules.plan import NO_IDS, Column, Plan, Term, groups_by_outer
+from engine.compile.rules.plan import NO_IDS, Column, Plan, groups_by_outer
 from engine.compile.rules.scope import AmbiguousError, Scope
+from engine.compile.rules.types import TIMES, result_type
 
 _WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
-_TIMES = {"timestamp", "timestamp_ntz", "timestamp_ltz"}
-_NUMBERS = {"tinyint", "smallint", "int", "integer", "bigint", "float", "double", "byte", "short", "long", "boolean"}
+_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 
 
@@ -32,6 +32,7 @@ class Value:
         fields: of a struct it builds.
         constant: it uses no column.
         lost: the part that makes something else of a watermarked column.
+        alias: it uses an alias further left in the same SELECT.
     """
 
     column: Column | None = None
@@ -41,6 +42,7 @@ class Value:
     fields: tuple[Column, ...] = ()
     constant: bool = False
     lost: exp.Expr | None = None
+    alias: bool = False
 
 
 @dataclass(slots=True)
@@ -52,6 +54,7 @@ class Step:
         times: the column of each window_time().
         made: those columns with what they use.
         aggregates, distinct, collects, over: the calls.
+        generates: a function makes several rows of one.
         domains: subqueries that Spark computes by grouping this step's rows by the columns they use of it.
     """
 
@@ -63,6 +66,7 @@ class Step:
     collects: list[exp.Expr] = field(default_factory=list)
     over: list[exp.Expr] = field(default_factory=list)
     domains: list[tuple[exp.Expr, frozenset[int]]] = field(default_factory=list)
+    generates: bool = False
 
 
 @dataclass(slots=True)
@@ -80,31 +84,42 @@ class Values:
     def of(self, node: exp.Expr) -> Value:
         """What an expression is."""
         known = self._seen.get(id(node))
-        if known is None:
-            known = self._seen[id(node)] = self._read(node)
-        return known
+        if known is not None:
+            return known
+        # Long sums lean to the left: read from the bottom, they need no deep recursion.
+        spine = [node]
+        while isinstance(spine[-1], exp.Binary) and isinstance(spine[-1].this, exp.Binary):
+            spine.append(spine[-1].this)
+        for part in reversed(spine):
+            if id(part) not in self._seen:
+                self._seen[id(part)] = self._read(part)
+        return self._seen[id(node)]
 
     def _read(self, node: exp.Expr) -> Value:
-        if isinstance(node, (exp.Paren, exp.Alias)):
-            return self.of(node.this)
-        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
-            return self._column(node)
-        if isinstance(node, exp.Dot):
-            return self._field(self.of(node.this), (node.expression.name.lower(),), node)
-        if isinstance(node, exp.Lambda):
-            self._bound.append({e.name.lower() for e in node.expressions})
-            value = self.of(node.this)
-            self._bound.pop()
-            return value
-        if isinstance(node, exp.Query):
-            return self._subquery(node)
-        if isinstance(node, exp.Anonymous):
-            name = node.name.lower()
-            if name in _WINDOWS and node.expressions:
-                return self._window(node, _WINDOWS[name])
-            if name == "window_time" and node.expressions:
-                return self._window_time(node)
-        return self._call(node)
+        match node:
+            case exp.Paren() | exp.Alias():
+                value = self.of(node.this)
+            case exp.Column() if not isinstance(node.this, exp.Star):
+                value = self._column(node)
+            case exp.Dot():
+                value = self._field(self.of(node.this), (node.expression.name.lower(),), node)
+            case exp.Lambda():
+                value = self._lambda(node)
+            case exp.Query():
+                value = self._subquery(node)
+            case exp.Anonymous() if node.expressions and node.name.lower() in _WINDOWS:
+                value = self._window(node, _WINDOWS[node.name.lower()])
+            case exp.Anonymous() if node.expressions and node.name.lower() == "window_time":
+                value = self._window_time(node)
+            case _:
+                value = self._call(node)
+        return value
+
+    def _lambda(self, node: exp.Lambda) -> Value:
+        self._bound.append({e.name.lower() for e in node.expressions})
+        value = self.of(node.this)
+        self._bound.pop()
+        return value
 
     def _column(self, node: exp.Column) -> Value:
         parts = [part.name.lower() for part in node.parts]
@@ -120,7 +135,12 @@ class Values:
             self._fault("unknown-column", f"there is no column '{shown}'", "Correct the name.", node)
             return Value()
         column = found.column
-        value = Value(column, column, frozenset({column.id}), column.type, column.fields)
+        if found.alias:
+            # Spark computes it in a step of its own, where the watermark is lost (measured).
+            lost = node if column.watermark else column.lost
+            value = Value(None, None, frozenset({column.id}), column.type, column.fields, lost=lost, alias=True)
+        else:
+            value = Value(column, column, frozenset({column.id}), column.type, column.fields)
         return self._field(value, found.path, node) if found.path else value
 
     def _field(self, value: Value, path: tuple[str, ...], node: exp.Expr) -> Value:
@@ -141,7 +161,7 @@ class Values:
             message = "a subquery in an expression reads a stream, which Spark refuses"
             hint = "Write a left semi join, or read the upstream table without listing it under 'streams:'."
             self.report(error("subquery-on-stream", message, hint, node))
-        elif plan.uses and groups_by_outer(plan, plan.uses):
+        elif plan.uses and groups_by_outer(plan, plan.uses, scalar=not isinstance(node.parent, (exp.In, exp.Exists))):
             self.step.domains.append((node, plan.uses))
         return Value(refs=plan.uses)
 
@@ -153,7 +173,7 @@ class Values:
             value = self._time_of(value, node)
         refs = value.refs.union(*(v.refs for v in rest))
         self._check_lengths(node, kind, lengths)
-        if value.type not in {"", "date", "struct", *_TIMES} and not value.type.startswith("string"):
+        if value.type not in {"", "date", "struct", *TIMES} and not value.type.startswith("string"):
             message = f"{node.name}() needs a timestamp, not {value.type}"
             self._fault("window-type", message, "Use a TIMESTAMP column.", node)
         sizes = [seconds(e) if seconds(e) is not None else e.sql() for e in lengths]
@@ -177,6 +197,9 @@ class Values:
 
     def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
         if kind != "window":
+            if any(isinstance(length, exp.Interval) for length in lengths):
+                message = "session_window() takes its gap as text, or as an expression that gives text"
+                self._fault("window-length", message, "Write session_window(ts, '5 minutes').", node)
             return
         if any(has_months(length) for length in lengths):
             message = "a window's length in months or years is not fixed, and Spark refuses it"
@@ -218,8 +241,13 @@ class Values:
     def _call(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Window):
             self.step.over.append(node)
+        elif isinstance(node, _GENERATORS):
+            self.step.generates = True
         elif is_aggregate(node):
             self._aggregate(node)
+        elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
+            message = f"Spark has no comparison with {node.key.upper()} of a subquery"
+            self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
         elif isinstance(node, exp.Anonymous) and node.name.lower() == "monotonically_increasing_id" and not self.quiet:
             message = "monotonically_increasing_id() has no meaning over micro-batches, and Spark refuses it"
             self.report(error("mono-id", message, "Use uuid(), or a hash of the columns that identify a row.", node))
@@ -234,7 +262,8 @@ class Values:
             lost = node
         fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
-        return Value(None, None, refs, self._type(node, parts), fields, constant, lost)
+        kind = result_type(node, [part.type for part in parts])
+        return Value(None, None, refs, kind, fields, constant, lost, any(part.alias for part in parts))
 
     def _fields(self, node: exp.Struct) -> list[Column]:
         fields = []
@@ -251,60 +280,12 @@ class Values:
         inner = node.this if isinstance(node.this, exp.Expr) else None
         if isinstance(inner, exp.Distinct) or any(isinstance(e, exp.Distinct) for e in node.expressions):
             self.step.distinct.append(node)
-        names = {node.name.lower() if isinstance(node, exp.Anonymous) else str(node.sql_name()).lower()}
-        if names & _COLLECTS or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
+        named = isinstance(node, exp.Anonymous) and node.name.lower() in _COLLECTS
+        if named or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
             self.step.collects.append(node)
-
-    def _type(self, node: exp.Expr, parts: list[Value]) -> str:
-        if isinstance(node, exp.Cast):
-            return node.to.sql(dialect="spark").lower()
-        if isinstance(node, exp.Collate):
-            base = (parts[0].type or "string").partition(" collate ")[0]
-            return f"{base} collate {node.expression.name.lower()}"
-        if isinstance(node, (exp.Count, exp.ApproxDistinct)):
-            return "bigint"
-        if isinstance(node, (exp.Min, exp.Max, exp.First, exp.Last, exp.AnyValue)) and parts:
-            return parts[0].type
-        if isinstance(node, (exp.Sum, exp.Avg)) and parts:
-            return "double" if parts[0].type in _NUMBERS else parts[0].type
-        if isinstance(node, (exp.Add, exp.Sub)) and parts and parts[0].type in _TIMES and len(parts) > 1:
-            return parts[0].type if isinstance(node.expression, exp.Interval) else ""
-        if isinstance(node, exp.Literal):
-            return "string" if node.is_string else "int"
-        if isinstance(node, (exp.Substring, exp.Concat, exp.Trim)):
-            return next((p.type for p in parts if " collate " in p.type), "string")
-        return ""
 
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
         self.report(error(code, message, hint, node))
-
-    def terms(self, node: exp.Expr, *, negative: bool = False) -> list[Term] | None:
-        """The summands of a sum of times, numbers and intervals of fixed length; None if it is something else."""
-        if isinstance(node, exp.Paren):
-            return self.terms(node.this, negative=negative)
-        if isinstance(node, (exp.Add, exp.Sub)):
-            left = self.terms(node.this, negative=negative)
-            right = self.terms(node.expression, negative=negative != isinstance(node, exp.Sub))
-            return None if left is None or right is None else left + right
-        if isinstance(node, exp.Neg):
-            return self.terms(node.this, negative=not negative)
-        if isinstance(node, exp.Cast):
-            return self._cast_terms(node, negative=negative)
-        if isinstance(node, exp.Interval):
-            fixed = is_interval(node) and not has_months(node)
-            return [Term(negative, None)] if fixed else None
-        if isinstance(node, exp.Literal):
-            return None if node.is_string else [Term(negative, None)]
-        value = self.of(node)
-        return [Term(negative, value.column)] if value.column is not None else None
-
-    def _cast_terms(self, node: exp.Cast, *, negative: bool) -> list[Term] | None:
-        kind = node.to.sql(dialect="spark").lower().partition("(")[0]
-        if kind not in {*_TIMES, *_NUMBERS, "decimal"} - {"boolean", "timestamp_ntz"}:
-            return None
-        if isinstance(node.this, exp.Literal) and node.this.is_string and node.args.get("to") is not None:
-            return [Term(negative, None)] if _is_typed_literal(node) else None
-        return self.terms(node.this, negative=negative)
 
 
 def _marked(value: Value) -> bool:
@@ -313,8 +294,3 @@ def _marked(value: Value) -> bool:
 
 def _lost_of(value: Value) -> exp.Expr | None:
     return value.inherits.lost if value.inherits is not None else None
-
-
-def _is_typed_literal(node: exp.Cast) -> bool:
-    """Whether it was written timestamp'2020-01-01', which sqlglot reads as a cast."""
-    return node.type is not None

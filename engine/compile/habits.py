@@ -1,0 +1,39 @@
+"""Keys of dbt and of other tools that people type first, each with the form that holds here."""
+
+from __future__ import annotations
+
+_MERGE = "'unique_key' makes the write a MERGE; 'sequence_by' says which row is the newer."
+_STREAM = "It belongs to an input: streams: {flights: {%s: ...}}."
+_HOOKS = "Write '%s', with an underscore."
+
+HABITS = {
+    "incremental_strategy": _MERGE,
+    "incremental_predicates": _MERGE,
+    "merge_update_columns": "A newer row replaces the whole row of its key; 'exclude' keeps columns out of the table.",
+    "merge_exclude_columns": "'exclude' keeps columns out of the table.",
+    "strategy": "'history: true' with 'unique_key' and 'sequence_by' keeps every version of a key.",
+    "updated_at": "Write 'sequence_by: updated_at', with a 'unique_key'.",
+    "check_cols": "'history: true' with 'unique_key' and 'sequence_by' keeps every version of a key.",
+    "invalidate_hard_deletes": "Write delete_when: op = 'd', with 'unique_key' and 'sequence_by'.",
+    "hard_deletes": "Write delete_when: op = 'd', with 'unique_key' and 'sequence_by'.",
+    "on_configuration_change": "engine plan says what a change means; 'on_schema_change' is for columns.",
+    "pre-hook": _HOOKS % "pre_hook",
+    "post-hook": _HOOKS % "post_hook",
+    "file_format": "Every table is an Iceberg table; 'format_version' is 2 or 3.",
+    "tblproperties": "Write 'table_properties'.",
+    "database": "The catalog stands in the target, in project.yml.",
+    "location_root": "The catalog of the target says where tables are.",
+    "clustered_by": "Write 'partition_by: \"bucket(16, id)\"'.",
+    "buckets": "Write 'partition_by: \"bucket(16, id)\"'.",
+    "cluster_by": "Write 'sort_by'.",
+    "liquid_clustered_by": "Write 'sort_by'.",
+    "watermark": _STREAM % "watermark",
+    "dedup": _STREAM % "dedup",
+    "max_files_per_trigger": _STREAM % "max_files_per_trigger",
+    "on_upstream_delete": _STREAM % "on_upstream_delete",
+    "event_time": _STREAM % "watermark",
+    "batch_size": "A stream reads what is new by itself; 'max_files_per_trigger' of a stream bounds a micro-batch.",
+    "lookback": "A stream's watermark says how late rows may be: scheduled_at delay 30 minutes.",
+    "checkpoint_location": "The engine keeps checkpoints itself, below the target's 'state'.",
+    "on_fail": "It belongs to an expectation.",
+}  # fmt: skip

@@ -1,0 +1,38 @@
+"""Sums of times, numbers and intervals, as Spark takes the bounds of joins apart."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.compile.rules.intervals import has_months, is_interval
+from engine.compile.rules.plan import Term
+from engine.compile.rules.types import NUMBERS, TIMES
+from engine.compile.rules.values import Values
+
+_CASTS = (TIMES | NUMBERS | {"decimal"}) - {"timestamp_ntz"}
+
+
+def terms(node: exp.Expr, values: Values, *, negative: bool = False) -> list[Term] | None:
+    """The summands, with their signs; None if the expression is something else."""
+    result: list[Term] | None = None
+    match node:
+        case exp.Paren():
+            result = terms(node.this, values, negative=negative)
+        case exp.Add() | exp.Sub():
+            left = terms(node.this, values, negative=negative)
+            right = terms(node.expression, values, negative=negative != isinstance(node, exp.Sub))
+            result = None if left is None or right is None else left + right
+        case exp.Neg():
+            result = terms(node.this, values, negative=not negative)
+        case exp.Cast():
+            # Spark cannot compute with a time written as text, so that such a bound does not count (measured).
+            kind = node.to.sql(dialect="spark").lower().partition("(")[0]
+            result = terms(node.this, values, negative=negative) if kind in _CASTS else None
+        case exp.Interval():
+            result = [Term(negative, None)] if is_interval(node) and not has_months(node) else None
+        case exp.Literal():
+            result = None if node.is_string else [Term(negative, None)]
+        case _:
+            column = values.of(node).column
+            result = [Term(negative, column)] if column is not None else None
+    return result

@@ -1,0 +1,82 @@
+"""Full refresh: a streaming table built anew beside the old one, and published by one commit.
+
+Generation n+1 writes into `<table>__g<n+1>` with a checkpoint of its own. One CREATE OR REPLACE TABLE ... AS
+SELECT then puts its rows, schema, partitioning and properties into the table itself; the commit carries the
+generation and its last micro-batch as markers. A kill on either side of that commit is decided by the marker:
+with it the generation is the table's, without it the old one still is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.lake import write as lake
+from engine.lake.read import TableFacts
+from engine.runtime import checks, tables
+from engine.runtime.run import Run
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def staging(model: Model, generation: int) -> Relation:
+    """The table a generation is built in before it is published."""
+    relation = model.relation
+    return Relation(relation.catalog, relation.schema, f"{relation.name}__g{generation}")
+
+
+def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
+    """Decide a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
+
+    Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
+    """
+    pending = folder.pending()
+    if pending is None:
+        return
+    reached = checks.committed_batch(table.history, pending.generation) if table else None
+    if table is not None and reached is not None:
+        _record(model, folder, pending, table.uuid, table.snapshot)
+    else:
+        folder.discard(pending.generation)
+
+
+def clear_staging(run: Run, model: Model, state: ModelState | None, session: SparkSession) -> None:
+    """Drop the staging table that a killed refresh left behind."""
+    number = state.generation if state else 1
+    for generation in (number, number + 1):
+        left = staging(model, generation)
+        if run.lake.table(left.schema, left.name) is not None:
+            lake.drop_table(session, left.sql)
+
+
+def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
+    """Make the staging table of the next generation."""
+    known = [int(table.properties.get("engine.generation", "0"))] if table else [0]
+    generation = max([*folder.generations(), *known]) + 1
+    state = tables.make(model, staging(model, generation), generation, folder, frame)
+    folder.save(state)
+    return state
+
+
+def publish(run: Run, model: Model, folder: TableState, session: SparkSession, state: ModelState) -> ModelState:
+    """Put the rows of a finished generation into the table, at once."""
+    source = session.table(staging(model, state.generation).sql)
+    markers = run.markers(model, state.generation, state.batch if state.batch is not None else -1)
+    commit = lake.replace(source, model.relation.sql, tables.clauses(model, state.generation), markers)
+    uuid = lake.table_uuid(session, model.relation.sql)
+    done = _record(model, folder, state, uuid, commit.snapshot)
+    lake.drop_table(session, staging(model, state.generation).sql)
+    return done
+
+
+def _record(model: Model, folder: TableState, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:
+    """Note that a generation is published; the older ones go, each as a whole."""
+    done = replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
+    folder.save(done)
+    for old in folder.generations():
+        if old < state.generation:
+            folder.discard(old)
+    return done

@@ -1,0 +1,90 @@
+"""Reads the fixtures: a query, and the columns it must have.
+
+`tables.txt` declares what the queries read: the id of a node and its columns; a query calls it by the last part
+of the id. A fixture has cases: `-- case: name`, perhaps `-- window: name kind time`, the SQL, `-- expect`, one line
+a column (`name: type <- origins`, `?` for an unknown type), one line a kind of influence (`by filter: origins`),
+`unknown columns` if a star cannot be expanded.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlglot
+from sqlglot import exp
+
+from engine.compile.columns import InputColumns, QueryColumns, columns_of
+from engine.compile.sql import restore_windows
+from engine.compile.tokens import parseable
+
+FOLDER = Path(__file__).parent / "fixtures"
+_BLOCK = re.compile(r"^-- case: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    sql: str
+    expected: str
+    windows: dict[str, tuple[str, str]]
+
+
+def read_cases() -> list[Case]:
+    cases = []
+    for file in sorted(FOLDER.glob("*.sql")):
+        _, *parts = _BLOCK.split(file.read_text(encoding="utf-8"))
+        for name, body in zip(parts[::2], parts[1::2], strict=True):
+            given, expected = body.split("-- expect\n")
+            windows = dict(re.findall(r"^-- window: (\w+) (.*)$", given, re.MULTILINE))
+            sql = re.sub(r"^-- window: .*\n", "", given, flags=re.MULTILINE)
+            pairs = {window: tuple(text.split(" ", 1)) for window, text in windows.items()}
+            cases.append(Case(f"{file.stem}: {name}", sql.strip(), expected.strip(), pairs))
+    return cases
+
+
+def split(text: str) -> list[str]:
+    """Split at the commas outside brackets."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "<(") - (character in ">)")
+        if character == "," and not depth:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]
+
+
+def tables() -> dict[str, InputColumns]:
+    known = {}
+    for line in (FOLDER / "tables.txt").read_text(encoding="utf-8").splitlines():
+        node, _, schema = line.partition(": ")
+        columns = (tuple(column.split(" ", 1)) for column in split(schema))
+        name = node.rsplit(".", 1)[-1]
+        known[name] = InputColumns(node, None if schema == "unknown" else tuple(columns))
+    return known
+
+
+def parsed(sql: str) -> exp.Expr:
+    """The tree as the compiler makes it."""
+    tokens = sqlglot.tokenize(sql, dialect="spark")
+    tree = sqlglot.Dialect.get_or_raise("spark").parser().parse(parseable(tokens), sql)[0]
+    restore_windows(tree)
+    return tree
+
+
+def found_in(sql: str, inputs: dict[str, InputColumns] | None = None, **windows: tuple[str, str]) -> QueryColumns:
+    return columns_of(parsed(sql), tables() if inputs is None else inputs, windows, sql)
+
+
+def described(found: QueryColumns) -> str:
+    lines = ["unknown columns"] if found.columns is None else []
+    for column in found.columns or ():
+        origins = ", ".join(f"{o.node}.{o.column}" for o in column.origins)
+        lines.append(f"{column.name}: {column.type or '?'}{f' <- {origins}' if origins else ''}")
+    kinds = dict.fromkeys(origin.kind for origin in found.indirect)
+    for kind in kinds:
+        origins = ", ".join(f"{o.node}.{o.column}" for o in found.indirect if o.kind == kind)
+        lines.append(f"by {kind}: {origins}")
+    return "\n".join(lines)

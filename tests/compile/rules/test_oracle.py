@@ -1,0 +1,28 @@
+"""Every record of the oracle: Spark 4.1.4's own verdicts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine.compile.rules import check_text
+from tests.fuzz.relations import RELATIONS
+
+RECORDS = json.loads((Path(__file__).parents[2] / "oracle" / "streaming_rules.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
+def test_verdict_is_that_of_spark(record: dict[str, Any]) -> None:
+    errors = [f for f in check_text(record["sql"], RELATIONS, record["mode"]) if f.is_error]
+    assert bool(errors) == (record["verdict"] == "rejected"), [(f.code, f.message) for f in errors] or record["message"]
+
+
+@pytest.mark.parametrize("record", RECORDS, ids=lambda record: record["id"])
+def test_every_finding_has_a_place_and_a_rewrite(record: dict[str, Any]) -> None:
+    for finding in check_text(record["sql"], RELATIONS, record["mode"]):
+        assert finding.message
+        assert finding.hint.endswith((".", ")"))
+        assert 0 <= finding.start < len(record["sql"])

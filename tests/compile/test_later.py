@@ -1,0 +1,169 @@
+"""What settings mean for a table that stands, and what this version compiles and cannot run."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.compile.later import unsupported
+from tests.project.helper import ORDERS, PROJECT, clean, lines
+
+FROM = "from {{ source('shop', 'orders') }}"
+STREAM = "streams: [shop.orders]\n"
+LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"
+HOUR = "windows: {hour: 'tumbling(ts, 1 hour)'}\n"
+MERGE = STREAM + "unique_key: id\n"
+SEQUENCE = MERGE + "sequence_by: ts\n"
+
+
+def model(header: str, sql: str = ORDERS) -> dict[str, str | bytes]:
+    return {"models/a.sql": f"/*---\n{header.rstrip()}\n---*/\n{sql}"}
+
+
+def made(root, header: str, sql: str = ORDERS):
+    return clean(root, model(header, sql)).model("a")
+
+
+BY_ID = f"select id, count(*) as n {FROM} group by id"
+UPDATE = "output_mode: update\n"
+HOURLY = f"select hour.start as s, id, count(*) as n {FROM} group by hour, id"
+
+
+# fingerprints
+
+BASE = (
+    SEQUENCE
+    + "delete_when: amount < 0\npartition_by: day(ts)\nexpectations: [{name: a, check: amount > 0, on_fail: drop}]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("unique_key: id", "unique_key: [id, item]"),
+        ("sequence_by: ts", "sequence_by: amount"),
+        ("amount < 0", "amount <= 0"),
+        ("partition_by: day(ts)", "partition_by: day(ts) as day"),
+        ("partition_by: day(ts)", "partition_by: hour(ts)"),
+        ("on_fail: drop", "on_fail: warn"),
+        ("on_fail: drop", "on_fail: quarantine"),
+        ("amount > 0", "amount > 1"),
+        ("partition_by", "history: true\npartition_by"),
+        ("partition_by", "exclude: item\npartition_by"),
+        ("shop.orders", "{shop.orders: {watermark: {column: ts, delay: 1 hour, max_future: 1 hour}}}"),
+    ],
+)
+def test_settings_that_change_what_a_model_means(before, after, tmp_path):
+    one = made(tmp_path / "1", BASE)
+    text = BASE.replace(before, after, 1) if before != "shop.orders" else BASE.replace("[shop.orders]", after)
+    assert one.fingerprint != made(tmp_path / "2", text).fingerprint
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "title: x\ndescription: y\ntags: [a]\nmeta: {a: b}",
+        "trigger: every 1 minute\nschedule: 0 6 * * *",
+        "pre_hook: call x()\npost_hook: call y()\nexplain: true",
+        "table_properties: {a: b}\nwrite_options: {c: d}\nformat_version: 2\nsort_by: id",
+        "publish: on_tests_pass\non_schema_change: ignore\nfull_refresh: false\npersist_docs: true",
+        "deletes_remembered: 1 day",
+        "columns: {id: {type: string}}",
+    ],
+)
+def test_settings_that_do_not_change_what_a_model_means(more, tmp_path):
+    assert made(tmp_path / "1", BASE).fingerprint == made(tmp_path / "2", BASE + more).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("delete_when: amount < 0", "delete_when: AMOUNT<0"),
+        ("unique_key: id", "unique_key: [ID]"),
+        (
+            "{name: a, check: amount > 0, on_fail: drop}",
+            "{name: b, check: amount>0, on_fail: drop}, {name: a, check: id > 0}",
+        ),
+    ],
+)
+def test_spellings_of_the_same_settings(before, after, tmp_path):
+    assert made(tmp_path / "1", BASE).fingerprint == made(tmp_path / "2", BASE.replace(before, after)).fingerprint
+
+
+def test_an_older_fingerprint_stays(tmp_path):
+    """Facts of keys that came later are written only where they are said: no deployed model looks changed."""
+    a = made(tmp_path, LATE + HOUR + "partition_by: day(s)", HOURLY)
+    assert set(a.facts) == {
+        "materialized",
+        "relation",
+        "sql",
+        "windows",
+        "inputs",
+        "output_mode",
+        "partition_by",
+        "stateful",
+    }
+    assert a.facts["partition_by"] == [{"transform": "day", "column": "s", "number": None}]
+    assert set(a.facts["inputs"][0]["watermark"]) == {"column", "delay", "expression"}
+
+
+# what this version compiles and cannot run
+
+LATER = [
+    (MERGE, "3:1 'unique_key'"),
+    (STREAM + UPDATE, "3:1 'output_mode'"),
+    (STREAM + "output_mode: complete", "3:1 'output_mode'"),
+    (STREAM + "trigger: every 1 minute\nschedule: 0 6 * * *\nstate_store: {partitions: 4, provider: rocksdb}", None),
+    ("expectations: [{name: a, check: id > 0}]", "2:1 'expectations'"),
+    ("publish: on_tests_pass", "2:1 publish: on_tests_pass"),
+    ("publish: immediately\nformat_version: 2\non_schema_change: fail\noverwrite: table", None),
+    ("full_refresh: true\nexplain: false\npersist_docs: {relation: true}", None),
+    ("partition_by: id\ntable_properties: {a: b}", None),
+    ("contract: true\ncolumns: {id: {type: string}}", "2:1 'contract'"),
+    ("sort_by: id", "2:1 'sort_by'"),
+    ("write_options: {a: b}", "2:1 'write_options'"),
+    ("format_version: 3", "2:1 format_version 3"),
+    ("on_schema_change: ignore", "2:1 on_schema_change: ignore"),
+    ("overwrite: partitions\npartition_by: id", "2:1 overwrite: partitions"),
+    ("partition_by: day(ts) as day", "2:1 the name of a partition field"),
+    ("full_refresh: false", "2:1 full_refresh: false"),
+    ("pre_hook: call x()", "2:1 'pre_hook'"),
+    ("post_hook: call x()", "2:1 'post_hook'"),
+    ("explain: true", "2:1 'explain'"),
+    ("persist_docs: true", "2:1 'persist_docs'"),
+    (STREAM + "state_store: {provider: hdfs}", "3:1 state_store: {provider: hdfs}"),
+    ("streams: {shop.orders: {watermark: {column: ts, delay: 1 hour, max_future: 1 hour}}}", "2:25 'max_future' of 'shop.orders'"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "finding"), LATER, ids=lambda value: str(value)[-40:])
+def test_what_cannot_be_run_yet_is_named_at_its_place(header, finding, tmp_path):
+    a = made(tmp_path, header, BY_ID if "output_mode" in header else ORDERS)
+    said = [f"not-supported models/a.sql:{finding} is compiled, and not run yet by this version"] if finding else []
+    assert lines(unsupported(a)) == said
+    assert all(d.hint and d.node == "a" for d in unsupported(a))
+
+
+def test_each_of_several_is_named(tmp_path):
+    a = made(tmp_path, BASE + "deletes_remembered: 1 day\nhistory: true\nexclude: item")
+    assert [d.message.split("'")[1] for d in unsupported(a)] == [
+        "unique_key", "sequence_by", "delete_when", "history", "exclude", "deletes_remembered", "expectations",
+    ]  # fmt: skip
+
+
+def test_a_key_of_update_mode_that_follows_from_the_query_is_named_once(tmp_path):
+    a = made(tmp_path, MERGE, BY_ID)
+    assert lines(unsupported(a)) == [
+        "not-supported models/a.sql:3:1 'unique_key' is compiled, and not run yet by this version"
+    ]
+
+
+def test_the_setting_of_a_folder_and_of_an_upstream(tmp_path):
+    files = {
+        "project.yml": PROJECT + "models:\n  +sort_by: id\n",
+        **model("streams: {b: {on_upstream_delete: ignore}}", "select * from {{ ref('b') }}"),
+        "models/b.sql": f"/*---\n{STREAM}---*/\n{ORDERS}",
+    }
+    assert lines(unsupported(clean(tmp_path, files).model("a"))) == [
+        "not-supported project.yml:7:3 'sort_by' is compiled, and not run yet by this version",
+        "not-supported models/a.sql:2:15 on_upstream_delete: ignore is compiled, and not run yet by this version",
+    ]

@@ -1,0 +1,179 @@
+"""Full refresh: the table is built anew beside the old one and published by one commit."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+from tests.lab import EVENTS, Lab, run_alone
+
+pytestmark = pytest.mark.spark
+
+HOURLY = """/*---
+streams: {{shop.events: {{watermark: at delay 10 minutes, max_files_per_trigger: 1}}}}
+windows: {{hour: 'tumbling(at, {size})'}}
+---*/
+select hour.start as hour, count(*) as n from {{{{ source('shop', 'events') }}}} group by hour
+"""
+PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
+COPY = "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}\n"
+
+
+def event(number: int, at: str) -> dict[str, object]:
+    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": 1.0}
+
+
+def prepare(lab: Lab, size: str = "1 hour") -> Lab:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("hourly", HOURLY.format(size=size))
+    lab.land("a", [event(1, "10:05"), event(2, "11:50")])
+    lab.land("b", [event(3, "13:40")])
+    lab.land("c", [event(4, "16:00")])
+    return lab
+
+
+def hours(lab: Lab) -> dict[int, int]:
+    return {r["hour"].astimezone(UTC).hour: r["n"] for r in lab.rows("hourly")}
+
+
+OLD = {10: 1, 11: 1, 13: 1}
+NEW = {10: 2, 12: 1}
+
+
+def test_a_changed_window_is_built_anew_and_goes_on_from_there(lab: Lab) -> None:
+    prepare(lab).build()
+    assert hours(lab) == OLD
+    uuid = lab.table("hourly").uuid  # type: ignore[union-attr]
+    lab.model("hourly", HOURLY.format(size="2 hours"))
+    assert lab.run("build").codes() == ["model-changed"]
+    result = lab.build("-f", "-s", "hourly").model("hourly")
+    assert (result["status"], result["rows_in"]) == ("success", 4)
+    assert hours(lab) == NEW
+    table, state = lab.table("hourly"), lab.model_json("hourly", 2)
+    assert table is not None
+    assert (table.uuid, len(table.history)) == (uuid, 1)
+    assert (state["phase"], state["uuid"], state["snapshot"]) == ("published", uuid, table.snapshot)
+    assert (table.history[0].marker("generation"), table.properties["engine.generation"]) == ("2", "2")
+    assert lab.table("hourly__g2") is None
+    assert not (lab.state / "hourly" / "1").exists()
+
+    assert lab.build().model("hourly")["status"] == "unchanged"
+    lab.land("d", [event(5, "16:10"), event(6, "20:00")])
+    lab.land("e", [event(7, "20:01")])
+    assert lab.build().model("hourly")["rows_in"] == 3
+    assert hours(lab) == {**NEW, 16: 2}
+
+
+def test_a_lost_checkpoint_is_mended_by_a_full_refresh(lab: Lab) -> None:
+    prepare(lab).build()
+    shutil.rmtree(lab.state / "hourly" / "1" / "checkpoint")
+    assert lab.run("build").codes() == ["checkpoint-lost"]
+    lab.build("-f")
+    assert hours(lab) == OLD
+    assert lab.build().model("hourly")["status"] == "unchanged"
+
+
+def test_lost_state_and_a_lost_table_are_mended_too(lab: Lab) -> None:
+    prepare(lab).build()
+    shutil.rmtree(lab.state / "hourly")
+    assert lab.run("build").codes() == ["state-missing"]
+    lab.build("-f")
+    assert hours(lab) == OLD
+    lab.session.spark.sql(f"drop table lake.{lab.schema}.hourly purge")  # type: ignore[union-attr]
+    assert lab.run("build").codes() == ["table-missing"]
+    lab.build("-f")
+    assert hours(lab) == OLD
+
+
+def test_somebody_elses_table_is_not_replaced(lab: Lab) -> None:
+    spark = lab.session.spark  # type: ignore[union-attr]
+    spark.sql(f"create namespace if not exists lake.{lab.schema}")
+    spark.sql(f"create table lake.{lab.schema}.hourly using iceberg as select 7 as id")
+    result = prepare(lab).run("build", "-f")
+    assert (result.code, result.codes()) == (1, ["state-missing"])
+    assert lab.rows("hourly") == [{"id": 7}]
+
+
+def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID)
+    lab.model("copy", COPY)
+    lab.land("a", [event(1, "10:00"), event(2, "10:01")])
+    lab.build()
+    before = lab.snapshots()
+    for selection in ("paid", "paid+"):
+        result = lab.run("build", "-f", "-s", selection)
+        assert (result.code, result.codes()) == (1, ["downstream-stops"])
+        assert lab.snapshots() == before
+    lab.build("-f", "-s", "paid", "--accept", "downstream-stops")
+    assert sorted(r["id"] for r in lab.rows("paid")) == [1, 2]
+    stopped = lab.run("build", "-s", "copy")
+    assert (stopped.code, stopped.codes()) == (1, ["upstream-replaced"])
+    assert sorted(r["id"] for r in lab.rows("copy")) == [1, 2]
+
+
+def test_a_batch_table_is_built_in_any_case(lab: Lab) -> None:
+    lab.model("one", "select 1 as one")
+    lab.build()
+    first = lab.snapshot("one")
+    lab.build()
+    assert lab.snapshot("one") == first
+    lab.build("-f")
+    assert lab.snapshot("one") != first
+
+
+BEFORE_PUBLISHING = """
+import os, signal
+from engine.lake import write
+def replace(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+write.replace = replace
+"""
+AFTER_PUBLISHING = """
+import os, signal
+from engine.runtime import rebuild
+def record(*arguments):
+    os.kill(os.getpid(), signal.SIGKILL)
+rebuild._record = record
+"""
+BEFORE_STAGING_GOES = """
+import os, signal
+from engine.lake import write
+_drop = write.drop_table
+def drop_table(session, relation):
+    from pathlib import Path
+    if "__g2" in relation and '"published"' in Path("{state}").read_text():
+        os.kill(os.getpid(), signal.SIGKILL)
+    _drop(session, relation)
+write.drop_table = drop_table
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "done"), [(BEFORE_PUBLISHING, False), (AFTER_PUBLISHING, True), (BEFORE_STAGING_GOES, True)]
+)
+def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker(
+    tmp_path: Path, script: str, done: bool
+) -> None:
+    lab = prepare(Lab(tmp_path, None, None, schema="shop"))
+    assert run_alone(tmp_path, "build").returncode == 0
+    lab.model("hourly", HOURLY.format(size="2 hours"))
+    script = script.replace("{state}", str(lab.state / "hourly" / "2" / "model.json"))
+    killed = run_alone(tmp_path, "build", "-f", script=script)
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    assert lab.table("hourly__g2") is not None
+    assert hours(lab) == (NEW if done else OLD)
+
+    after = run_alone(tmp_path, "build")
+    if done:
+        assert after.returncode == 0, after.stdout
+    else:
+        assert '"model-changed"' in after.stdout
+        assert run_alone(tmp_path, "build", "-f").returncode == 0
+    assert hours(lab) == NEW
+    assert [lab.table(f"hourly__g{n}") for n in (2, 3)] == [None, None]
+    assert len([p for p in (lab.state / "hourly").iterdir() if p.is_dir()]) == 1
