@@ -180,6 +180,7 @@ CODES: dict[str, str] = {
     "model-changed": "A changed query does not go on over old state.",
     "upstream-history": "A stream reads its upstream table from the first row on.",
     "upstream-replaced": "A stream goes on with the upstream table it began with.",
+    "full-refresh-protected": "A model with full_refresh: false is never built anew.",
     "downstream-stops": "A table that is built anew is a new source for what streams from it.",
     "table-schema": "The model's columns fit its table.",
     # runs

@@ -6,9 +6,10 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from engine.cli.project import Selection, Settings, compiled, log_file, selected
+from engine.cli.project import Failed, Selection, Settings, compiled, log_file, selected
 from engine.compile import DataTest, Manifest, Model
 from engine.compile.artifacts import write_artifacts
+from engine.compile.later import unsupported
 
 
 def run_nodes(chosen: Settings, command: str, selection: Selection, how: Mapping[str, Any]) -> bool:
@@ -23,12 +24,23 @@ def run_nodes(chosen: Settings, command: str, selection: Selection, how: Mapping
         nodes = wanted(manifest, selected(chosen, manifest, selection), command)
         if not nodes:
             return True
+        if command != "test":
+            _check_supported(chosen, manifest, nodes)
         write_artifacts(manifest, chosen.target_dir)
         options = Options(command, target_dir=chosen.target_dir, **how)
         results = build(manifest, result.target, chosen.root, nodes, options, chosen.out.event)
         write_results(results, chosen.target_dir)
         chosen.out.summary(results)
     return not results.failed
+
+
+def _check_supported(chosen: Settings, manifest: Manifest, nodes: Sequence[str]) -> None:
+    """Refuse what this version compiles but cannot run, before anything starts."""
+    models = [n for i in nodes if isinstance(n := manifest.nodes[i], Model)]
+    found = [finding for model in models for finding in unsupported(model)]
+    if found:
+        chosen.out.diagnostics(found)
+        raise Failed
 
 
 def wanted(manifest: Manifest, nodes: Sequence[str], command: str) -> list[str]:

@@ -68,7 +68,6 @@ def _operation(model: Model) -> Iterator[tuple[str, str]]:
         "pre_hook": bool(run.pre_hook) and "'pre_hook'",
         "post_hook": bool(run.post_hook) and "'post_hook'",
         "trigger": run.trigger.kind is TriggerKind.ONCE and "trigger: once",
-        "full_refresh": run.full_refresh is False and "full_refresh: false",
         "explain": run.explain and "'explain'",
         "persist_docs": _persists_other(model) and "'persist_docs'",
         "state_store": run.state_provider is StateProvider.HDFS and "state_store: {provider: hdfs}",

@@ -107,19 +107,29 @@ def _refreshed(model: Model, action: Action) -> Action:
 
 def _compare(model: Model, old: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
     new = model.facts
-    if old["materialized"] != new["materialized"]:
-        reason = f"it was a {old['materialized']} and is now a {new['materialized']}"
-        return Change.IDENTITY_CHANGED, (reason,)
-    if not model.streaming:
+    if not model.streaming and old["materialized"] == new["materialized"]:
         return Change.REBUILT, ("the query changed",)
-    if old["partition_by"] != new["partition_by"]:
-        return Change.IDENTITY_CHANGED, ("the partitioning changed",)
+    identity = _identity_reasons(old, new)
+    if identity:
+        return Change.IDENTITY_CHANGED, identity
     sources = _streams(old), _streams(new)
     if sources[0] != sources[1]:
         return Change.SOURCE_CHANGED, (_describe_streams(*sources),)
     if not (old["stateful"] or new["stateful"]):
         return Change.FORWARD, ("the query changed; it keeps no state, so the new text counts for new rows",)
     return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
+
+
+def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why it would be another table."""
+    if old["materialized"] != new["materialized"]:
+        return (f"it was a {old['materialized']} and is now a {new['materialized']}",)
+    names = {
+        "partition_by": "the partitioning changed",
+        "write": "keys or order of rows changed",
+        "output_mode": "the output mode changed",
+    }
+    return tuple(text for key, text in names.items() if old.get(key) != new.get(key))
 
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Manifest, Model, Source, Target
-from engine.errors import Diagnostic, EngineError
+from engine.errors import Diagnostic, EngineError, Location
 from engine.events import (
     Diagnosed,
     Emit,
@@ -103,8 +103,8 @@ def build(
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     _check_landing(manifest, models, root)
-    if options.full_refresh and DOWNSTREAM_STOPS not in options.accept:
-        _check_readers(manifest, target, models)
+    if options.full_refresh:
+        _check_refresh(manifest, target, models, options.accept)
     catalogs.prepare(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in models]) as locks:
@@ -151,9 +151,25 @@ def _check_landing(manifest: Manifest, models: Sequence[Model], root: Path) -> N
         raise failure
 
 
-def _check_readers(manifest: Manifest, target: Target, models: Sequence[Model]) -> None:
-    """A table that is built anew is a new source, and no stream can begin on it: its rows come from no append."""
-    chosen = {m.id for m in models}
+def _check_refresh(manifest: Manifest, target: Target, models: Sequence[Model], accept: Sequence[str]) -> None:
+    """Refuse a full refresh of protected models, and one that would stop streams, before anything starts."""
+    found = [_protected(model) for model in models if model.operation.full_refresh is False]
+    if DOWNSTREAM_STOPS not in accept:
+        found += _stopped(manifest, target, {m.id for m in models})
+    if found:
+        failure = EngineError(found[0].code, found[0].message)
+        failure.diagnostics = tuple(found)
+        raise failure
+
+
+def _protected(model: Model) -> Diagnostic:
+    message = f"'{model.name}' is protected from a full refresh (full_refresh: false)"
+    hint = "Leave it out (--exclude), or take the key out of its header if you mean it."
+    return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
+
+
+def _stopped(manifest: Manifest, target: Target, chosen: set[str]) -> list[Diagnostic]:
+    """What streams from a table that is built anew: no stream can begin on it, its rows come from no append."""
     stopped = []
     for model in manifest.models:
         reads = [i.name for i in model.inputs if i.stream and i.node in chosen]
@@ -162,10 +178,7 @@ def _check_readers(manifest: Manifest, target: Target, models: Sequence[Model]) 
             hint = f"Let it read '{reads[0]}' as a whole (take it out of 'streams:'), or accept that it stops: "
             finding = Diagnostic("downstream-stops", message, hint + f"--accept {DOWNSTREAM_STOPS}", node=model.name)
             stopped.append(finding)
-    if stopped:
-        failure = EngineError("downstream-stops", "streams would stop")
-        failure.diagnostics = tuple(stopped)
-        raise failure
+    return stopped
 
 
 def deployed(target: Target, models: Sequence[Model]) -> dict[str, DeployedModel]:

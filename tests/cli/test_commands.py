@@ -278,3 +278,19 @@ def test_a_selector_that_is_not_there_is_a_usage_error(small: Path, capsys: pyte
     assert run(small, "ls", "--selector", "above") == 2
     assert "above_b" in capsys.readouterr().err
     assert run(small, "ls", "--selector", "above_b", "-s", "a") == 2
+
+
+def test_what_compiles_and_cannot_run_yet_is_refused_before_anything_starts(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(
+        small,
+        "models/a.sql",
+        "/*---\nstreams: [shop.events]\nunique_key: id\n---*/\nselect id, at from {{ source('shop', 'events') }}",
+    )
+    assert run(small, "compile") == 0
+    capsys.readouterr()
+    assert run(small, "build") == 1
+    assert "models/a.sql:3:" in (err := capsys.readouterr().err)
+    assert "[not-supported]" in err
+    assert not (small / ".engine").exists()

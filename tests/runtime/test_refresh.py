@@ -116,6 +116,17 @@ def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: La
     assert sorted(r["id"] for r in lab.rows("copy")) == [1, 2]
 
 
+def test_a_protected_model_is_never_built_anew(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID.replace("streams:", "full_refresh: false\nstreams:"))
+    lab.land("a", [event(1, "10:00")])
+    lab.build()
+    before = lab.snapshots()
+    result = lab.run("build", "-f")
+    assert (result.code, result.codes()) == (1, ["full-refresh-protected"])
+    assert lab.snapshots() == before
+
+
 def test_a_batch_table_is_built_in_any_case(lab: Lab) -> None:
     lab.model("one", "select 1 as one")
     lab.build()

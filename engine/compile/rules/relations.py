@@ -140,7 +140,7 @@ def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: Scope 
     values = queries.values(scope, env)
     refs = values.of(view.this).refs
     plan = queries.widened(found.plan, values)
-    names = [name.lower() for name in view.alias_column_names]
+    names = [name.lower() for name in view.alias_column_names] or _generated(view.this)
     made = tuple(Column(queries.number(), name) for name in names)
     sources = tuple((c.id, refs) for c in made)
     generated = Generate(
@@ -152,6 +152,17 @@ def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: Scope 
         open=plan.open or not names,
     )
     return From(generated, (*found.named, Named(view.alias.lower(), made, not names)), found.visible + made)
+
+
+def _generated(call: exp.Expr) -> list[str]:
+    """Spark's own names for the columns of a generator, where its argument shows them."""
+    first = ["pos"] if isinstance(call, exp.Posexplode) else []
+    if isinstance(call, (exp.Explode, exp.Posexplode)):
+        if isinstance(call.this, exp.Array):
+            return [*first, "col"]
+        if isinstance(call.this, (exp.Map, exp.VarMap)):
+            return [*first, "key", "value"]
+    return []
 
 
 def _join(queries: Queries, found: From, join: exp.Expr, env: Env, outer: Scope | None) -> From:
