@@ -33,6 +33,7 @@ from engine.compile.output_mode import decide, rewrites
 from engine.compile.sources import read_sources
 from engine.compile.sql import Query, parse
 from engine.compile.target import Target, load_target
+from engine.compile.typed import Parsed, typed
 from engine.compile.values import Values
 from engine.compile.window_uses import lower_windows
 from engine.compile.windows import Window, read_windows
@@ -109,8 +110,19 @@ def compile_project(
         nodes.update({test.id: replace(test, tags=config.tags) for test in tests})
         found += work.problems
     order = _order(nodes, works, found)
+    nodes.update(typed(nodes, order, _parsed(works, nodes), found))
     diagnostics = _sorted(found, names.env)
     return Compiled(Manifest(project.name, project.version, chosen.name, nodes, order, diagnostics), chosen)
+
+
+def _parsed(works: list[_Work], nodes: Mapping[str, Node]) -> dict[str, Parsed]:
+    """The texts of the models whose references are whole."""
+    found = {}
+    for work in works:
+        model = nodes[f"model.{work.file.name}"]
+        if work.query is not None and work.rendered is not None and isinstance(model, Model) and model.fingerprint:
+            found[model.id] = Parsed(work.query, work.rendered, work.windows)
+    return found
 
 
 def _sorted(found: list[Diagnostic], env: Mapping[str, str]) -> tuple[Diagnostic, ...]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from engine.compile.columns.facts import Origin
 from engine.compile.settings import Expectation, OnUpstreamDelete, Operation, Write
 from engine.errors import Diagnostic, Location
 from engine.sources import SourceSpec
@@ -89,12 +90,20 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column as described by the user; the type is None until it is known."""
+    """A column: what the user says of it, and what the query says.
+
+    Attributes:
+        type: as Spark prints it; None if it is not known.
+        origins: the columns of models and sources from which its values come.
+        sql: the text that makes it, without alias; `*` for what a star gives.
+    """
 
     name: str
     description: str = ""
     type: str | None = None
     meta: Mapping[str, Any] = field(default_factory=dict)
+    origins: tuple[Origin, ...] = ()
+    sql: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,10 @@ class SourceMap:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A compiled model. A broken one stays in the manifest, marked, with what could be found out."""
+    """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
+
+    `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
+    """
 
     id: str
     name: str
@@ -133,6 +145,7 @@ class Model:
     sql: str
     inputs: tuple[Input, ...] = ()
     columns: tuple[Column, ...] = ()
+    indirect: tuple[Origin, ...] = ()
     write: Write = field(default_factory=Write)
     expectations: tuple[Expectation, ...] = ()
     operation: Operation = field(default_factory=Operation)

@@ -14,7 +14,7 @@ from engine.errors import UsageError
 STATES = ("new", "old", "modified", "modified.body", "modified.config", "modified.relation", "unmodified")
 # Where a node's definition stands is no part of it; a model's fingerprint stands for its text.
 _BODY = ("sql", "spec")
-_PLACES = ("id", "name", "file", "positions", "facts", "location", "broken")
+_PLACES = ("id", "name", "file", "positions", "facts", "location", "broken", "indirect")
 _NOT_CONFIG = (*_BODY, *_PLACES, "fingerprint", "raw_sql", "relation")
 
 
@@ -54,7 +54,7 @@ def in_state(node: Node, state: str, previous: Previous) -> bool:
     before = previous.nodes.get(node.id)
     if before is None:
         return state == "new"
-    now = json.loads(json.dumps(asdict(node), default=str))
+    now, before = _said(json.loads(json.dumps(asdict(node), default=str))), _said(before)
     changed = {
         "modified.body": _differs(now, before, ("fingerprint",) if "fingerprint" in now else _BODY),
         "modified.relation": _differs(now, before, ("relation",)),
@@ -63,6 +63,12 @@ def in_state(node: Node, state: str, previous: Previous) -> bool:
     if state in changed:
         return changed[state]
     return {"old": True, "modified": any(changed.values()), "unmodified": not any(changed.values())}.get(state, False)
+
+
+def _said(node: Mapping[str, Any]) -> dict[str, Any]:
+    """A node without what follows from its query: types and lineage of its columns."""
+    columns = [{key: c.get(key) for key in ("name", "description", "meta")} for c in node.get("columns", [])]
+    return {**node, "columns": [c for c in columns if c["description"] or c["meta"]]}
 
 
 def _differs(now: Mapping[str, Any], before: Mapping[str, Any], keys: Any) -> bool:

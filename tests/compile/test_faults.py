@@ -40,6 +40,9 @@ SQL = [
      "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", ""),
     ("create table t as select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not CREATE", ""),
     ("execute immediate 'x'", "not-a-query models/a.sql:1:1 a model is a SELECT, not EXECUTE", ""),
+    ("select 1 as n, stream a {o}", "unknown-column models/a.sql:1:16 no input has a column 'stream'", ""),
+    ("select id, amonut {o}", "unknown-column models/a.sql:1:12 no input has a column 'amonut'", "'amount'"),
+    ("select id, id as ID {o}", "duplicate-name models/a.sql:1:1 two columns are called 'ID'", "alias"),
     ("values (1, 2)", "not-a-query models/a.sql:1:1 a model is a SELECT, not VALUES", "from values"),
     ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),
     ("-- soon\n", "not-a-query models/a.sql:2:1 the model has no SQL", ""),
@@ -84,7 +87,6 @@ def test_sql(sql, finding, hint, tmp_path):
 @pytest.mark.parametrize(
     "sql",
     [
-        "select 1 as n, stream a {o}",
         "select 'a,,b' as x, -- ,,\n id {o}",
         "select " + " + ".join(["amount"] * 800) + " as total {o}",
         "select id {o} group by id, window(ts, '1 hour')",

@@ -9,6 +9,8 @@ from datetime import timedelta
 
 import pytest
 
+from engine.compile import Materialized, compile_project
+from engine.project import load_project
 from producer.__main__ import main as produce
 from tests.example import golden
 from tests.lab import REPOSITORY, Lab
@@ -33,6 +35,22 @@ def flights(lab: Lab) -> Lab:
 
 def land(lab: Lab, *arguments: str) -> None:
     assert produce(["--out", str(lab.root / "landing"), *arguments]) == 0
+
+
+ICEBERG_TYPES = {"bigint": "long", "timestamp": "timestamptz"}
+
+
+def check_columns(lab: Lab) -> None:
+    """The compiler's columns and types are those of the tables."""
+    manifest = compile_project(load_project(lab.root)).manifest
+    for model in manifest.models:
+        table = lab.table(model.name)
+        if model.materialized is not Materialized.VIEW:
+            assert table is not None
+            known = [
+                (c.name, re.sub(r"decimal\((\d+),(\d+)\)", r"decimal(\1, \2)", str(c.type))) for c in model.columns
+            ]
+            assert [(name, ICEBERG_TYPES.get(kind, kind)) for name, kind in known] == list(table.columns), model.name
 
 
 def hourly_replay() -> golden.Replay:
@@ -74,6 +92,8 @@ def test_the_tables_equal_golden_numbers_also_after_a_second_landing(flights: La
     per_carrier = Counter(e["carrier"] for e in events.values())
     late_per_carrier = Counter(events[i]["carrier"] for i in long)
     assert carriers == {c: (n, late_per_carrier[c]) for c, n in per_carrier.items()}
+
+    check_columns(flights)
 
     before = flights.snapshots()
     again = flights.build()
