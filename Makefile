@@ -74,6 +74,10 @@ test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that nee
 test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
 	@$(PYTEST) -m '$(FAST)' $(PYTEST_ARGS)
 
+.PHONY: fuzz
+fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)
+	@$(BIN)/python -m tests.fuzz $(or $(FUZZ_ARGS),--count 500 --seed 1)
+
 .PHONY: test-no-java
 test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java
 	@sh scripts/without-java.sh

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns, columns_of
 from engine.compile.manifest import Column, Input, Materialized, Model, Node, Source
 from engine.compile.sql import Query
+from engine.compile.streaming import broken_rules
 from engine.compile.windows import Window
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
@@ -47,7 +48,7 @@ def typed(
             continue
         facts = _facts(model, text, known)
         known[node_id] = facts.as_input(node_id, stored=model.materialized is not Materialized.VIEW)
-        faults = [] if model.broken else list(_faults(model, text, facts))
+        faults = [] if model.broken else [*_faults(model, text, facts), *broken_rules(model, known)]
         found += faults
         columns = _merged(model.columns, facts.columns)
         models[node_id] = replace(

@@ -1,0 +1,55 @@
+"""Spark's rules of streaming, applied to the models of a project: the SQL that runs is what is checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from engine.compile.columns import InputColumns
+from engine.compile.manifest import Input, Materialized, Model
+from engine.compile.rules import Mode, StreamFacts, check_text
+from engine.errors import Diagnostic
+from engine.project.section import duration_seconds
+
+# What the stages before have said already, at a better place.
+_SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
+
+
+def broken_rules(model: Model, inputs: Mapping[str, InputColumns]) -> Iterator[Diagnostic]:
+    """The rules that a streaming model breaks; nothing for other models.
+
+    Args:
+        model: with its compiled SQL.
+        inputs: the columns of what it reads, by node.
+    """
+    if model.materialized is not Materialized.STREAMING_TABLE or not model.sql:
+        return
+    relations = {item.view: _facts(item, inputs.get(item.node)) for item in model.inputs}
+    mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
+    for finding in check_text(model.sql, relations, mode):
+        if finding.code not in _SAID:
+            place = model.positions.locate(model.file, finding.start)
+            message, hint = (_spoken(text, model) for text in (finding.message, finding.hint))
+            yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
+
+
+def _spoken(text: str, model: Model) -> str:
+    """The text with the names of temporary views turned into those the user wrote."""
+    for item in model.inputs:
+        text = text.replace(item.view, item.name).replace(item.view.strip("`"), item.name)
+    return text
+
+
+def _facts(item: Input, columns: InputColumns | None) -> StreamFacts:
+    known: dict[str, str | None] | None = None
+    if columns is not None and columns.columns is not None:
+        known = dict(columns.columns)
+    mark = item.watermark if item.stream else None
+    if known is not None and mark is not None and mark.expression is not None:
+        known[mark.column] = "timestamp"
+    return StreamFacts(
+        streaming=item.stream,
+        columns=known,
+        watermark=mark.column if mark else None,
+        delay=float(duration_seconds(mark.delay)) if mark else None,
+        dedup=item.stream and bool(item.dedup),
+    )
