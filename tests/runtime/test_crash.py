@@ -206,8 +206,8 @@ def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop
             break
     building.send_signal(sent)
     begin = time.monotonic()
-    out, err = building.communicate(timeout=60)
-    assert time.monotonic() - begin < 30
+    out, err = building.communicate(timeout=180)
+    assert time.monotonic() - begin < 60
     assert building.returncode == 1, out + err
     assert "the next build goes on" in err
     assert not jvms_of(shop.lab.root)

@@ -230,7 +230,7 @@ def test_a_second_build_at_the_same_time_is_refused_and_the_first_goes_on(tmp_pa
     assert second.returncode == 1
     assert '"locked"' in second.stdout
     assert str(first.pid) in second.stdout
-    assert first.wait(timeout=120) == 0
+    assert first.wait(timeout=300) == 0
     assert first.stdout is not None
     first.stdout.close()
     assert [r["id"] for r in lab.rows("paid")] == [1]
