@@ -129,7 +129,10 @@ def test_show_runs_the_query_and_prints_stored_tables(shop: Lab) -> None:
 
 
 def test_fail_fast_starts_nothing_after_a_failure(shop: Lab) -> None:
-    shop.model("events", "/*---\nstreams: [shop.events]\n---*/\nselect id, kind, nope(id) as n from {{ source('shop', 'events') }}\n")
+    shop.model(
+        "events",
+        "/*---\nstreams: [shop.events]\n---*/\nselect id, kind, nope(id) as n from {{ source('shop', 'events') }}\n",
+    )
     shop.model("z_last", "select 1 as one")
     result = shop.run("build", "-x", "--threads", "1")
     assert result.code == 1
