@@ -14,7 +14,7 @@ from tests.lab import Lab, LabSession
 @pytest.fixture(scope="session")
 def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession]:
     """A real session over an embedded lake; each test has a schema of its own in it."""
-    session = LabSession.open(tmp_path_factory.mktemp("lab"))
+    session = LabSession(tmp_path_factory.mktemp("lab"))
     yield session
     session.close()
 

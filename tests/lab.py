@@ -48,37 +48,43 @@ sources:
 """
 
 
-@dataclass(slots=True)
 class LabSession:
-    """The shared session and its lake."""
+    """The shared session and its lake; it opens at the first use, also after `close`."""
 
-    spark: Any
-    lake_path: Path
-    _session: Any
+    def __init__(self, folder: Path) -> None:
+        self.lake_path = folder / "lake"
+        self._folder = folder
+        self._session: Any = None
 
-    @staticmethod
-    def open(folder: Path) -> LabSession:
+    @property
+    def spark(self) -> Any:
+        if self._session is None:
+            self._session = self._open()
+        return self._session.spark
+
+    def _open(self) -> Any:
         from engine.spark.jars import jar_paths
         from engine.spark.java import find_java
         from engine.spark.session import SessionSettings, open_session
 
-        lake = folder / "lake"
-        config = SimpleNamespace(type="sqlite", name="lake", path=lake)
+        config = SimpleNamespace(type="sqlite", name="lake", path=self.lake_path)
         catalogs.prepare(config)
         java = find_java()
-        session = open_session(
+        return open_session(
             SessionSettings(
                 java=java,
-                log_dir=folder / "logs",
+                log_dir=self._folder / "logs",
                 jar_paths=jar_paths(("core",), fetch=True, java=java),
                 master="local[2]",
                 conf=catalogs.spark_conf(config),
             )
         )
-        return LabSession(session.spark, lake, session)
 
     def close(self) -> None:
-        self._session.close()
+        """End the session; a process has one at a time, and some tests start their own."""
+        if self._session is not None:
+            self._session.close()
+            self._session = None
 
 
 @dataclass(slots=True)
