@@ -18,6 +18,7 @@ from engine.runtime import checks, rebuild, tables
 from engine.runtime.inputs import register
 from engine.runtime.next_window import next_close
 from engine.runtime.run import Outcome, Run
+from engine.runtime.spark_errors import spark_exceptions
 from engine.runtime.writer import BatchWriter, Written
 from engine.state import ModelState, Phase, TableState
 
@@ -141,8 +142,9 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
             progress.drain()
             _heed_stop(run, query)
         progress.drain()
-    except BaseException:
-        if writer.error is not None and not isinstance(writer.error, KeyboardInterrupt):
+    except spark_exceptions():
+        # Spark wraps what happened in the writer beyond recognition.
+        if writer.error is not None:
             raise writer.error from None
         raise
     finally:
