@@ -12,35 +12,16 @@ from engine import __version__
 from engine.errors import Diagnostic, Location
 from engine.jinja import MacroFile
 from engine.project.files import find, inside, read
-from engine.project.header import split_header
+from engine.project.macros import read_macros
+from engine.project.model_file import MENDED, ModelText
 from engine.project.section import Section, is_table_name
 from engine.project.yaml import Yaml, load_yaml
 
 PROJECT_FILE = "project.yml"
+SCHEMA_SUFFIX = ".avsc"
 PROJECT_KEYS = ("name", "version", "target", "targets", "vars", "models", "paths", "require_engine_version")
 _RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
-DEFAULT_PATHS = {"models": "models", "macros": "macros", "sources": "sources", "tests": "tests"}
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFile:
-    """A model as written.
-
-    Attributes:
-        name: the file's name without .sql.
-        file: the path as shown to users, relative to the project.
-        folders: the folders between models/ and the file.
-        header: the header's YAML, or None.
-        sql: the file's text with the header blanked out; empty if the file cannot be read.
-        broken: the file or its header cannot be read, so that its settings are unknown.
-    """
-
-    name: str
-    file: str
-    folders: tuple[str, ...]
-    header: Yaml | None
-    sql: str
-    broken: bool = False
+DEFAULT_PATHS = {name: name for name in ("models", "macros", "packages", "sources", "tests")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +29,7 @@ class Project:
     """Everything the files of a project say, before Jinja and SQL.
 
     Attributes:
+        texts: of project.yml and the files under sources/ (YAML, Avro schemas), by the name shown to users.
         sources_whole: every file under sources/ could be read, so that a source not found is none.
         broken: project.yml cannot be read; nothing else was.
     """
@@ -59,10 +41,11 @@ class Project:
     paths: Mapping[str, str]
     target: str
     vars: Mapping[str, Any]
-    models: tuple[ModelFile, ...] = ()
+    models: tuple[ModelText, ...] = ()
     sources: tuple[Yaml, ...] = ()
     macros: tuple[MacroFile, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = field(default=())
+    texts: Mapping[str, str] = field(default_factory=dict)
     sources_whole: bool = True
     broken: bool = False
 
@@ -86,13 +69,14 @@ def load_project(root: Path) -> Project:
     found += problems
     _check_profiles(root, found)
     top = Section.of(doc, found)
-    readable = text is not None and all(problem.code in _MENDED for problem in problems)
+    readable = text is not None and all(problem.code in MENDED for problem in problems)
     if not readable:
         return _unread(root, found)
     top.check_keys(PROJECT_KEYS, PROJECT_FILE)
     _check_version(top)
     paths = _paths(root, top, found)
-    sources, whole = _sources(root, paths["sources"], found)
+    texts = {PROJECT_FILE: text or ""}
+    sources, whole = _sources(root, paths["sources"], texts, found)
     return Project(
         root=root,
         name=_project_name(top),
@@ -103,8 +87,9 @@ def load_project(root: Path) -> Project:
         vars=_vars(top),
         models=tuple(_models(root, paths["models"], found)),
         sources=tuple(sources),
+        texts=texts,
         sources_whole=whole,
-        macros=tuple(_macros(root, paths["macros"], found)),
+        macros=read_macros(root, paths, found),
         diagnostics=tuple(found),
     )
 
@@ -196,8 +181,8 @@ def _admits(part: str, version: str, section: Section) -> bool:
     }[sign]  # fmt: skip
 
 
-def _models(root: Path, folder: str, found: list[Diagnostic]) -> list[ModelFile]:
-    models: dict[str, ModelFile] = {}
+def _models(root: Path, folder: str, found: list[Diagnostic]) -> list[ModelText]:
+    models: dict[str, ModelText] = {}
     for path, shown in find(root, folder, (".sql", ".yml", ".yaml"), found):
         place = Location(shown)
         if path.suffix.lower() != ".sql":
@@ -214,46 +199,29 @@ def _models(root: Path, folder: str, found: list[Diagnostic]) -> list[ModelFile]
             found.append(Diagnostic("duplicate-name", message, hint, node=name, location=place))
         else:
             folders = path.relative_to(root / folder).parent.parts
-            models[name] = _model(path, shown, folders, found)
+            models[name] = ModelText(name, shown, folders, read(path, shown, found))
     return list(models.values())
 
 
-# Findings about a header that is nevertheless understood.
-_MENDED = {"yaml-duplicate-key", "yaml-split-item"}
 _NAMES = (
     "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
     "with __quarantine or __deleted, are taken."
 )
 
 
-def _model(path: Path, shown: str, folders: tuple[str, ...], found: list[Diagnostic]) -> ModelFile:
-    name = path.stem
-    text = read(path, shown, found)
-    if text is None:
-        return ModelFile(name, shown, folders, None, "", broken=True)
-    parts = split_header(text, shown)
-    found += [problem.at(None, name) for problem in parts.problems]
-    unread = [problem for problem in parts.problems if problem.code not in _MENDED]
-    return ModelFile(name, shown, folders, parts.header, parts.sql, broken=bool(unread))
-
-
-def _sources(root: Path, folder: str, found: list[Diagnostic]) -> tuple[list[Yaml], bool]:
+def _sources(
+    root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]
+) -> tuple[list[Yaml], bool]:
     """The documents under sources/, and whether all of them could be read."""
     documents = []
     whole = True
-    for path, shown in find(root, folder, (".yml", ".yaml"), found):
+    for path, shown in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), found):
         text = read(path, shown, found)
-        document, problems = load_yaml(text or "", shown)
+        texts[shown] = text or ""
+        if path.suffix.lower() == SCHEMA_SUFFIX:
+            continue
+        document, problems = load_yaml(texts[shown], shown)
         found += problems
         whole = whole and text is not None and not problems
         documents.append(document)
     return documents, whole
-
-
-def _macros(root: Path, folder: str, found: list[Diagnostic]) -> list[MacroFile]:
-    files = []
-    for path, shown in find(root, folder, (".sql", ".jinja"), found):
-        text = read(path, shown, found)
-        if text is not None:
-            files.append(MacroFile(shown, text))
-    return files

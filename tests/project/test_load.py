@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project import load_project
+from engine.project import load_project, open_model
 from tests.project.helper import ORDERS, PROJECT, findings, line, load, only
 
 
@@ -23,7 +23,8 @@ def test_models_with_their_folders_in_name_order(tmp_path):
 
 def test_other_line_ends_and_a_byte_order_mark(tmp_path):
     text = b"\xef\xbb\xbf/*---\r\ntags: [a]\r\n---*/\r\nselect 1\r\n"
-    (model,) = load(tmp_path, {"models/a.sql": text}).models
+    (source,) = load(tmp_path, {"models/a.sql": text}).models
+    model = open_model(source, [])
     assert model.header is not None
     assert model.header.data == {"tags": ["a"]}
     assert model.sql.strip() == "select 1"

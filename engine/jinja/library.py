@@ -1,0 +1,109 @@
+"""All macros of a project: which name means which, and which names clash."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from jinja2 import nodes
+
+from engine.errors import Diagnostic, Location
+from engine.jinja.absent import Absent
+from engine.jinja.environment import Environment
+from engine.jinja.files import OWN, MacroFile
+from engine.jinja.macros import Macro, Package, renamed
+from engine.jinja.tokens import find, line_start, place
+
+_MACRO = re.compile(r"\{%[-+]?\s*macro\s+(\w+)")
+
+
+class Library:
+    """The macros by package, and the names they have in templates.
+
+    A bare name is looked for in the package it is used in, then in the project, then among the engine's.
+    """
+
+    def __init__(self, env: Environment) -> None:
+        self._env = env
+        self._packages: dict[str, Package] = {}
+        self._defined: dict[tuple[str, str], tuple[MacroFile, int]] = {}
+        self.files: dict[str, str] = {}
+        self.working: dict[str, Macro] = {}
+
+    def define(self, macro_file: MacroFile, found: list[Diagnostic]) -> nodes.Template:
+        """Make the macros of a file known; they are empty until the file has run.
+
+        Raises:
+            jinja2.TemplateSyntaxError: the file cannot be read.
+        """
+        tree = self._env.parse(macro_file.text, name=macro_file.file)
+        for name, line in renamed(tree):
+            first = self._defined.setdefault((macro_file.package, name), (macro_file, line))
+            if first != (macro_file, line):
+                there, here = self._place(name, *first), self._place(name, macro_file, line)
+                message = f"two macros are called '{name}': {there} and {here}"
+                found.append(Diagnostic("duplicate-name", message, "Rename one of them.", location=here))
+            elif not macro_file.package and (taken := self._taken(name)) is not None:
+                message = f"the macro '{name}' has the name of what every template has"
+                here = self._place(name, macro_file, line)
+                found.append(Diagnostic("duplicate-name", message, taken, location=here))
+            else:
+                self._add(name, macro_file)
+        return tree
+
+    def _place(self, name: str, macro_file: MacroFile, line: int) -> Location:
+        file, text = macro_file.file, macro_file.text
+        return place(text, find(self._env, file, text, line_start(text, line), [name]), file)
+
+    def define_unread(self, macro_file: MacroFile, load: Callable[[], None] | None = None) -> None:
+        """Make the macros of a file known that cannot be read, or is to be read at the first call."""
+        for name in _MACRO.findall(macro_file.text):
+            self._add(name, macro_file).load = load
+
+    def _taken(self, name: str) -> str | None:
+        """What to do about a macro that would replace a function of the engine; None if it does not."""
+        if name not in self._env.globals:
+            return None
+        own = self._env.globals[name]
+        return own.taken if isinstance(own, Absent) else "Rename it."
+
+    def _add(self, name: str, macro_file: MacroFile) -> Macro:
+        package = self._packages.setdefault(macro_file.package, Package(macro_file.package))
+        return package.macros.setdefault(name, Macro(name, macro_file.file, macro_file.package))
+
+    def publish(self, found: list[Diagnostic]) -> None:
+        """Give the templates the names of all macros and packages."""
+        project = self._macros("")
+        own = {name: macro for name, macro in self._macros(OWN).items() if not name.startswith("_")}
+        for name, package in self._packages.items():
+            if name and (name in project or name in own or self._taken(name) is not None):
+                first = next(iter(package.macros.values()))
+                message = f"the package '{name}' has the name of a macro or of what every template has"
+                found.append(Diagnostic("duplicate-name", message, "Rename its folder.", location=Location(first.file)))
+            elif name:
+                self._env.globals[name] = package
+        self._env.globals.update({**own, **project})
+        inside = {f"{p.name}.{name}": macro for p in self._packages.values() for name, macro in p.macros.items()}
+        self.files.update({name: macro.file for name, macro in {**inside, **own, **project}.items()})
+
+    def _macros(self, package: str) -> Mapping[str, Macro]:
+        return self._packages[package].macros if package in self._packages else {}
+
+    def names_for(self, package: str) -> dict[str, Any]:
+        """What the macros of a package see: their own kind first."""
+        return {**self._env.globals, **self._macros(package)}
+
+    def fill(self, macro_file: MacroFile, defined: Mapping[str, Any]) -> None:
+        """Give the macros of a file their bodies."""
+        for name, macro in self._macros(macro_file.package).items():
+            if macro.file == macro_file.file and name in defined:
+                macro.body = defined[name]
+
+    def settle(self) -> None:
+        """Tell which macros work, now that all files have run."""
+        macros = {name: m for name, m in self._env.globals.items() if isinstance(m, Macro)}
+        for package in self._env.globals.values():
+            if isinstance(package, Package):
+                macros |= {f"{package.name}.{name}": macro for name, macro in package.macros.items()}
+        self.working = {name: macro for name, macro in macros.items() if macro.works}

@@ -1,0 +1,92 @@
+"""Macros: of the project, of its packages, and the engine's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+import jinja2
+from jinja2 import nodes
+
+from engine.errors import ProjectError, near
+from engine.jinja.faults import INSIDE, Returned, carrying
+
+
+def give_back(value: Any = None) -> NoReturn:
+    """End a macro, whose call is then the value instead of a text: `return(value)`, as in dbt."""
+    raise Returned(value)
+
+
+class Macro:
+    """A macro by its name, so that macros of all files can call each other.
+
+    Its body comes when its file has run; `load`, if there is one, runs the file at the first call.
+    """
+
+    __slots__ = ("body", "file", "load", "name", "package")
+
+    def __init__(self, name: str, file: str, package: str) -> None:
+        self.name, self.file, self.package = name, file, package
+        self.body: Callable[..., str] | None = None
+        self.load: Callable[[], None] | None = None
+
+    @property
+    def works(self) -> bool:
+        """Whether its file could be read and run, or is still to be."""
+        return self.body is not None or self.load is not None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the macro; a text, or what it returns."""
+        if self.body is None and self.load is not None:
+            self.load()
+        if self.body is None:
+            # Its file is broken, which is reported already.
+            raise carrying(())
+        try:
+            return self.body(*args, **kwargs)
+        except Returned as returned:
+            return returned.value
+
+
+class Package:
+    """The macros of a package, called as `name.macro()`."""
+
+    __slots__ = ("macros", "name")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.macros: dict[str, Macro] = {}
+
+    def __getattr__(self, name: str) -> Macro:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name not in self.macros:
+            message = f"the package '{self.name}' has no macro '{name}'"
+            raise ProjectError("unknown-macro", message, near(name, self.macros))
+        return self.macros[name]
+
+    def __str__(self) -> str:
+        raise ProjectError("jinja-error", f"'{self.name}' is a package", f"Call one of its macros: {self.name}.name().")
+
+
+def renamed(tree: nodes.Template) -> list[tuple[str, int]]:
+    """Names and lines of the macros of a file, which get other names inside the tree."""
+    found = []
+    waiting: list[nodes.Node] = [*tree.body]
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, nodes.Macro):
+            found.append((node.name, node.lineno))
+            node.name = f"{INSIDE}{node.name}"
+        elif isinstance(node, nodes.If):
+            waiting = [*node.body, *node.elif_, *node.else_, *waiting]
+    return found
+
+
+def bodies(template: jinja2.Template) -> tuple[dict[str, Any], list[Any]]:
+    """What a file of macros defines, by name, and all values that its top level holds."""
+    context = template.new_context()
+    for _ in template.root_render_func(context):
+        pass
+    macros = {n.removeprefix(INSIDE): v for n, v in context.vars.items() if n.startswith(INSIDE)}
+    return macros, [value for name, value in context.vars.items() if not name.startswith(INSIDE)]

@@ -1,0 +1,199 @@
+"""The one sandbox: macros are made known to it, templates are rendered by it, failures get their places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+import jinja2
+
+from engine.errors import Diagnostic, Location
+from engine.jinja.environment import Environment
+from engine.jinja.expressions import spliced
+from engine.jinja.faults import FAILURES, carrying, explained, syntax_place, words
+from engine.jinja.files import OWN, MacroFile
+from engine.jinja.library import Library
+from engine.jinja.macros import Macro, bodies, renamed
+from engine.jinja.rendered import Rendered, mark, unmark
+from engine.jinja.tokens import TAG, find, line_start, place
+
+_CALLERS = 4
+_REFERENCE = re.compile(r"""\s*(ref|source)\(\s*((?:'[\w.]+'|"[\w.]+")(?:\s*,\s*(?:'[\w.]+'|"[\w.]+"))*)\s*\)\s*""")
+_NAME = re.compile(r"[\w.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """A line of a template that was running, and the macro it had called."""
+
+    file: str
+    line: int
+    called: Macro | None = None
+
+
+class Sandbox:
+    """An environment with the names that templates may use.
+
+    Functions are given once; what differs between models (the model at hand) they find out themselves.
+    """
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._env = Environment(names)
+        self._texts: dict[str, str] = {}
+        self._library = Library(self._env)
+        self._expressions: dict[str, jinja2.Template] = {}
+
+    @property
+    def macros(self) -> Mapping[str, Macro]:
+        """The macros that can be called, by the names that models use."""
+        return self._library.working
+
+    @property
+    def macro_files(self) -> Mapping[str, str]:
+        """The files of all macros, also of those in broken files."""
+        return self._library.files
+
+    def add_macros(self, files: Iterable[MacroFile]) -> list[Diagnostic]:
+        """Define the macros of some files for all templates.
+
+        The project's macros win over the engine's; those of a package are called as `package.macro()`. Two
+        macros of one name are an error. The macros of a broken file are known and cannot be called, so
+        that its fault is reported once.
+        """
+        found: list[Diagnostic] = []
+        trees = []
+        for macro_file in files:
+            self._texts[macro_file.file] = macro_file.text
+            if macro_file.package == OWN:
+                self._library.define_unread(macro_file, partial(self._run_own, macro_file))
+                continue
+            try:
+                trees.append((macro_file, self._library.define(macro_file, found)))
+            except FAILURES as error:
+                found.extend(self._failure(error, macro_file.file))
+                self._library.define_unread(macro_file)
+        self._library.publish(found)
+        for macro_file, tree in trees:
+            try:
+                self._run(macro_file, tree)
+            except FAILURES as error:
+                found.extend(self._failure(error, macro_file.file))
+        self._library.settle()
+        return found
+
+    def _run_own(self, macro_file: MacroFile) -> None:
+        tree = self._env.parse(macro_file.text, name=macro_file.file)
+        renamed(tree)
+        self._run(macro_file, tree)
+
+    def _run(self, macro_file: MacroFile, tree: jinja2.nodes.Template) -> None:
+        try:
+            code = self._env.compile(tree, name=macro_file.file, filename=macro_file.file)
+            names = self._library.names_for(macro_file.package)
+            defined, values = bodies(jinja2.Template.from_code(self._env, code, names))
+        except FAILURES:
+            # Unlike render(), running a file leaves the lines of Jinja's Python in the traceback.
+            self._env.handle_exception()
+        for value in values:
+            self._env.share(value)
+        self._library.fill(macro_file, defined)
+
+    def _template(self, text: str, file: str) -> jinja2.Template:
+        code = self._env.compile(text, name=file, filename=file)
+        return jinja2.Template.from_code(self._env, code, self._env.globals)
+
+    def render(self, text: str, file: str, names: Mapping[str, Any] | None = None) -> Rendered:
+        """Render a template.
+
+        Raises:
+            ProjectError: with the place in the template (or in the macro it called).
+        """
+        if not TAG.search(text):
+            return Rendered(text, text, file)
+        self._texts[file] = text
+        if not names and (quick := spliced(text, file, self._printed)) is not None:
+            return quick
+        try:
+            marked, origins = mark(self._env, text, file)
+            output = self._template(marked, file).render(names or {})
+        except FAILURES as error:
+            raise carrying(self._failure(error, file)) from error
+        return unmark(output, origins, text, file)
+
+    def _printed(self, expression: str) -> str:
+        """What an expression prints."""
+        if reference := _REFERENCE.fullmatch(expression):
+            function: Any = self._env.globals[reference[1]]
+            return str(function(*_NAME.findall(reference[2])))
+        if expression not in self._expressions:
+            self._expressions[expression] = self._env.from_string("{{" + expression + "}}")
+        return self._expressions[expression].render()
+
+    def render_value(self, text: str, location: Location, names: Mapping[str, Any]) -> str:
+        """Render one value of a header or of project.yml; errors stand at the value."""
+        try:
+            return self._template(text, location.file).render(names)
+        except FAILURES as error:
+            raise carrying(d.at(location) for d in self.explain(error)) from error
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a macro of `macros`.
+
+        Raises:
+            ProjectError: with the place in the macro, if it is one of the project's.
+        """
+        try:
+            return self.macros[name](*args, **kwargs)
+        except FAILURES:
+            try:
+                self._env.handle_exception()
+            except FAILURES as error:
+                raise carrying(self._failure(error)) from error
+
+    def explain(self, error: BaseException) -> tuple[Diagnostic, ...]:
+        """What went wrong, without the place."""
+        return explained(self._env, error)
+
+    def _failure(self, error: BaseException, file: str | None = None) -> tuple[Diagnostic, ...]:
+        known = self.explain(error)
+        if isinstance(error, jinja2.TemplateSyntaxError) and file is not None:
+            at = syntax_place(self._env, error, file, self._texts[file])
+            return tuple(d.at(at) for d in known)
+        frames = self._frames(error.__traceback__) or ([_Frame(file, 1)] if file is not None else [])
+        if not frames:
+            return known
+        called = frames[-1].called
+        at = self._place(frames[-1], [called.name] if called else words(error))
+        if callers := self._callers(frames[:-1]):
+            known = tuple(replace(d, hint=f"{d.hint} Called from {callers}.".strip()) for d in known)
+        return tuple(d.at(at) for d in known)
+
+    def _place(self, frame: _Frame, names: list[str]) -> Location:
+        text = self._texts[frame.file]
+        return place(text, find(self._env, frame.file, text, line_start(text, frame.line), names), frame.file)
+
+    def _callers(self, frames: list[_Frame]) -> str:
+        """The calls that led to a place, the nearest first."""
+        inner = [str(self._place(f, [f.called.name])) for f in reversed(frames) if f.called]
+        if len(inner) > _CALLERS:
+            inner = [*inner[: _CALLERS - 1], inner[-1]]
+        return ", from ".join(inner)
+
+    def _frames(self, trace: TracebackType | None) -> list[_Frame]:
+        """The lines of templates that were running, down to the call of a macro of the engine's own."""
+        frames: list[_Frame] = []
+        while trace is not None:
+            frame = trace.tb_frame
+            if frame.f_code.co_filename in self._texts:
+                frames.append(_Frame(frame.f_code.co_filename, trace.tb_lineno))
+            elif frame.f_code is Macro.__call__.__code__ and frames:
+                macro = frame.f_locals["self"]
+                frames[-1] = replace(frames[-1], called=macro)
+                if macro.package == OWN:
+                    break
+            trace = trace.tb_next
+        return frames
