@@ -1,41 +1,93 @@
-"""What compile leaves behind: target/manifest.json and target/compiled/."""
+"""What compile leaves behind: target/manifest.json in the shape of dbt's version 12, and target/compiled/."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-import shutil
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine import __version__
-from engine.compile.manifest import Manifest, Model, Source
+from engine.compile import written
+from engine.compile.dbt import About, macro_dict, node_text, unique_id
+from engine.compile.guarantee import guarantees
+from engine.compile.macros import macros_used
+from engine.compile.manifest import Manifest, Model, NodeRecord, Source
 from engine.compile.pyspark_text import script
+from engine.compile.written import Written
 from engine.secrets import scrub
+from engine.sources import location
 
-_LEFT_OUT = {"positions", "facts", "location"}
+# The newest dbt whose manifest has this shape; tools read it to choose how they parse.
+DBT_VERSION = "1.10.0"
+_SCHEMA = "https://schemas.getdbt.com/dbt/{}.json"
+_EMPTY = (
+    "docs", "exposures", "metrics", "groups", "selectors", "disabled", "group_map", "saved_queries",
+    "semantic_models", "unit_tests",
+)  # fmt: skip
 
 
 def write_artifacts(manifest: Manifest, folder: Path) -> None:
-    """Write the manifest, the compiled SQL and each stream as a PySpark script below target/."""
+    """Write the manifest, the compiled SQL and each stream as a PySpark script below target/.
+
+    What stands there as it was written is left alone, and what belongs to no model goes.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    _write(folder / "manifest.json", json.dumps(manifest_dict(manifest), indent=1, default=str))
-    compiled = folder / "compiled"
-    shutil.rmtree(compiled, ignore_errors=True)
-    for model in manifest.models:
-        if model.sql:
-            path = compiled / (manifest.project or "project") / model.file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write(path, _comment(model, manifest) + model.sql + "\n")
-            if model.streaming and not model.broken:
-                _write(path.with_suffix(".py"), script(model, manifest))
+    before, now = written.load(folder), dict[str, Written]()
+    for node_id, record in records_of(manifest).items():
+        if node_id.startswith("model."):
+            old = before.get(node_id)
+            kept = old is not None and old.stands(record.key, folder)
+            now[node_id] = old if kept and old else _write_model(manifest, node_id, record.key, folder)
+    key = _manifest_key(manifest)
+    whole = before.get("")
+    if whole is None or not whole.stands(key, folder):
+        path = folder / "manifest.json"
+        write_text(path, manifest_text(manifest))
+        whole = written.wrote(key, folder, path)
+    now[""] = whole
+    if now != before:
+        _remove_others(folder, now)
+        written.save(now, folder)
 
 
-def _write(path: Path, text: str) -> None:
+def _write_model(manifest: Manifest, node_id: str, key: str, folder: Path) -> Written:
+    model = manifest.nodes[node_id]
+    if not isinstance(model, Model) or not model.sql:
+        return Written(key)
+    path = folder / "compiled" / (manifest.project or "project") / model.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, _comment(model, manifest) + model.sql + "\n")
+    if not model.streaming or model.broken:
+        return written.wrote(key, folder, path)
+    write_text(path.with_suffix(".py"), script(model, manifest))
+    return written.wrote(key, folder, path, path.with_suffix(".py"))
+
+
+def _manifest_key(manifest: Manifest) -> str:
+    parts = [[i, record.key] for i, record in records_of(manifest).items()]
+    macros = [[macro.name, macro.file, macro.text] for macro in manifest.macros]
+    text = json.dumps([__version__, manifest.project, manifest.target, parts, macros])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _remove_others(folder: Path, now: Mapping[str, Written]) -> None:
+    """Remove what an earlier compilation left in compiled/, folders too once they are empty."""
+    names = {name for item in now.values() for name in item.files}
+    for path in sorted((folder / "compiled").rglob("*"), reverse=True):
+        if path.is_dir():
+            if not any(path.iterdir()):
+                path.rmdir()
+        elif path.relative_to(folder).as_posix() not in names:
+            path.unlink()
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file at once or not at all, secrets masked. Half a surrogate pair has no UTF-8 form."""
     temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(scrub(text), encoding="utf-8")
+    temporary.write_text(scrub(text), encoding="utf-8", errors="replace")
     temporary.replace(path)
 
 
@@ -45,7 +97,7 @@ def _comment(model: Model, manifest: Manifest) -> str:
         if not item.view.startswith("`__"):
             continue
         node = manifest.nodes[item.node]
-        what = f"{node.spec.format} files in {node.spec.path}" if isinstance(node, Source) else item.name
+        what = f"{node.spec.format} from {location(node.spec)}" if isinstance(node, Source) else item.name
         parts = [f"-- {item.view} is {'a stream of ' if item.stream else ''}{what}"]
         if item.watermark:
             made = f"{item.watermark.expression} as " if item.watermark.expression else ""
@@ -56,22 +108,86 @@ def _comment(model: Model, manifest: Manifest) -> str:
     return "\n".join(lines) + "\n"
 
 
-def manifest_dict(manifest: Manifest) -> dict[str, Any]:
-    """The manifest as JSON."""
+def about_nodes(manifest: Manifest) -> dict[str, About]:
+    """What the records of nodes need beside the nodes, by id."""
+    project, promised = manifest.project, guarantees(manifest)
+    names = [macro.name for macro in manifest.macros]
+    plain = About(project)
     return {
-        "metadata": {
-            "project_name": manifest.project,
-            "target": manifest.target,
-            "headrace_version": __version__,
-            "generated_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-        },
-        "nodes": {node_id: _plain(asdict(node)) for node_id, node in manifest.nodes.items()},
-        "order": list(manifest.order),
-        "parent_map": {node_id: list(manifest.parents(node_id)) for node_id in manifest.nodes},
-        "child_map": {node_id: list(ids) for node_id, ids in manifest.children().items()},
-        "diagnostics": [d.to_dict() for d in manifest.diagnostics],
+        node_id: About(project, promised.get(node_id), macros_used(node.raw_sql, names))
+        if isinstance(node, Model)
+        else plain
+        for node_id, node in manifest.nodes.items()
     }
 
 
-def _plain(node: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in node.items() if key not in _LEFT_OUT}
+def records_of(manifest: Manifest) -> Mapping[str, NodeRecord]:
+    """The nodes as manifest.json tells them, by id: as the compiler kept them, else made now."""
+    if manifest.records:
+        return manifest.records
+    about, made = about_nodes(manifest), {}
+    for node_id, node in manifest.nodes.items():
+        text = node_text(node, about[node_id]).encode("ascii")
+        made[node_id] = NodeRecord(manifest.parents(node_id), text, hashlib.sha256(text).hexdigest())
+    return made
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The manifest as JSON: the records of its nodes, joined; broken nodes are in it, marked."""
+    project, records = manifest.project, records_of(manifest)
+    sources: list[str] = []
+    nodes: list[str] = []
+    for node_id, record in records.items():
+        entry = f"{json.dumps(unique_id(node_id, project))}: {record.text.decode()}"
+        (sources if node_id.startswith("source.") else nodes).append(entry)
+    macros = {f"macro.{project}.{macro.name}": macro_dict(macro, project) for macro in manifest.macros}
+    names = {node_id: unique_id(node_id, project) for node_id in manifest.nodes}
+    above = {name: _ids(manifest.parents(i), names) for i, name in names.items()}
+    below: dict[str, list[str]] = {name: [] for name in above}
+    for name, parents in above.items():
+        for parent in parents:
+            below[parent].append(name)
+    parts = {
+        "metadata": json.dumps(_metadata(manifest)),
+        "nodes": _object(nodes),
+        "sources": _object(sources),
+        "macros": json.dumps(macros),
+        **dict.fromkeys(_EMPTY, "{}"),
+        "parent_map": json.dumps(above),
+        "child_map": json.dumps(below),
+    }
+    return _object(f"{json.dumps(key)}: {text}" for key, text in parts.items()) + "\n"
+
+
+def _ids(nodes: Iterable[str], names: Mapping[str, str]) -> list[str]:
+    return list(dict.fromkeys(names[node] for node in nodes if node in names))
+
+
+def _object(entries: Iterable[str]) -> str:
+    return "{\n" + ",\n".join(entries) + "\n}"
+
+
+def _metadata(manifest: Manifest) -> dict[str, Any]:
+    return {
+        **artifact_metadata("manifest/v12"),
+        "env": {"HEADRACE_VERSION": __version__, "HEADRACE_TARGET": manifest.target},
+        "project_name": manifest.project,
+        "adapter_type": "spark",
+        "quoting": {"database": True, "schema": True, "identifier": True, "column": True},
+    }
+
+
+def artifact_metadata(schema: str, **more: Any) -> dict[str, Any]:
+    """The `metadata` of an artifact.
+
+    Args:
+        schema: such as `manifest/v12`.
+        more: further keys.
+    """
+    return {
+        "dbt_schema_version": _SCHEMA.format(schema),
+        "dbt_version": DBT_VERSION,
+        "generated_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "env": {"HEADRACE_VERSION": __version__},
+        **more,
+    }

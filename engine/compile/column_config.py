@@ -75,6 +75,16 @@ def _column(name: str, body: Section) -> Column:
     return Column(name, text.text() if text else "", type_, read_meta(meta))
 
 
+def column_places(described: Described) -> Iterator[tuple[str, Location]]:
+    """Where each described column stands (`id`), and its type (`id.type`)."""
+    for name, body in (described.places or {}).items():
+        listed = body.child("name") if isinstance(body.path[-1], int) else None
+        yield name, listed.place if listed else body.key_place
+        kind = body.child("type") or body.child("data_type")
+        if kind:
+            yield f"{name}.type", kind.place
+
+
 def read_meta(section: Section | None) -> dict[str, Any]:
     """Read `meta:`, a mapping of anything."""
     return {key: part.value for key, part in section.mapping()} if section else {}
@@ -89,7 +99,7 @@ def read_tests(section: Section | None, column: str | None) -> list[TestConfig]:
 def _test(item: Section, column: str | None) -> TestConfig | None:
     if not isinstance(item.value, dict):
         name = item.text()
-        if name and not is_name(name):
+        if name and not all(is_name(part) for part in name.split(".", 1)):
             item.report("bad-name", f"'{name}' is not the name of a test", "Write a name such as not_null.")
             return None
         return TestConfig(name, column, {}, Severity.ERROR, item.place) if name else None

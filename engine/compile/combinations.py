@@ -27,11 +27,19 @@ _NOT_FOR_VIEWS = (
 )  # fmt: skip
 
 
+_NOT_FOR_EPHEMERAL = (
+    *_NOT_FOR_VIEWS, "alias", "schema", "persist_docs", "pre_hook", "post_hook", "data_tests", "tests", "contract",
+)  # fmt: skip
+_NO_TABLE = "does not apply to an ephemeral model, which has no table"
+
+
 def unfit_keys(kind: Materialized) -> dict[str, str]:
     """The keys that mean nothing for a kind of model, each with the reason."""
     unfit = {} if kind is Materialized.STREAMING_TABLE else dict.fromkeys(_STREAMING_ONLY, _STREAMING)
     if kind is not Materialized.TABLE:
         unfit["overwrite"] = _BATCH
+    if kind is Materialized.EPHEMERAL:
+        return unfit | dict.fromkeys(_NOT_FOR_EPHEMERAL, _NO_TABLE)
     return unfit | (dict.fromkeys(_NOT_FOR_VIEWS, _NO_VIEW) if kind is Materialized.VIEW else {})
 
 

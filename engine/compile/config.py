@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.compile.column_config import Described, TestConfig, read_columns, read_meta, read_tests
+from engine.compile.column_config import Described, TestConfig, column_places, read_columns, read_meta, read_tests
 from engine.compile.combinations import check_combinations, unfit_keys
 from engine.compile.conditions import read_expectations
 from engine.compile.layers import call_layers, check_own, folder_layers
@@ -38,7 +38,8 @@ class ModelConfig:
     """The merged settings of a model.
 
     Attributes:
-        places: where each setting stands; those of a stream as `streams.<name>.<key>`.
+        places: where each setting stands; those of a stream as `streams.<name>.<key>`, of a column as
+            `columns.<name>` and `columns.<name>.type`.
         named: the columns that settings name, to be looked for in the SELECT.
     """
 
@@ -84,7 +85,7 @@ def model_config(
         certain: header and config() could be read; else what seems missing is not reported.
     """
     defaults = [values.rendered(layer) for layer in folder_layers(project, model, found)]
-    own = call_layers(model, calls, found)
+    own = [values.rendered(layer) for layer in call_layers(model, calls, found)]
     if model.header is not None:
         own.insert(0, values.rendered(Section.of(model.header, found, model.name)))
     check_own(own)
@@ -122,14 +123,15 @@ def _interpret(settings: Settings, *, certain: bool) -> ModelConfig:
         alias=_alias(keys.get("alias")),
         alias_place=keys["alias"].place if "alias" in keys else None,
         state_partitions=read_state_partitions(keys.get("state_store")),
-        places=_places(settings, streams),
+        places=_places(settings, streams, described),
         named=tuple(settings.named),
     )
 
 
-def _places(settings: Settings, streams: tuple[StreamConfig, ...]) -> dict[str, Location]:
+def _places(settings: Settings, streams: tuple[StreamConfig, ...], described: Described) -> dict[str, Location]:
     inner = {f"streams.{s.name}.{key}": place for s in streams for key, place in s.places.items()}
-    return dict(settings.places()) | inner
+    columns = {f"columns.{key}": place for key, place in column_places(described)}
+    return dict(settings.places()) | inner | columns
 
 
 def _contract(settings: Settings, described: Described) -> bool:
@@ -162,10 +164,6 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
         message = f"there is no materialization '{value}' here"
         section.report("dbt-materialization", message, _DBT_MATERIALIZED[value])
         return default
-    if value == "ephemeral":
-        hint = "Use a CTE, or a view for batch models."
-        section.report("not-supported", "ephemeral models are not part of this version", hint)
-        return default
     section.choice(*Materialized)
     return Materialized(value) if value in set(Materialized) else default
 
@@ -176,7 +174,7 @@ def _check_kind(settings: Settings, materialized: Materialized, streams: bool) -
     streaming = materialized is Materialized.STREAMING_TABLE
     if streaming and not streams:
         _no_streams(settings)
-    if not streaming and streams:
+    if not streaming and streams and materialized is not Materialized.EPHEMERAL:
         where = "" if "materialized" in settings.own else f" (from {keys['materialized'].place})"
         message = f"a {materialized} reads nothing as a stream"
         hint = f"Leave out 'materialized: {materialized}'{where}, or the streams."

@@ -10,13 +10,15 @@ import logging
 import os
 import re
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-import jinja2
-
-from engine.errors import ProjectError, near
+from engine.errors import Location, ProjectError, near
 from engine.secrets import PREFIX
+
+if TYPE_CHECKING:
+    from engine.jinja import Sandbox
 
 REF = "@ref "
 SOURCE = "@source "
@@ -24,56 +26,101 @@ THIS = "@this"
 
 _log = logging.getLogger("engine.project")
 _MISSING = object()
+_TAG = re.compile(r"\{[{%]")
 
 
 @dataclass(slots=True)
 class Names:
-    """The functions templates call, and the model that is being rendered at the moment."""
+    """The functions templates call, and the model that is being rendered at the moment.
+
+    `used_env` collects the environment variables that were asked for; `repeatable` turns false where
+    rendering does more than give a text.
+    """
 
     variables: Mapping[str, Any]
     env: Mapping[str, str] = field(default_factory=lambda: os.environ)
     secrets_allowed: bool = False
     calls: list[dict[str, Any]] = field(default_factory=list)
-    used_vars: dict[str, Any] = field(default_factory=dict)
+    used_env: set[str] = field(default_factory=set)
+    repeatable: bool = True
     target: Mapping[str, str] = field(default_factory=dict)
+    project: str = ""
+    _sandbox: Sandbox | None = None
+    _rendering: list[str] = field(default_factory=list)
+
+    def begin(self) -> None:
+        """Begin with a model."""
+        self.calls = []
+        self.used_env = set()
+        self.repeatable = True
 
     def for_values(self) -> dict[str, Any]:
         """What values of headers, sources and targets may use."""
-        return {"var": self.var, "env_var": self.env_var}
+        return {"var": self.var, "env_var": self.env_var, "target": _Target(self)}
 
     def for_models(self) -> dict[str, Any]:
         """What models and macros may use."""
-        refused = {
-            name: _refusal(name)
-            for name in ("is_incremental", "is_streaming", "is_full_refresh", "should_full_refresh")
-        }
+        from engine.compile.dbt_names import dbt_names
+        from engine.compile.functions import plain_functions
+
         return {
+            **dbt_names(),
             **self.for_values(),
-            **refused,
+            **plain_functions(),
             "ref": ref,
             "source": source,
-            "this": f"`{THIS}`",
-            "config": self.config,
-            "target": _Target(self.target),
-            "log": log,
-            "exceptions": _Exceptions(),
+            "this": THIS_TABLE,
+            "config": _Config(self),
+            "project_name": self.project,
+            "execute": True,
+            "log": self.log,
+            "print": self.print,
+            "exceptions": _Exceptions(self),
         }
 
     def var(self, name: str, default: Any = _MISSING) -> Any:
-        """A variable of project.yml or --vars."""
+        """A variable of project.yml or --vars; its value may be Jinja, and is a copy for its user to change."""
         if name in self.variables:
-            self.used_vars[name] = self.variables[name]
-            return self.variables[name]
+            return self._made(name, deepcopy(self.variables[name]))
         if default is _MISSING:
             hint = near(name, self.variables) or "Define it under 'vars:' in project.yml, or give var() a default."
             raise ProjectError("var-missing", f"the variable '{name}' is not defined", hint)
         return default
+
+    def _made(self, name: str, value: Any) -> Any:
+        """The value of a variable with the Jinja in it rendered."""
+        if isinstance(value, dict):
+            return {key: self._made(name, inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._made(name, inner) for inner in value]
+        if not isinstance(value, str) or not _TAG.search(value):
+            return value
+        if name in self._rendering:
+            raise ProjectError("jinja-error", f"the variable '{name}' is made from itself", "Write one of them out.")
+        self._rendering.append(name)
+        try:
+            return self._values().render_value(value, Location("project.yml"), {})
+        except ProjectError as error:
+            first = error.diagnostic
+            message = f"the value of the variable '{name}' cannot be had: {first.message}"
+            raise ProjectError(first.code, message, first.hint) from error
+        finally:
+            self._rendering.pop()
+
+    def _values(self) -> Sandbox:
+        if self._sandbox is None:
+            from engine.compile.dbt_names import value_names
+            from engine.jinja import Sandbox
+
+            self._sandbox = Sandbox(value_names(self.for_values()))
+        return self._sandbox
 
     def env_var(self, name: str, default: Any = _MISSING) -> Any:
         """A variable of the environment; secrets in targets only."""
         if name.startswith(PREFIX) and not self.secrets_allowed:
             hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
             raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
+        self.used_env.add(name)
         if name in self.env:
             return self.env[name]
         if default is _MISSING:
@@ -81,10 +128,34 @@ class Names:
             raise ProjectError("env-missing", f"the environment variable '{name}' is not set", hint)
         return default
 
-    def config(self, settings: Mapping[str, Any] | None = None, **keys: Any) -> str:
-        """Settings of the model; renders to nothing."""
-        self.calls.append({key: _plain(key, value) for key, value in {**(settings or {}), **keys}.items()})
+    def log(self, message: Any, info: bool = False) -> str:
+        """Write to the log; with info also to the terminal."""
+        self.repeatable = False
+        _log.log(logging.INFO if info else logging.DEBUG, "%s", message)
         return ""
+
+    def print(self, message: Any) -> str:
+        """Write to the log and the terminal."""
+        return self.log(message, info=True)
+
+
+class _Config:
+    """`config(...)`: settings of the model; renders to nothing."""
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def __call__(self, settings: Mapping[str, Any] | None = None, **keys: Any) -> str:
+        plain = {key: _plain(key, value) for key, value in {**(settings or {}), **keys}.items()}
+        self._names.calls.append(plain)
+        return ""
+
+    @staticmethod
+    def get(*_: Any, **__: Any) -> NoReturn:
+        hint = "Keep the value in a variable: {% set key = 'id' %}, then config(unique_key=key)."
+        raise ProjectError("jinja-undefined", "there is no 'config.get' here", hint)
+
+    require = get
 
 
 def _plain(key: str, value: Any) -> Any:
@@ -93,53 +164,90 @@ def _plain(key: str, value: Any) -> Any:
         return {str(name): _plain(key, inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(key, inner) for inner in value]
-    if isinstance(value, jinja2.Undefined):
-        str(value)
     if value is None or isinstance(value, (str, int, float)):
         return value
+    _look_at(value)
     raise ProjectError("wrong-type", f"'{key}' in config() is no text, number, list or mapping", _CONFIG)
+
+
+def _look_at(value: Any) -> None:
+    """Raise what an undefined value raises when it is used."""
+    from jinja2 import Undefined
+
+    if isinstance(value, Undefined):
+        str(value)
 
 
 _CONFIG = "Write config(tags=['hourly'], enabled=true)."
 
 
 class _Target:
-    """The target's public facts."""
+    """The target's public facts, once it is known which one it is."""
 
-    def __init__(self, facts: Mapping[str, str]) -> None:
-        self.name = facts.get("name", "")
-        self.schema = facts.get("schema", "")
-        self.catalog = facts.get("catalog", "")
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def __getattr__(self, name: str) -> str:
+        known = self._names.target
+        if not known and not name.startswith("_"):
+            raise ProjectError("jinja-undefined", "'target' is not known in the target's own settings", "Write it out.")
+        facts = {**known, "database": known.get("catalog", ""), "type": "spark"}
+        if name not in facts:
+            raise AttributeError(name)
+        return facts[name]
 
 
 class _Exceptions:
     """`exceptions.raise_compiler_error` and `exceptions.warn`, as in dbt."""
 
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
     @staticmethod
     def raise_compiler_error(message: str) -> NoReturn:
         raise ProjectError("compiler-error", str(message))
 
-    @staticmethod
-    def warn(message: str) -> str:
+    def warn(self, message: str) -> str:
+        self._names.repeatable = False
         _log.warning("%s", message)
         return ""
 
 
-def ref(name: str, *names: str) -> str:
+class Placeholder(str):
+    """What ref(), source() and this give: a name in the SQL, without parts."""
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        said = spoken(self)
+        hint = "Where a table stands is the target's: {{ target.catalog }}, {{ target.schema }}."
+        raise ProjectError("jinja-undefined", f"'{said}' is a name in the SQL and has no '{name}'", hint)
+
+
+THIS_TABLE = Placeholder(f"`{THIS}`")
+
+
+def ref(name: str, *names: str, **version: Any) -> Placeholder:
     """Give the placeholder of a model; a package name before the model's is accepted."""
-    return f"`{REF}{_name('ref', (name, *names)[-1])}`"
+    if version:
+        raise ProjectError("not-supported", "'ref()' takes no version", "Give each version a model of its own.")
+    return Placeholder(f"`{REF}{_name('ref', (name, *names)[-1])}`")
 
 
-def source(name: str, *names: str) -> str:
+def source(name: str, *names: str) -> Placeholder:
     """Give the placeholder of a source table: of 'github', 'events' or of 'github.events'."""
-    return f"`{SOURCE}{'.'.join(_name('source', part) for part in (name, *names))}`"
+    return Placeholder(f"`{SOURCE}{'.'.join(_name('source', part) for part in (name, *names))}`")
 
 
 def _name(function: str, value: Any) -> str:
     if isinstance(value, str):
         return value.replace("`", "")
-    if isinstance(value, jinja2.Undefined):
-        str(value)
+    name = getattr(value, "_undefined_name", None)
+    if isinstance(name, str):
+        hint = f"Names stand in quotes: {function}('{name}')."
+        raise ProjectError("jinja-undefined", f"'{name}' is undefined", hint)
     raise ProjectError("wrong-type", f"'{function}()' takes a name in quotes", f"Write {function}('flights').")
 
 
@@ -151,20 +259,3 @@ def spoken(text: str) -> str:
         return f"{match[1]}({quoted})"
 
     return re.sub(r"`@(ref|source) ([^`]*)`", written, text).replace(f"`{THIS}`", "this")
-
-
-def log(message: Any, info: bool = False) -> str:
-    """Write to the log; with info also to the terminal."""
-    _log.log(logging.INFO if info else logging.DEBUG, "%s", message)
-    return ""
-
-
-def _refusal(name: str) -> Any:
-    def call(*_: Any, **__: Any) -> NoReturn:
-        hint = (
-            "Headrace runs one and the same query over one state: write the plain SELECT; new rows only are "
-            "read anyway, and a rebuild runs the same text."
-        )
-        raise ProjectError("run-varying-value", f"'{name}()' has no meaning here", hint)
-
-    return call

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -9,12 +10,14 @@ from engine.compile.column_config import TestConfig
 from engine.compile.context import ref, source
 from engine.compile.inputs import Known
 from engine.compile.lower import splice
-from engine.compile.manifest import DataTest
+from engine.compile.manifest import DataTest, Materialized
 from engine.compile.sql import parse
 from engine.compile.streams import node_name
 from engine.compile.windows import Edit
-from engine.errors import Diagnostic, near
-from engine.jinja import CRASH, FAILURES, Rendered, Sandbox
+from engine.errors import Diagnostic, ProjectError, near
+from engine.jinja import CRASH, Rendered, Sandbox
+
+_IS_TEST = re.compile(r"(?:^|(?<!^engine)\.)test_\w+$")
 
 
 def compile_tests(
@@ -41,10 +44,10 @@ def compile_tests(
 def _compile(
     model: str, file: str, test: TestConfig, sandbox: Sandbox, known: Known, found: list[Diagnostic]
 ) -> DataTest | None:
-    name = f"test_{test.kind}"
+    name = re.sub(r"(\w+)$", r"test_\1", test.kind)
     if name not in sandbox.macros:
         if name not in sandbox.macro_files:
-            kinds = [name.removeprefix("test_") for name in sandbox.macros if name.startswith("test_")]
+            kinds = [re.sub(r"\btest_(\w+)$", r"\1", name) for name in sandbox.macros if _IS_TEST.search(name)]
             hint = f"{near(test.kind, kinds)} A test kind is a macro test_<name> in macros/.".strip()
             message = f"there is no test '{test.kind}'"
             found.append(Diagnostic("unknown-macro", message, hint, node=model, location=test.location))
@@ -53,11 +56,12 @@ def _compile(
     if test.column is not None:
         arguments["column_name"] = test.column
     try:
-        text = str(sandbox.macros[name](ref(model), **arguments)).strip()
-    except FAILURES as error:
-        for reason in sandbox.explain(error):
+        text = str(sandbox.call(name, ref(model), **arguments)).strip()
+    except ProjectError as error:
+        for reason in error.diagnostics:
             message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."
+            hint = f"{hint} In {reason.location}." if reason.location else hint
             found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
         return None
     return _node(model, file, test, text, known, found)
@@ -91,10 +95,15 @@ def _node(model: str, file: str, test: TestConfig, text: str, known: Known, foun
             hint = near(reference.name, known.relations)
             found.append(Diagnostic("unknown-ref", message, hint, node=model, location=test.location))
             return None
+        if known.kinds.get(reference.name) is Materialized.EPHEMERAL:
+            message = f"the test '{test.kind}' reads the ephemeral model '{reference.name}', which has no table"
+            hint = "Test the model that reads it, or give it a table."
+            found.append(Diagnostic("bad-value", message, hint, node=model, location=test.location))
+            return None
         parents[f"model.{reference.name}"] = None
         edits.append(Edit(reference.start, reference.end, relation.sql))
     sql, _ = splice(rendered, edits, query.end)
-    name = "_".join(part for part in (test.kind, model, test.column) if part)
+    name = "_".join(part for part in (test.kind.replace(".", "_"), model, test.column) if part)
     return DataTest(
         id=f"test.{name}",
         name=name,

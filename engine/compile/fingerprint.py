@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from engine.compile.inlining import Inlined
 from engine.compile.manifest import Input, Materialized, Relation, Source
 from engine.compile.settings import Expectation, Overwrite, Write
 from engine.compile.spelling import spelling_of
 from engine.compile.sql import Query
+from engine.sources import kind_of
 
 
 def facts(
@@ -28,16 +30,21 @@ def facts(
     write: Write,
     stateful: bool,
     expectations: tuple[Expectation, ...] = (),
+    inlined: Iterable[Inlined] = (),
 ) -> dict[str, Any]:
     """The facts of a model; values are plain JSON. What is left at its default is not among them."""
     removing = [[spelling_of(e.check), e.on_fail.value] for e in expectations if e.takes_rows_out]
-    more = {"write": _write(write), "expectations": sorted(removing)}
+    more = {
+        "write": _write(write),
+        "expectations": sorted(removing),
+        "inlined": {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
+    }
     known = {
         "materialized": materialized.value,
         "relation": str(relation),
         "sql": query.spelling,
         "windows": {name: spelling_of(text) for name, text in windows.items()},
-        "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: i.name)],
+        "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: (i.name, i.through))],
         "output_mode": write.output_mode,
         "partition_by": [_said(asdict(p), "name") for p in write.partition_by],
         "stateful": stateful,
@@ -73,15 +80,22 @@ def _input(item: Input, node: Any) -> dict[str, Any]:
         "watermark": watermark,
         "dedup": sorted(item.dedup),
     }
+    if item.through:
+        known["through"] = item.through
     if isinstance(node, Source):
-        known["source"] = {
-            "format": node.spec.format,
-            "path": node.spec.path,
-            "schema": [[column.name, column.type] for column in node.columns],
-            "options": dict(node.spec.options),
-            "timezone": node.spec.timezone,
-        }
+        known["source"] = _source(node)
     return known
+
+
+def _source(node: Source) -> dict[str, Any]:
+    spec, kind = node.spec, kind_of(node.spec.format)
+    return {
+        "format": spec.format,
+        **{key: spec.settings[key] for key in (kind.MEANING if kind else ()) if key in spec.settings},
+        "schema": [[column.name, column.type] for column in node.columns],
+        "options": dict(spec.options),
+        "timezone": spec.timezone,
+    }
 
 
 def fingerprint(known: Mapping[str, Any]) -> str:

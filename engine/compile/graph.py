@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import graphlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 
 def order(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
@@ -12,14 +12,21 @@ def order(parents: Mapping[str, Iterable[str]]) -> tuple[str, ...]:
     Raises:
         graphlib.CycleError: call `cycles` first.
     """
+    return tuple(node for level in levels(parents) for node in level)
+
+
+def levels(parents: Mapping[str, Iterable[str]]) -> Iterator[tuple[str, ...]]:
+    """The nodes in groups: those whose parents are all in earlier groups, by name.
+
+    Raises:
+        graphlib.CycleError: call `cycles` first.
+    """
     sorter = graphlib.TopologicalSorter({node: sorted(parents[node]) for node in sorted(parents)})
     sorter.prepare()
-    result: list[str] = []
     while sorter.is_active():
-        ready = sorted(sorter.get_ready())
-        result += ready
+        ready = tuple(sorted(sorter.get_ready()))
+        yield ready
         sorter.done(*ready)
-    return tuple(result)
 
 
 def cycles(parents: Mapping[str, Iterable[str]]) -> list[tuple[str, ...]]:

@@ -6,13 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.compile.config import ModelConfig
+from engine.compile.inlining import Inlined, fault
 from engine.compile.manifest import Input, Materialized, Relation, Source
+from engine.compile.metadata import names_metadata, star_edits
 from engine.compile.settings import OnUpstreamDelete
 from engine.compile.sql import Query, Reference
 from engine.compile.streams import StreamConfig
 from engine.compile.windows import Edit
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
+from engine.sources import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Draft:
     certain: bool
     problems: list[Diagnostic]
     inputs: dict[str, Input] = field(default_factory=dict)
+    inlined: dict[str, Inlined] = field(default_factory=dict)
 
     def report(self, code: str, message: str, hint: str, place: Location | int) -> None:
         """Add a finding, at a place of the file or an offset of the rendered text."""
@@ -59,8 +63,16 @@ class Draft:
         self.problems.append(Diagnostic(code, message, hint, node=self.name, location=location))
 
 
-def resolve(draft: Draft, known: Known, own: Relation) -> tuple[tuple[Input, ...], list[Edit]]:
+def resolve(
+    draft: Draft, known: Known, own: Relation, ephemeral: Mapping[str, Inlined]
+) -> tuple[tuple[Input, ...], list[Edit]]:
     """Resolve the references of a model.
+
+    Args:
+        draft: the model.
+        known: what can be referred to.
+        own: the model's own table.
+        ephemeral: by name, the ephemeral models among what it reads.
 
     Returns:
         The inputs by first appearance, and the edits that put their names into the SQL.
@@ -69,7 +81,10 @@ def resolve(draft: Draft, known: Known, own: Relation) -> tuple[tuple[Input, ...
     edits = [Edit(start, end, f"`{name}`") for start, end, name in draft.query.qualifiers]
     for reference in draft.query.references:
         if reference.kind == "this":
-            edits.append(Edit(reference.start, reference.end, own.sql))
+            _own_table(draft, reference, own, edits)
+            continue
+        if reference.kind == "ref" and reference.name in ephemeral:
+            edits.append(_inline(draft, reference, ephemeral[reference.name], streams.get(reference.name), known))
             continue
         item = draft.inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known)
         if item is not None:
@@ -77,7 +92,29 @@ def resolve(draft: Draft, known: Known, own: Relation) -> tuple[tuple[Input, ...
             edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known)))
     if draft.certain:
         _check_streams(draft, known)
-    return tuple(draft.inputs.values()), edits
+    edits += _stars(draft, known)
+    brought = {item.view: item for inlined in draft.inlined.values() for item in inlined.brought}
+    return (*draft.inputs.values(), *brought.values()), edits
+
+
+def _own_table(draft: Draft, reference: Reference, own: Relation, edits: list[Edit]) -> None:
+    if draft.config.materialized is Materialized.EPHEMERAL:
+        hint = "Take it out, or choose another materialization."
+        draft.report("bad-value", "an ephemeral model has no table of its own ({{ this }})", hint, reference.start)
+    edits.append(Edit(reference.start, reference.end, own.sql))
+
+
+def _inline(draft: Draft, reference: Reference, inlined: Inlined, stream: StreamConfig | None, known: Known) -> Edit:
+    """The edit that puts an ephemeral model's SQL in the place of its name."""
+    found = fault(inlined, stream) if draft.certain else None
+    if found is not None:
+        draft.report(*found, stream.location if stream else reference.start)
+    for item in inlined.inputs:
+        if draft.config.materialized is Materialized.VIEW and item.node in known.sources:
+            _no_files_in_views(draft, item.name, reference)
+    draft.inlined[inlined.name] = inlined
+    alias = "" if reference.alias or reference.bare else inlined.name
+    return Edit(reference.start, reference.end, inlined.text(alias))
 
 
 def _input(draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known) -> Input | None:
@@ -110,7 +147,7 @@ def _model_input(draft: Draft, reference: Reference, stream: StreamConfig | None
         message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
         hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or let it append only."
         draft.report("stream-not-streamable", message, hint, stream.location)
-    return _streamed(f"model.{name}", name, stream, None)
+    return _streamed(draft, f"model.{name}", name, stream, None)
 
 
 def _source_input(draft: Draft, reference: Reference, stream: StreamConfig | None, known: Known) -> Input | None:
@@ -122,24 +159,68 @@ def _source_input(draft: Draft, reference: Reference, stream: StreamConfig | Non
             draft.report("unknown-source", message, hint, reference.start)
         return None
     if draft.config.materialized is Materialized.VIEW and draft.certain:
-        message = f"a view cannot read the files of source '{source.name}'"
-        hint = "A view is stored as SQL over tables: say 'materialized: table', or put a model in between."
-        draft.report("bad-value", message, hint, reference.start)
+        _no_files_in_views(draft, source.name, reference)
     if stream is None:
-        return Input(source.id, source.name, stream=False, view=_view_name(source.name))
-    return _streamed(source.id, source.name, stream, source)
+        if draft.certain:
+            _check_listed(draft, source, reference)
+        view = _view_name(draft, source.name)
+        return Input(source.id, source.name, stream=False, view=view, metadata=_names_metadata(draft))
+    if source.spec.stream is False:
+        message = f"'{source.name}' is declared 'stream: false' and cannot be read as a stream"
+        hint = f"Take '{source.name}' out of 'streams:', or take 'stream: false' out of its declaration."
+        draft.report("stream-bounded", message, hint, stream.location)
+    return _streamed(draft, source.id, source.name, stream, source)
 
 
-def _streamed(node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
+def _no_files_in_views(draft: Draft, source: str, reference: Reference) -> None:
+    message = f"a view cannot read the files of source '{source}'"
+    hint = "A view is stored as SQL over tables: say 'materialized: table', or put a model in between."
+    draft.report("bad-value", message, hint, reference.start)
+
+
+def _check_listed(draft: Draft, source: Source, reference: Reference) -> None:
+    """Some kinds of sources have no end: how they are read has to be said."""
+    kind = kind_of(source.spec.format)
+    if kind is None or not kind.LISTED or source.spec.stream is False:
+        return
+    message = f"'{source.name}' is a {source.spec.format} source, and not listed as a stream"
+    hint = (
+        f"Read it as a stream: 'streams: [{source.name}]' in the header. Or read what it holds at each build as a "
+        "whole: 'stream: false' in its declaration."
+    )
+    draft.report("stream-unlisted", message, hint, reference.start)
+
+
+def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
     watermark = stream.watermark or (source.watermark if source else None)
     dedup = stream.dedup or (source.dedup if source else ())
-    files = stream.max_files_per_trigger or (source.spec.max_files_per_trigger if source else None)
+    files = stream.max_files_per_trigger or (source.spec.settings.get("max_files_per_trigger") if source else None)
     deletes = stream.on_upstream_delete or OnUpstreamDelete.FAIL
-    return Input(node, name, True, _view_name(name), watermark, dedup, files, deletes)
+    metadata = source is not None and _names_metadata(draft)
+    return Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
 
 
-def _view_name(name: str) -> str:
-    return f"`__{name.replace('.', '__')}`"
+def _view_name(draft: Draft, name: str) -> str:
+    # The views of an ephemeral model stand beside those of the models that read it.
+    own = f"{draft.name}__" if draft.config.materialized is Materialized.EPHEMERAL else ""
+    return f"`__{own}{name.replace('.', '__')}`"
+
+
+def _names_metadata(draft: Draft) -> bool:
+    return names_metadata(draft.rendered.text)
+
+
+def _stars(draft: Draft, known: Known) -> list[Edit]:
+    """What keeps `_metadata` out of the stars of a query that names it."""
+    if not _names_metadata(draft):
+        return []
+    names = {}
+    for reference in draft.query.references:
+        item = draft.inputs.get(reference.name) if reference.kind == "source" else None
+        if item is not None:
+            named = f"`{reference.alias}`" if reference.alias else _name_in_sql(item, reference, known)
+            names[reference.start] = named.rsplit(" AS ", 1)[-1]
+    return list(star_edits(draft.rendered.text, draft.query, names))
 
 
 def _name_in_sql(item: Input, reference: Reference, known: Known) -> str:
@@ -155,6 +236,8 @@ def _name_in_sql(item: Input, reference: Reference, known: Known) -> str:
 def _check_streams(draft: Draft, known: Known) -> None:
     for stream in draft.config.streams:
         item = draft.inputs.get(stream.name)
+        if stream.name in draft.inlined:
+            continue
         if item is None:
             _unread(draft, stream, known)
             continue
@@ -166,10 +249,19 @@ def _check_streams(draft: Draft, known: Known) -> None:
             message = f"max_files_per_trigger has no meaning for the model '{stream.name}'"
             hint = "Take it out: a micro-batch takes whole commits of a table, so that no row comes too late."
             draft.report("bad-value", message, hint, stream.location)
+        elif stream.max_files_per_trigger and not _reads_files(known.sources.get(item.node)):
+            message = f"max_files_per_trigger has no meaning for the source '{stream.name}'"
+            hint = "Limit a micro-batch in the source's declaration, with the key of its format."
+            draft.report("bad-value", message, hint, stream.location)
         if stream.on_upstream_delete and not item.node.startswith("model."):
             message = f"on_upstream_delete has no meaning for the source '{stream.name}'"
             hint = "Take it out: it says what happens when rows of a table are deleted, and files have none."
             draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
+
+
+def _reads_files(source: Source | None) -> bool:
+    kind = kind_of(source.spec.format) if source else None
+    return kind is None or "max_files_per_trigger" in kind.KEYS
 
 
 def _unread(draft: Draft, stream: StreamConfig, known: Known) -> None:

@@ -46,8 +46,6 @@ def _write(model: Model) -> Iterator[tuple[str, str]]:
         "deletes_remembered": "deletes_remembered" in said,
         "sort_by": bool(write.sort_by),
         "write_options": bool(write.write_options),
-        "expectations": bool(model.expectations),
-        "contract": model.contract,
     }
     yield from ((key, f"'{key}'") for key, used in in_use.items() if used)
     values = {
@@ -89,5 +87,3 @@ def _streams(model: Model) -> Iterator[tuple[str, str]]:
 def _stream(item: Input) -> Iterator[tuple[str, str]]:
     if item.on_upstream_delete is OnUpstreamDelete.IGNORE:
         yield "on_upstream_delete", "on_upstream_delete: ignore"
-    if item.watermark is not None and item.watermark.max_future is not None:
-        yield "watermark", f"'max_future' of '{item.name}'"

@@ -20,6 +20,7 @@ class Materialized(StrEnum):
     STREAMING_TABLE = "streaming_table"
     TABLE = "table"
     VIEW = "view"
+    EPHEMERAL = "ephemeral"
 
 
 class Severity(StrEnum):
@@ -76,6 +77,8 @@ class Input:
         dedup: columns by which repeats are dropped within the watermark's delay.
         max_files_per_trigger: files in one micro-batch; None: the source's own limit.
         on_upstream_delete: what happens at a snapshot that only deletes.
+        through: the ephemeral model that brings it; empty: the model itself names it.
+        metadata: the view has the column `_metadata`, because the query names it.
     """
 
     node: str
@@ -86,6 +89,8 @@ class Input:
     dedup: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
     on_upstream_delete: OnUpstreamDelete = OnUpstreamDelete.FAIL
+    through: str = ""
+    metadata: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,7 @@ class Model:
     """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
 
     `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
+    `inlined` names the ephemeral models whose SQL stands inside its own.
     """
 
     id: str
@@ -144,6 +150,7 @@ class Model:
     raw_sql: str
     sql: str
     inputs: tuple[Input, ...] = ()
+    inlined: tuple[str, ...] = ()
     columns: tuple[Column, ...] = ()
     indirect: tuple[Origin, ...] = ()
     write: Write = field(default_factory=Write)
@@ -162,14 +169,20 @@ class Model:
     broken: bool = False
 
     @property
+    def stored(self) -> bool:
+        """Whether it becomes a table or view of the catalog."""
+        return self.materialized is not Materialized.EPHEMERAL
+
+    @property
     def streaming(self) -> bool:
         """Whether it is run as a stream."""
         return self.materialized is Materialized.STREAMING_TABLE
 
     @property
     def depends_on(self) -> tuple[str, ...]:
-        """Ids of the nodes it reads."""
-        return tuple(i.node for i in self.inputs)
+        """Ids of the nodes it names."""
+        direct = (i.node for i in self.inputs if not i.through)
+        return (*direct, *(f"model.{name}" for name in self.inlined))
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,12 +228,39 @@ Node = Model | Source | DataTest
 
 
 @dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro of the project: `text` from its begin to endmacro, `description` the comment before it."""
+
+    name: str
+    file: str
+    text: str
+    arguments: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node as manifest.json tells it.
+
+    Attributes:
+        depends_on: ids of the nodes it names.
+        text: its record, JSON in ASCII.
+        key: changes with everything that is written of the node.
+    """
+
+    depends_on: tuple[str, ...]
+    text: bytes
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
 class Manifest:
     """A compiled project.
 
     Attributes:
         order: ids of models and tests, each after what it depends on.
         diagnostics: everything that was found, sorted by place.
+        records: the nodes as manifest.json tells them, by id, where they are kept; else they are made from the nodes.
     """
 
     project: str
@@ -229,6 +269,8 @@ class Manifest:
     nodes: Mapping[str, Node]
     order: tuple[str, ...]
     diagnostics: tuple[Diagnostic, ...] = ()
+    macros: tuple[Macro, ...] = ()
+    records: Mapping[str, NodeRecord] = field(default_factory=dict)
 
     @property
     def models(self) -> tuple[Model, ...]:
@@ -263,6 +305,8 @@ class Manifest:
 
     def parents(self, node_id: str) -> tuple[str, ...]:
         """Ids of what a node reads."""
+        if node_id in self.records:
+            return self.records[node_id].depends_on
         node = self.nodes[node_id]
         return () if isinstance(node, Source) else node.depends_on
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import sqlglot
 from sqlglot.errors import SqlglotError
 
 from engine.compile import cron
+from engine.compile.context import THIS
 from engine.compile.merged import Settings
 from engine.compile.settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
 from engine.compile.sql import DIALECT
@@ -38,6 +40,16 @@ def read_operation(settings: Settings) -> Operation:
         explain=settings.boolean("explain"),
         persist_docs=_persist_docs(settings.get("persist_docs")),
         state_provider=provider,
+    )
+
+
+def placed(operation: Operation, table: str) -> Operation:
+    """The same with the model's table in its hooks."""
+    mine = f"`{THIS}`"
+    return replace(
+        operation,
+        pre_hook=tuple(sql.replace(mine, table) for sql in operation.pre_hook),
+        post_hook=tuple(sql.replace(mine, table) for sql in operation.post_hook),
     )
 
 

@@ -10,7 +10,7 @@ from sqlglot import exp
 from engine.compile.aggregates import has_aggregate
 from engine.compile.output import GroupKey, group_keys, outermost, output_columns
 from engine.compile.settings import OutputMode, Write
-from engine.compile.sql import Query, span
+from engine.compile.sql import Query, first_offset, span
 from engine.compile.window_uses import Report
 from engine.compile.windows import Window
 from engine.errors import Location
@@ -40,12 +40,8 @@ def decide(
     write = replace(write, output_mode=mode)
     if mode is not OutputMode.UPDATE:
         return write
-    session = next((window for window in windows if window.kind == "session"), None)
-    if session is not None:
-        message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
-        report(
-            "session-update", message, "Write output_mode: append: a session is written when it ends.", session.location
-        )
+    if _session(query, windows, places, report):
+        return write
     select = outermost(query.tree)
     keys = group_keys(select, windows) if isinstance(select, exp.Select) else None
     if keys is None:
@@ -62,6 +58,24 @@ def rewrites(write: Write) -> str:
         return "it is rewritten in each micro-batch (output_mode: complete)"
     merged = write.unique_key or write.output_mode is OutputMode.UPDATE
     return "its rows are replaced by newer ones (it has a unique_key)" if merged else ""
+
+
+def _session(query: Query, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:
+    """Report a session window in update mode; whether there is one."""
+    hint = "Write output_mode: append: a session is written when it ends."
+    session = next((window for window in windows if window.kind == "session"), None)
+    if session is not None:
+        message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
+        report("session-update", message, hint, session.location)
+        return True
+    call = next(_session_calls(query.tree), None)
+    if call is not None:
+        report("session-update", "session_window() does not run in update mode", hint, first_offset(call))
+    return call is not None
+
+
+def _session_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
+    return (node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "session_window")
 
 
 def _at(places: Mapping[str, Location], window: Window) -> str:
@@ -109,7 +123,7 @@ def _updates(write: Write, query: Query, windows: tuple[Window, ...], streams: f
     if not write.unique_key or any(window.kind == "session" for window in windows):
         return False
     tree = query.tree
-    if any(str(node.name).lower() == "session_window" for node in tree.find_all(exp.Anonymous, exp.Func)):
+    if next(_session_calls(tree), None) is not None:
         return False
     if any(not isinstance(node, exp.Union) or node.args.get("distinct") for node in tree.find_all(exp.SetOperation)):
         return False

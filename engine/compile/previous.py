@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from engine.compile.dbt import OWN, About, node_dict, own_id
 from engine.compile.manifest import Manifest, Node
 from engine.errors import UsageError
 
 STATES = ("new", "old", "modified", "modified.body", "modified.config", "modified.relation", "unmodified")
-# Where a node's definition stands is no part of it; a model's fingerprint stands for its text.
-_BODY = ("sql", "spec")
-_PLACES = ("id", "name", "file", "positions", "facts", "location", "broken", "indirect")
-_NOT_CONFIG = (*_BODY, *_PLACES, "fingerprint", "raw_sql", "relation")
+_RELATION = ("database", "schema", "alias", "identifier")
+_DESCRIBED = ("description", "tags")
+# A source's settings are what it is, no matter of how it is built.
+_SAID_BY_SOURCE = ("config", "external")
+_NO_ONE = About("")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +38,15 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
     if must_exist and manifest is None:
         hint = "Keep the target/ folder of the run to compare with, and name the copy."
         raise UsageError("usage", f"there is no manifest.json that can be read in {folder}", hint)
-    results = _read(folder / "run_results.json") or {}
-    statuses = {str(r.get("unique_id")): str(r.get("status")) for r in results.get("results", [])}
-    return Previous((manifest or {}).get("nodes", {}), statuses)
+    nodes = {
+        own_id(unique): node
+        for kind in ("nodes", "sources")
+        for unique, node in _mapping((manifest or {}).get(kind)).items()
+        if isinstance(node, dict)
+    }
+    listed = (_read(folder / "run_results.json") or {}).get("results")
+    results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
+    return Previous(nodes, {own_id(str(r.get("unique_id"))): _status(r) for r in results})
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -49,30 +57,64 @@ def _read(path: Path) -> dict[str, Any] | None:
     return data if isinstance(data, dict) else None
 
 
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _status(result: Mapping[str, Any]) -> str:
+    """The status; dbt has no word for a model that had nothing new to read."""
+    unchanged = _mapping(result.get("adapter_response")).get("unchanged") is True
+    return "unchanged" if unchanged else str(result.get("status"))
+
+
 def in_state(node: Node, state: str, previous: Previous) -> bool:
     """Whether a node is new, modified, ... against an earlier manifest."""
     before = previous.nodes.get(node.id)
     if before is None:
         return state == "new"
-    now, before = _said(json.loads(json.dumps(asdict(node), default=str))), _said(before)
+    now: Mapping[str, Any] = json.loads(json.dumps(node_dict(node, _NO_ONE), default=str))
     changed = {
-        "modified.body": _differs(now, before, ("fingerprint",) if "fingerprint" in now else _BODY),
-        "modified.relation": _differs(now, before, ("relation",)),
-        "modified.config": _differs(now, before, [key for key in now if key not in _NOT_CONFIG]),
+        "modified.body": _body(now) != _body(before),
+        "modified.relation": _part(now, _RELATION) != _part(before, _RELATION),
+        "modified.config": _config(now) != _config(before),
     }
     if state in changed:
         return changed[state]
     return {"old": True, "modified": any(changed.values()), "unmodified": not any(changed.values())}.get(state, False)
 
 
-def _said(node: Mapping[str, Any]) -> dict[str, Any]:
-    """A node without what follows from its query: types and lineage of its columns."""
-    columns = [{key: c.get(key) for key in ("name", "description", "meta")} for c in node.get("columns", [])]
-    return {**node, "columns": [c for c in columns if c["description"] or c["meta"]]}
+def _part(node: Mapping[str, Any], keys: tuple[str, ...]) -> list[Any]:
+    return [node.get(key) for key in keys]
 
 
-def _differs(now: Mapping[str, Any], before: Mapping[str, Any], keys: Any) -> bool:
-    return any(now.get(key) != before.get(key) for key in keys)
+def _own(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(node.get("meta")).get(OWN))
+
+
+def _body(node: Mapping[str, Any]) -> list[Any]:
+    """What the node computes: a model's fingerprint stands for its text, a source's settings for what it gives."""
+    if node.get("resource_type") == "source":
+        names = [[c.get("name"), c.get("data_type")] for c in _mapping(node.get("columns")).values()]
+        return [*_part(node, _SAID_BY_SOURCE), names]
+    fingerprint = _own(node).get("fingerprint")
+    return [fingerprint] if fingerprint else [node.get("raw_code"), node.get("compiled_code")]
+
+
+def _config(node: Mapping[str, Any]) -> list[Any]:
+    """What is said about it, its places and names apart."""
+    config = dict(_mapping(node.get("config"))) if node.get("resource_type") != "source" else {}
+    for key in _RELATION:
+        config.pop(key, None)
+    user = {key: value for key, value in _mapping(node.get("meta")).items() if key != OWN}
+    columns = [_said(column) for column in _mapping(node.get("columns")).values()]
+    title = _own(node).get("title")
+    return [config, *_part(node, _DESCRIBED), user, title, [c for c in columns if c["description"] or c["meta"]]]
+
+
+def _said(column: Mapping[str, Any]) -> dict[str, Any]:
+    """A column without what follows from the query: its type and lineage."""
+    meta = {key: value for key, value in _mapping(column.get("meta")).items() if key != OWN}
+    return {"name": column.get("name"), "description": column.get("description"), "meta": meta}
 
 
 def with_result(manifest: Manifest, status: str, previous: Previous) -> set[str]:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 
 from engine.compile.manifest import Input, Manifest, Model, Source
-from engine.sources import KINDS
+from engine.sources import KINDS, limited
 
 
 def script(model: Model, manifest: Manifest) -> str:
@@ -44,14 +44,8 @@ def _input(item: Input, manifest: Manifest, name: str) -> Iterator[str]:
     node = manifest.nodes[item.node]
     yield f"{name} = ("
     if isinstance(node, Source):
-        kind = KINDS[node.spec.format]
-        reader = "readStream" if item.stream else "read"
-        yield f"    spark.{reader}.format({_text(node.spec.format)})"
-        yield f"    .schema({_text(node.spec.schema)})"
-        limit = item.max_files_per_trigger if item.stream else None
-        for key, value in kind.reader_options(node.spec, stream=item.stream, max_files=limit).items():
-            yield f"    .option({_text(key)}, {_text(value)})"
-        yield f"    .load({_text(node.spec.path)})"
+        spec = limited(node.spec, item.max_files_per_trigger)
+        yield from (f"    {line}" for line in KINDS[spec.format].script(spec, stream=item.stream))
     elif isinstance(node, Model):
         yield f'    spark.readStream.format("iceberg").load({_text(str(node.relation))})'
     mark = item.watermark if item.stream else None

@@ -43,6 +43,16 @@ def read_schema(section: Section) -> tuple[Column, ...]:
         return ()
 
 
+def read_ddl(text: str) -> tuple[Column, ...]:
+    """The columns of a schema that is known to be right."""
+    return _Parser(text).columns()
+
+
+def spelt(type_: str) -> str:
+    """A type that is known to be right, as Spark prints it."""
+    return _Parser(type_).only_type("type")
+
+
 def read_type(section: Section, column: str) -> str | None:
     """The type of one column; None, and a finding, if it cannot be read."""
     if section.value is UNKNOWN:

@@ -18,10 +18,14 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 from engine.compile.context import REF, SOURCE, THIS, spoken
 from engine.compile.spelling import spelling
 from engine.compile.tokens import HIDDEN_WINDOW, check_depth, check_tokens, open_quote, parseable
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, near
 from engine.jinja import Rendered
 
 DIALECT = "spark"
+TYPES = (
+    "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
+    "timestamp_ntz", "binary", "array", "map", "struct", "variant",
+)  # fmt: skip
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
 _STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
 
@@ -144,6 +148,9 @@ class _Reader:
         token = next((t for t in tokens if (t.line, t.col) == at), tokens[-1])
         near_what = spoken(self.rendered.text[token.start : token.end + 1])
         description = detail.get("description") or ""
+        if description.lower().startswith("expected type"):
+            self.report("sql-syntax", f"there is no type '{near_what}'", near(near_what, TYPES), token.start)
+            return
         wanted = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
         hint = "A comma, keyword or bracket is missing or too many near this place."
         self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
@@ -155,13 +162,17 @@ class _Reader:
             qualify = select.args.get("qualify")
             if qualify is not None:
                 hint = "Filter on the window function in an outer SELECT."
-                self.report("sql-syntax", "Spark has no QUALIFY", hint, _first_offset(qualify))
+                self.report("sql-syntax", "Spark has no QUALIFY", hint, first_offset(qualify))
+            distinct = select.args.get("distinct")
+            if distinct is not None and distinct.args.get("on") is not None:
+                hint = "Take the best row of a key: max_by(struct(*), ts) ... group by the key."
+                self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
         for table in tree.find_all(exp.Table):
             function = table.this
             if isinstance(function, exp.Anonymous) and function.name.lower() in {"tumble", "hop", "cumulate"}:
                 hint = "Declare the window in the header: hour: tumbling(ts, 1 hour), and group by its name."
                 message = f"Spark has no {function.name.upper()}()"
-                self.report("sql-syntax", message, hint, _first_offset(function))
+                self.report("sql-syntax", message, hint, first_offset(function))
         return len(self.found) == before
 
     def references(
@@ -243,7 +254,8 @@ def span(node: exp.Expr) -> tuple[int, int]:
     return min(s for s, _ in spans), max(e for _, e in spans)
 
 
-def _first_offset(node: exp.Expr) -> int:
+def first_offset(node: exp.Expr) -> int:
+    """Where the first of the words of a node stands that have a place."""
     return min((n.meta["start"] for n in node.walk() if "start" in n.meta), default=0)
 
 

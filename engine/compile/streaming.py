@@ -10,23 +10,25 @@ from engine.compile.rules import Mode, StreamFacts, check_text
 from engine.errors import Diagnostic
 from engine.project.section import duration_seconds
 
+# Rules that hold for every query.
+_ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column"}
 # What the stages before have said already, at a better place.
 _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
 
 
 def broken_rules(model: Model, inputs: Mapping[str, InputColumns]) -> Iterator[Diagnostic]:
-    """The rules that a streaming model breaks; nothing for other models.
+    """The rules that a model breaks: all of them for a stream, those of any query for a table or a view.
 
     Args:
         model: with its compiled SQL.
         inputs: the columns of what it reads, by node.
     """
-    if model.materialized is not Materialized.STREAMING_TABLE or not model.sql:
+    if model.materialized is Materialized.EPHEMERAL or not model.sql:
         return
     relations = {item.view: _facts(item, inputs.get(item.node)) for item in model.inputs}
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     for finding in check_text(model.sql, relations, mode):
-        if finding.code not in _SAID:
+        if finding.code in _ALWAYS or (model.streaming and finding.code not in _SAID):
             place = model.positions.locate(model.file, finding.start)
             message, hint = (_spoken(text, model) for text in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
@@ -42,7 +44,7 @@ def _spoken(text: str, model: Model) -> str:
 def _facts(item: Input, columns: InputColumns | None) -> StreamFacts:
     known: dict[str, str | None] | None = None
     if columns is not None and columns.columns is not None:
-        known = dict(columns.columns)
+        known = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
     mark = item.watermark if item.stream else None
     if known is not None and mark is not None and mark.expression is not None:
         known[mark.column] = "timestamp"

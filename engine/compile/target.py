@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from engine.compile.layers import not_yet
 from engine.compile.values import Values
-from engine.errors import Diagnostic, near
+from engine.errors import Diagnostic, ProjectError, near
 from engine.project import Project
 from engine.project.section import Section
+from engine.sources import Place
 
-TARGET_KEYS = ("catalog", "schema", "spark", "state")
+Late = Callable[[], Mapping[str, Any]]
+
+TARGET_KEYS = (
+    "catalog", "schema", "spark", "state", "connections", "schema_registries", "openlineage", "require_replayable",
+)  # fmt: skip
+# Rendered when they are used, so that a command that reads no such source needs no secret.
+LATE_KEYS = ("connections", "schema_registries")
+OPENLINEAGE_KEYS = {"file": ("type", "path", "namespace"), "http": ("type", "url", "api_key", "timeout", "namespace")}
 CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
-LATER_KEYS = ("connections", "schema_registries")
 LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
 SPARK_KEYS = ("master", "conf", "driver_memory")
 
@@ -41,6 +49,10 @@ class Target:
         master: Spark's master URL.
         conf: Spark settings of the user.
         driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
+        connections: by name, each rendered when it is called for; secrets are in what that gives.
+        registries: schema registries, in the same way.
+        openlineage: where run events go, in the same way; None: nowhere.
+        require_replayable: sources whose records cannot be read again are refused.
     """
 
     name: str
@@ -50,6 +62,16 @@ class Target:
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     driver_memory: str | None = None
+    connections: Mapping[str, Late] = field(default_factory=dict)
+    registries: Mapping[str, Late] = field(default_factory=dict)
+    openlineage: Late | None = None
+    require_replayable: bool = False
+
+    def place(self, root: Path) -> Place:
+        """Where sources are read, for the kinds of sources."""
+        return Place(
+            root, partial(_called, self.connections, "connection"), partial(_called, self.registries, "registry")
+        )
 
 
 def load_target(project: Project, name: str | None, values: Values, found: list[Diagnostic]) -> Target:
@@ -63,12 +85,11 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
             _no_target(chosen, top, targets, named=name is None)
         catalog = Catalog("sqlite", "lake", project.root / ".engine" / "lake")
         return Target(chosen, catalog, chosen, project.root / ".engine" / "state")
-    section = values.rendered(section)
-    for key, part in section.mapping():
-        if key in LATER_KEYS:
-            not_yet(part, key)
-    section.check_keys((*TARGET_KEYS, *LATER_KEYS), f"target '{chosen}'")
-    schema, state = section.child("schema"), section.child("state")
+    connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
+    openlineage = _openlineage(section.child("openlineage"), values)
+    section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
+    section.check_keys(TARGET_KEYS, f"target '{chosen}'")
+    schema, state, replay = (section.child(key) for key in ("schema", "state", "require_replayable"))
     if schema is None:
         hint = "Add 'schema: <namespace>'."
         section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
@@ -77,8 +98,64 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
         catalog=_catalog(section, project.root),
         schema=schema.identifier() if schema else chosen,
         state=_folder(project.root, state.text() if state else ".engine/state"),
+        connections=connections,
+        registries=registries,
+        openlineage=openlineage,
+        require_replayable=replay.boolean() if replay else False,
         **_spark(section.child("spark")),
     )
+
+
+def _without(section: Section, keys: tuple[str, ...]) -> Section:
+    if not isinstance(section.value, dict):
+        return section
+    return replace(section, value={key: value for key, value in section.value.items() if key not in keys})
+
+
+def _late(section: Section | None, values: Values) -> dict[str, Late]:
+    return {name: partial(_render, part, values) for name, part in section.mapping()} if section else {}
+
+
+def _openlineage(part: Section | None, values: Values) -> Late | None:
+    """Where run events go: `{type: file, path: ..}` or `{type: http, url: ..}`."""
+    if part is None:
+        return None
+    kind = part.child("type")
+    if kind is None:
+        hint = "Write {type: file, path: openlineage.jsonl} or {type: http, url: ..}."
+        part.report("missing-key", "'openlineage' has no 'type'", hint)
+        return None
+    chosen = kind.choice(*OPENLINEAGE_KEYS)
+    if chosen not in OPENLINEAGE_KEYS:
+        return None
+    part.check_keys(OPENLINEAGE_KEYS[chosen], "openlineage")
+    needed = "path" if chosen == "file" else "url"
+    if part.child(needed) is None:
+        part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
+        return None
+    return partial(_render, part, values)
+
+
+def _render(part: Section, values: Values) -> Mapping[str, Any]:
+    """The settings of a connection.
+
+    Raises:
+        ProjectError: a variable is missing, or the settings are no mapping.
+    """
+    found: list[Diagnostic] = []
+    rendered = values.rendered(replace(part, found=found))
+    settings = {key: value for key, value in rendered.mapping() if value.value is not None}
+    if found:
+        failure = ProjectError(found[0].code, found[0].message)
+        failure.diagnostics = tuple(found)
+        raise failure
+    return {key: value.value for key, value in settings.items()}
+
+
+def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any]:
+    if name not in known:
+        raise ProjectError("connection-unknown", f"the target has no {what} '{name}'", near(name, known))
+    return known[name]()
 
 
 def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:

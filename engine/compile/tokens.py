@@ -14,7 +14,7 @@ _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
 _NESTED_TYPES = {"array", "map", "struct"}
 _AFTER_COMMA = {
     TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
-    TokenType.ORDER_BY,
+    TokenType.ORDER_BY, TokenType.SELECT,
 }  # fmt: skip
 _ENDS_FROM = {
     TokenType.SELECT, TokenType.WHERE, TokenType.GROUP_BY, TokenType.ORDER_BY, TokenType.HAVING,
@@ -36,8 +36,9 @@ def parseable(tokens: list[Token]) -> list[Token]:
 
 
 def check_tokens(tokens: list[Token], report: Report) -> None:
-    """Report nesting that is too deep, commas too many, and clauses that the header has instead."""
+    """Report nesting that is too deep, brackets and commas too many, and clauses that the header has instead."""
     check_depth(tokens, report)
+    check_brackets(tokens, report)
     check_commas(tokens, report)
     check_stream_clauses(tokens, report)
 
@@ -58,6 +59,25 @@ def check_depth(tokens: list[Token], report: Report) -> None:
             message = f"the SQL is nested more than {MAX_DEPTH} levels deep"
             report("sql-too-deep", message, "Use CTEs.", token.start)
             return
+
+
+def check_brackets(tokens: list[Token], report: Report) -> None:
+    """The parser passes over some brackets that are not closed, and tells of others far behind them."""
+    opened: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.L_PAREN:
+            opened.append(token)
+        elif token.token_type is TokenType.R_PAREN and opened:
+            opened.pop()
+        elif token.token_type is TokenType.R_PAREN:
+            report("sql-syntax", "a bracket closes nothing", "Take it out, or open it before.", token.start)
+            return
+        elif token.token_type is TokenType.L_BRACE:
+            hint = "Jinja has two of them: {{ ref('flights') }}."
+            report("sql-syntax", "a single brace means nothing in SQL", hint, token.start)
+            return
+    if opened:
+        report("sql-syntax", "a bracket is not closed", "Add ')'.", opened[-1].start)
 
 
 def check_commas(tokens: list[Token], report: Report) -> None:

@@ -1,70 +1,96 @@
-"""Columns, types and lineage of all models, from the sources downwards in the order of the references."""
+"""Columns, types and lineage of a model, from those of what it reads."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns, columns_of
-from engine.compile.manifest import Column, Input, Materialized, Model, Node, Source
+from engine.compile.clauses import misplaced
+from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
+from engine.compile.columns.find import columns_of
+from engine.compile.declared import declared_faults
+from engine.compile.manifest import Column, Input, Materialized, Model, Source
+from engine.compile.schema import spelt
 from engine.compile.sql import Query
+from engine.compile.stream_columns import stream_faults
 from engine.compile.streaming import broken_rules
 from engine.compile.windows import Window
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
+from engine.sources import ORIGIN, kind_of
+
+# Errors that leave the query, its windows and its streams as they are meant.
+_QUERY_HOLDS = {
+    "condition-syntax", "dedup-needs-watermark", "partition-clash", "schedule-syntax", "session-update",
+    "trigger-continuous", "unknown-column", "update-key",
+}  # fmt: skip
+# Those that leave the names in it: what is read and not known may have any column.
+_NAMES_HOLD = _QUERY_HOLDS | {
+    "stream-bounded", "stream-not-streamable", "stream-unlisted", "stream-unread", "unknown-ref", "unknown-source",
+    "window-unused",
+}  # fmt: skip
+
+_BRINGING = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.plugins", "spark.jars")
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What the text of a model gave: the query and the text it was read from, and the declared windows."""
+    """What the text of a model gave: the query and the text it was read from, and the declared windows.
+
+    `foreign`: there may be functions that are not Spark's own.
+    """
 
     query: Query
     rendered: Rendered
     windows: tuple[Window, ...]
+    foreign: bool = False
 
 
 def typed(
-    nodes: Mapping[str, Node], order: Iterable[str], parsed: Mapping[str, Parsed], found: list[Diagnostic]
-) -> dict[str, Model]:
-    """The models with their columns.
+    model: Model, text: Parsed, known: Mapping[str, InputColumns], found: list[Diagnostic]
+) -> tuple[Model, InputColumns]:
+    """A model with its columns, and how others see them.
 
     Args:
-        nodes: sources and models.
-        order: ids, each after what it reads.
-        parsed: by model id; a model that is missing has unknown columns.
-        found: columns that no input has, and names given twice, are added here.
-
-    Returns:
-        The models by id; one with new errors is broken.
+        model: resolved; what is wrong with it already decides what else can be checked.
+        text: what it was made from.
+        known: by id, the columns of what it reads; one that is missing is not known.
+        found: what is wrong with it; columns that no input has, names given twice and broken rules of streams
+            are added here.
     """
-    known = {n.id: _of_source(n) for n in nodes.values() if isinstance(n, Source)}
-    models: dict[str, Model] = {}
-    for node_id in order:
-        model, text = nodes[node_id], parsed.get(node_id)
-        if not isinstance(model, Model):
-            continue
-        if text is None:
-            known[node_id], models[node_id] = InputColumns(node_id, None), model
-            continue
-        facts = _facts(model, text, known)
-        known[node_id] = facts.as_input(node_id, stored=model.materialized is not Materialized.VIEW)
-        faults = [] if model.broken else [*_faults(model, text, facts), *broken_rules(model, known)]
-        found += faults
-        columns = _merged(model.columns, facts.columns)
-        models[node_id] = replace(
-            model, columns=columns, indirect=facts.indirect, broken=model.broken or any(f.is_error for f in faults)
-        )
-    return models
+    facts = _facts(model, text, known)
+    errors = {finding.code for finding in found if finding.is_error}
+    times = list(stream_faults(model, text.query.tree, text.windows, known)) if errors <= _NAMES_HOLD else []
+    faults = [*times, *_faults(model, text, facts, known)] if errors <= _NAMES_HOLD else []
+    if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
+        faults += [rule for rule in broken_rules(model, known) if rule.code not in errors]
+    found += faults
+    broken = model.broken or any(fault.is_error for fault in faults)
+    columns = _merged(model.columns, facts.columns)
+    seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)
+    return replace(model, columns=columns, indirect=facts.indirect, broken=broken), seen
 
 
-def _of_source(source: Source) -> InputColumns:
+def brings_functions(conf: Mapping[str, str]) -> bool:
+    """Whether Spark's settings may bring functions that are not its own."""
+    return any(key.startswith(_BRINGING) for key in conf)
+
+
+def source_columns(source: Source) -> InputColumns:
+    """How models see the columns of a source."""
     columns = tuple((column.name, column.type) for column in source.columns)
-    return InputColumns(source.id, columns or None, hidden=(("_metadata", None),))
+    kind = kind_of(source.spec.format)
+    origin = kind.origin(source.spec) if kind else None
+    return InputColumns(source.id, columns or None, hidden=((ORIGIN, spelt(origin) if origin else None),))
 
 
 def _facts(model: Model, text: Parsed, known: Mapping[str, InputColumns]) -> QueryColumns:
     inputs = {}
+    for name in model.inlined:
+        inputs[f"@ref {name}"] = known.get(f"model.{name}", InputColumns(f"model.{name}", None))
     for item in model.inputs:
+        if item.through:
+            continue
         kind = "ref" if item.node.startswith("model.") else "source"
         columns = known.get(item.node, InputColumns(item.node, None))
         inputs[f"@{kind} {item.name}"] = replace(columns, added=_added(item))
@@ -77,25 +103,30 @@ def _added(item: Input) -> tuple[tuple[str, str], ...]:
     return ((mark.column, mark.expression),) if mark is not None and mark.expression is not None else ()
 
 
-def _faults(model: Model, text: Parsed, facts: QueryColumns) -> Iterable[Diagnostic]:
+def _faults(model: Model, text: Parsed, facts: QueryColumns, known: Mapping[str, InputColumns]) -> Iterable[Diagnostic]:
     for missing in facts.unresolved:
         place = text.rendered.location(missing.offset)
         message = f"no input has a column '{missing.name}'"
-        hint = near(missing.name, missing.near)
+        hint = near(missing.name, missing.near or _readable(model, known))
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
-    for name in facts.duplicates:
+    for fault in (*facts.faults, *misplaced(text.query.tree)):
+        if fault.code != "unknown-function" or not text.foreign:
+            place = text.rendered.location(fault.offset)
+            yield Diagnostic(fault.code, fault.message, fault.hint, node=model.name, location=place)
+    for name in facts.duplicates if not facts.unresolved else ():
         message = f"two columns are called '{name}'"
         hint = "Give one of them an alias; letter case makes no difference to Spark."
         yield Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
-    if facts.columns is None or not all(column.named for column in facts.columns):
-        return
-    names = {column.name.lower() for column in facts.columns}
-    place = model.positions.settings.get("columns", Location(model.file))
-    for column in model.columns:
-        if column.name.lower() not in names:
-            message = f"'columns' describes '{column.name}', which the query does not give"
-            hint = near(column.name, (c.name for c in facts.columns))
-            yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
+    if facts.columns is not None:
+        certain = all(column.named for column in facts.columns)
+        given = [(column.name, column.type) for column in facts.columns if column.named]
+        yield from declared_faults(model, given, certain=certain)
+
+
+def _readable(model: Model, known: Mapping[str, InputColumns]) -> list[str]:
+    """The names of all columns that the model reads."""
+    inputs = (known.get(node) for node in model.depends_on)
+    return [name for columns in inputs if columns is not None for name, _ in columns.columns or ()]
 
 
 def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:

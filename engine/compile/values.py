@@ -1,22 +1,38 @@
-"""Jinja in the values of headers, sources and targets: rendered value by value after YAML is read."""
+"""Jinja in the values of headers, sources and targets: rendered value by value after YAML is read.
+
+Values know var(), env_var() and target; hooks also `this`, the model's table, which is put in later.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+from engine.compile.context import THIS_TABLE
 from engine.errors import ProjectError
-from engine.jinja import Sandbox
 from engine.project.section import UNKNOWN, Section
 
+if TYPE_CHECKING:
+    from engine.jinja import Sandbox
 
-@dataclass(frozen=True, slots=True)
+_HOOKS = {"pre_hook", "post_hook"}
+
+
+@dataclass(frozen=True)
 class Values:
-    """Renders values with the names that values may use: var() and env_var()."""
+    """Renders values with the names that values may use."""
 
-    sandbox: Sandbox
     names: Mapping[str, Any]
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        """Made when the first template is met: a project without any needs no Jinja."""
+        from engine.compile.dbt_names import value_names
+        from engine.jinja import Sandbox
+
+        return Sandbox(value_names(self.names))
 
     def rendered(self, section: Section) -> Section:
         """The section with Jinja in its values rendered; a failure is a finding at the value."""
@@ -29,7 +45,8 @@ class Values:
             return [self._walk(item) for item in part.items()]
         if isinstance(part.value, str) and ("{{" in part.value or "{%" in part.value):
             try:
-                return self.sandbox.render_value(part.value, part.place, self.names)
+                more = {"this": THIS_TABLE} if _HOOKS.intersection(part.path) else {}
+                return self.sandbox.render_value(part.value, part.place, more)
             except ProjectError as error:
                 part.found.extend(d.at(None, part.node) for d in error.diagnostics)
                 return UNKNOWN

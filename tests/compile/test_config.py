@@ -128,7 +128,8 @@ def test_expectations(tmp_path):
 @pytest.mark.parametrize("key", ["type", "data_type"])
 @pytest.mark.parametrize("contract", ["true", "{enforced: true}"])
 def test_a_contract_and_its_types(key, contract, tmp_path):
-    a = made(tmp_path, f"contract: {contract}\ncolumns: {{id: {{{key}: STRING}}, ts: {{{key}: timestamp_ltz}}}}")
+    header = f"contract: {contract}\ncolumns: {{id: {{{key}: STRING}}, ts: {{{key}: timestamp_ltz}}}}"
+    a = made(tmp_path, header, "select id, ts from {{ source('shop', 'orders') }}")
     assert (a.contract, [(c.name, c.type) for c in a.columns][:2]) == (True, [("id", "string"), ("ts", "timestamp")])
 
 

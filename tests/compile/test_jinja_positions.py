@@ -166,7 +166,7 @@ def test_a_fault_inside_a_macro_names_the_caller():
     with pytest.raises(ProjectError) as caught:
         box.render("select\n\n {{ m(1) }}", "models/a.sql")
     assert lines(caught.value.diagnostics) == ["jinja-undefined macros/m.sql:2:14 'wrod' is undefined"]
-    assert caught.value.diagnostic.hint == "Did you mean 'word'? Called from models/a.sql:3."
+    assert caught.value.diagnostic.hint == "Did you mean 'word'? Called from models/a.sql:3:5."
 
 
 def test_macros_call_each_other_over_files():

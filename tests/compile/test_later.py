@@ -119,7 +119,6 @@ LATER = [
     ("full_refresh: true\nexplain: false\npersist_docs: {relation: true}", None),
     ("full_refresh: false", None),
     ("partition_by: id\ntable_properties: {a: b}", None),
-    ("contract: true\ncolumns: {id: {type: string}}", "2:1 'contract'"),
     ("sort_by: id", "2:1 'sort_by'"),
     ("write_options: {a: b}", "2:1 'write_options'"),
     ("format_version: 3", "2:1 format_version 3"),

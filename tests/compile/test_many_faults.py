@@ -53,7 +53,7 @@ select count(*) as n from {{ source('shop', 'orders') }} group by hour
 EXPECTED = [
     "jinja-syntax macros/broken.sql:2:8 Jinja: unexpected '}}'",
     "bad-name models/Bad Name.sql:1:1 'Bad Name' cannot be a model's name",
-    "sql-syntax models/a_sql.sql:3:13 the SQL cannot be read near '1' (')' is expected)",
+    "sql-syntax models/a_sql.sql:3:7 a bracket is not closed",
     "unknown-key models/b_header.sql:2:1 a model has no key 'tgas'",
     "dbt-materialization models/b_header.sql:3:15 there is no materialization 'incremental' here",
     "unknown-ref models/c_refs.sql:1:15 there is no model 'nobody_here'",

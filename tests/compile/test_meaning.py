@@ -147,7 +147,7 @@ def test_a_list_of_streams_may_hold_settings(tmp_path):
     [
         ("ts delay 10 minutes", Watermark("ts", "10 minutes")),
         ("`ts` DELAY 1 Hour", Watermark("ts", "1 hours")),
-        ("item.ts as ts delay 0 seconds", Watermark("ts", "0 seconds", "item.ts")),
+        ("to_timestamp(item.name) as ts delay 0 seconds", Watermark("ts", "0 seconds", "to_timestamp(item.name)")),
         ("cast(id as timestamp) as ts delay 2 days", Watermark("ts", "2 days", "cast(id as timestamp)")),
     ],
 )
@@ -318,7 +318,7 @@ def test_a_target_replaces_how_a_source_is_read(tmp_path):
     more = "        targets: {dev: {format: csv, path: other, options: {header: true, sep: ';'}}}\n"
     source = clean(tmp_path, {"sources/shop.yml": SOURCES + more}).nodes["source.shop.customers"]
     spec = source.spec
-    assert (spec.format, spec.path, spec.options) == ("csv", "other", {"header": "true", "sep": ";"})
+    assert (spec.format, spec.settings["path"], spec.options) == ("csv", "other", {"header": "true", "sep": ";"})
 
 
 def test_what_a_template_may_ask_the_target(tmp_path):
@@ -383,7 +383,7 @@ def test_patterns_of_dates_count_as_they_are_written(tmp_path):
     ("before", "after", "same"),
     [
         ("id string, ts timestamp", "id  STRING,ts   timestamp", True),
-        ("id string, ts timestamp", "id string, ts date", False),
+        ("id string, ts timestamp", "id int, ts timestamp", False),
         ("path: landing/orders", "path: landing/others", False),
         ("path: landing/orders", "path: landing/orders\n        description: x", True),
     ],

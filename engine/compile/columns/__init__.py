@@ -1,6 +1,7 @@
 """Columns of a query: their names and types as Spark has them, and the columns they come from.
 
     facts      what is told about a query
+    find       the way in: columns_of a query
     queries    SELECT, UNION, GROUP BY, ORDER BY: the columns of a query and what decides on its rows
     relations  FROM, joins, CTEs, lateral views
     scope      what a name means
@@ -11,71 +12,6 @@
 Nothing here changes the tree, and nothing raises for what it does not understand: that stays unknown.
 """
 
-from __future__ import annotations
+from engine.compile.columns.facts import ColumnFacts, Fault, InputColumns, Origin, QueryColumns, Unresolved
 
-from collections.abc import Mapping
-
-from sqlglot import exp
-
-from engine.compile.columns.facts import ColumnFacts, InputColumns, Origin, QueryColumns, Unresolved
-from engine.compile.columns.queries import query
-from engine.compile.columns.scope import Column, Output
-from engine.compile.columns.texts import projections
-from engine.compile.columns.values import value
-from engine.compile.columns.walk import Walk
-
-__all__ = ["ColumnFacts", "InputColumns", "Origin", "QueryColumns", "Unresolved", "columns_of", "unresolved"]
-
-
-def columns_of(
-    tree: exp.Expr,
-    inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, tuple[str, str]],
-    text: str,
-) -> QueryColumns:
-    """Find the columns of a query.
-
-    Args:
-        tree: as `engine.compile.sql.parse` gives it; it is only looked at.
-        inputs: by the name in the tree (`@ref flights`, `@source ops.departures`).
-        windows: kind and time (a column or SQL) of the declared windows, by name.
-        text: the text that was parsed, to which the places in the tree belong.
-    """
-    walk = Walk(text, query, value, inputs, windows)
-    try:
-        output = query(walk, tree, {}, None)
-    except RecursionError:
-        return QueryColumns(None, unknown=("the query is nested too deeply",))
-    shown = projections(text, tree)
-    columns = None if output.open else tuple(_facts(column, shown) for column in output.columns)
-    return QueryColumns(
-        columns,
-        tuple(Origin(node, name, how) for (node, name), how in walk.influences),
-        tuple(_reasons(walk, output)),
-        tuple(sorted(walk.unresolved.values(), key=lambda missing: missing.offset)),
-    )
-
-
-def unresolved(
-    tree: exp.Expr,
-    inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, tuple[str, str]],
-    text: str,
-) -> tuple[Unresolved, ...]:
-    """The names that certainly no input has; the arguments are those of `columns_of`."""
-    return columns_of(tree, inputs, windows, text).unresolved
-
-
-def _facts(column: Column, shown: list[str]) -> ColumnFacts:
-    found = column.value
-    sql = shown[column.item] if 0 <= column.item < len(shown) else ""
-    origins = tuple(Origin(node, name) for node, name in found.origins)
-    return ColumnFacts(column.name, found.type, origins, sql, column.named)
-
-
-def _reasons(walk: Walk, output: Output) -> list[str]:
-    reasons = list(walk.reasons)
-    if output.open:
-        reasons.append(f"the columns of {output.rest or 'an input'} are not known")
-    reasons += [f"the type of {column.name} is not known" for column in output.columns if not column.value.type]
-    return reasons
+__all__ = ["ColumnFacts", "Fault", "InputColumns", "Origin", "QueryColumns", "Unresolved"]

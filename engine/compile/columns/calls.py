@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from sqlglot import exp
 
 from engine.compile.columns import types
+from engine.compile.columns.builtin import BUILTIN
+from engine.compile.columns.facts import Fault
 from engine.compile.columns.functions import returned, rounded
 from engine.compile.columns.scope import NOTHING, Scope, Value, extended, origins
 from engine.compile.columns.walk import WORDS, Walk, children, operand_types
 from engine.compile.columns.widening import widest
+from engine.errors import near
 
 Arguments = Sequence[exp.Expr]
 _TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
@@ -28,6 +31,8 @@ def constant(name: str) -> str | None:
 
 def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
     """What is known of the result of a function."""
+    if name not in BUILTIN:
+        _unheard_of(walk, name, node)
     arguments = list(children(node))
     special = _SPECIAL.get(name)
     if special is not None:
@@ -41,6 +46,16 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
     if name in _OPERATORS and len(kinds) == len(arguments):
         kinds = operand_types(arguments, kinds)
     return Value(returned(name, kinds), origins(found))
+
+
+def _unheard_of(walk: Walk, name: str, node: exp.Expr) -> None:
+    """Note a function that Spark does not have; functions of catalogs have names with dots."""
+    start, after = node.meta.get("start", -1), node.meta.get("end", 0) + 1
+    if start < 0 or isinstance(node.parent, exp.Dot) or not walk.text[after:].lstrip().startswith("("):
+        return
+    hint = near(name, BUILTIN)
+    hint = hint if hint.startswith("Did you mean") else "Write one of Spark's functions, or a macro."
+    walk.faults.setdefault(start, Fault("unknown-function", f"Spark has no function '{name}'", hint, start))
 
 
 def _values(walk: Walk, arguments: Arguments, scope: Scope) -> list[Value]:
@@ -112,6 +127,8 @@ def _parsed(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`from_json(text, 'a int')`: the type stands in the query."""
     found = _values(walk, arguments, scope)
     schema = arguments[1].name if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
+    if not schema.strip():
+        return Value(None, origins(found))
     return Value(types.normal(f"struct<{schema}>") or types.normal(schema), origins(found))
 
 

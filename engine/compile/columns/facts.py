@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.compile.columns import types
-
 
 @dataclass(frozen=True, slots=True)
 class Origin:
@@ -70,6 +68,20 @@ class Unresolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Fault:
+    """What Spark certainly refuses; `offset` is where it stands in the text.
+
+    Attributes:
+        code: unknown-function, union-columns.
+    """
+
+    code: str
+    message: str
+    hint: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class QueryColumns:
     """What a query gives.
 
@@ -78,15 +90,19 @@ class QueryColumns:
         indirect: what decides on rows, groups and their order.
         unknown: why columns or types are not known, in words.
         unresolved: names that no input has; only what is certain.
+        faults: other faults that were met.
     """
 
     columns: tuple[ColumnFacts, ...] | None
     indirect: tuple[Origin, ...] = ()
     unknown: tuple[str, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
     def as_input(self, node: str, *, stored: bool) -> InputColumns:
         """The columns as a query sees them that reads this node; `stored` as an Iceberg table, or a view."""
+        from engine.compile.columns import types
+
         if self.columns is None:
             return InputColumns(node, None)
         known = ((c.name, types.stored(c.type) if stored else c.type) for c in self.columns if c.named)

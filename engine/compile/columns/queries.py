@@ -9,11 +9,12 @@ from sqlglot import exp
 
 from engine.compile.aggregates import has_aggregate
 from engine.compile.columns import calls, types
+from engine.compile.columns.facts import Fault
 from engine.compile.columns.names import column_name
 from engine.compile.columns.relations import UNKNOWN, read_from, window_value, with_ctes
 from engine.compile.columns.scope import Column, Missing, Output, Scope, Value, index, origins
 from engine.compile.columns.values import influenced
-from engine.compile.columns.walk import Walk
+from engine.compile.columns.walk import Walk, path
 from engine.compile.columns.widening import wider
 
 _SORTS = ("order", "sort", "cluster", "distribute")
@@ -71,7 +72,7 @@ def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
 def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
     output = Output([])
     for item, projection in enumerate(node.expressions):
-        star = _star(projection, scope)
+        star = _star(walk, projection, scope)
         if star is not None:
             output.columns += [Column(c.name, c.value, c.named, item) for c in star.columns]
             if star.open:
@@ -90,7 +91,7 @@ def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
     return output
 
 
-def _star(node: exp.Expr, scope: Scope) -> Output | None:
+def _star(walk: Walk, node: exp.Expr, scope: Scope) -> Output | None:
     """What `*`, `t.*` or `a_struct.*` stands for; None if the item is no star."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
@@ -102,11 +103,39 @@ def _star(node: exp.Expr, scope: Scope) -> Output | None:
         parts = [part.name for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
         relation = scope.named(parts[-1].lower())
         output = relation.output if relation is not None else _members(parts, scope)
-    left_out = {part.name.lower() for part in star.args.get("except_") or ()}
-    if left_out:
-        kept = [column for column in output.columns if column.name.lower() not in left_out]
-        return Output(kept, output.open, output.rest)
+    for part in star.args.get("except_") or ():
+        output = _without(walk, part, output, scope)
     return output
+
+
+def _without(walk: Walk, node: exp.Expr, output: Output, scope: Scope) -> Output:
+    """The columns but one, or with one field less in a struct."""
+    names = [node] if isinstance(node, exp.Identifier) else path(node)[0]
+    if not names:
+        return output
+    name = names[0].name.lower()
+    others = [column for column in output.columns if column.name.lower() != name]
+    if len(names) > 1:
+        inner = [identifier.name for identifier in names[1:]]
+        cut = [c if c in others else Column(c.name, _cut(c.value, inner)) for c in output.columns]
+        return Output(cut, output.open, output.rest)
+    if len(others) == len(output.columns) and not output.open:
+        walk.miss(Missing(names[0].name, [column.name for column in output.columns], 0), names, scope)
+    return Output(others, output.open, output.rest)
+
+
+def _cut(value: Value, names: list[str]) -> Value:
+    """A struct without one of its fields."""
+    return Value(_cut_type(value.type, names), value.origins)
+
+
+def _cut_type(type_: str | None, names: list[str]) -> str | None:
+    fields = types.fields(type_)
+    if fields is None:
+        return None
+    name, *inner = (part.lower() for part in names)
+    kept = [(n, _cut_type(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name]
+    return types.struct(kept)
 
 
 def _members(parts: list[str], scope: Scope) -> Output:
@@ -190,12 +219,22 @@ def _by_name(node: exp.Expr, output: Output) -> Value | None:
 
 def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
     left, right = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
-    output = _united(left, right, by_name=bool(node.args.get("by_name")))
+    by_name = bool(node.args.get("by_name"))
+    if not (left.open or right.open or by_name) and len(left.columns) != len(right.columns):
+        _uneven(walk, node, len(left.columns), len(right.columns))
+    output = _united(left, right, by_name=by_name)
     if not isinstance(node, exp.Union):
         walk.influence(origins([column.value for column in right.columns]), "filter")
         output = Output([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
     _sort_output(walk, node, output)
     return output
+
+
+def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
+    at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
+    word = type(node).__name__.upper()
+    message = f"this side of {word} has {right} columns, and the one before it {left}"
+    walk.faults.setdefault(at, Fault("union-columns", message, "Give both sides the same columns.", at))
 
 
 def _typed(column: Column, like: Column) -> Column:

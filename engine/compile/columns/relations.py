@@ -16,6 +16,7 @@ from engine.compile.columns.walk import Walk
 from engine.compile.columns.widening import wider, widest
 
 UNKNOWN = Output([], open=True)
+LOST = Output([], open=True, lost=True)
 _PLACEHOLDER = "@"
 
 
@@ -140,7 +141,7 @@ def _table(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]
     known = walk.inputs.get(written)
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
-    return (UNKNOWN if known is None else _input(walk, known)), names
+    return (LOST if known is None else _input(walk, known)), names
 
 
 def _input(walk: Walk, known: InputColumns) -> Output:

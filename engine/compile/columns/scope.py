@@ -49,6 +49,7 @@ class Output:
         columns: those that are known, in order.
         open: there are others.
         rest: the node that has the others, if it is one.
+        lost: it stands for something that does not exist, which is said elsewhere.
         hidden: columns that a star leaves out.
     """
 
@@ -56,6 +57,7 @@ class Output:
     open: bool = False
     rest: str | None = None
     hidden: Mapping[str, Value] = field(default_factory=dict)
+    lost: bool = False
 
 
 @dataclass(slots=True)
@@ -182,11 +184,20 @@ class Scope:
 
     def _unknown(self, parts: Sequence[str]) -> Value | None:
         """A column of the one relation whose columns nobody knows."""
-        if not self.open:
+        if not self.open or self._surely_not(parts):
             return None
         nodes = {r.output.rest for r in self.relations if r.output.open}
         node = nodes.pop()
         return NOTHING if nodes or node is None else _unseen(node, parts)
+
+    def _surely_not(self, parts: Sequence[str]) -> bool:
+        """Whether a name is qualified by a relation that has no such column, and all else is lost.
+
+        Else `o.x` could also be a field of a column `o` that nobody knows.
+        """
+        named = self.named(parts[0].lower()) if len(parts) > 1 else None
+        unknown = [relation.output for relation in self.relations if relation.output.open]
+        return named is not None and not named.output.open and all(output.lost for output in unknown)
 
     def candidates(self, lower: list[str]) -> Iterator[str]:
         """Names that could be meant, with the alias in front if there is one in the query."""
@@ -233,6 +244,8 @@ def member(value: Value, parts: Sequence[str], position: int) -> Value:
             raise Missing(".".join(parts), _inside(parts, position, [f for f, _ in fields]), position)
         inner: str | None = types.array(found[1]) if many else found[1]
         return extended(value, found[0], inner)
+    if type_ is not None and types.opaque(many or type_):
+        raise Missing(".".join(parts), [], position)
     if type_ is not None:
         return Value(types.entry(type_)[1], value.origins)
     return extended(value, name, None)

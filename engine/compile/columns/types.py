@@ -112,6 +112,11 @@ def _interval(words: list[str]) -> str:
     return " ".join(["interval", *units])
 
 
+def opaque(type_: str) -> bool:
+    """Whether nothing is inside a value of this type that could be named."""
+    return type_ in _PLAIN - {"variant", "void"} or type_.startswith("decimal(")
+
+
 @lru_cache(maxsize=4096)
 def stored(type_: str | None) -> str | None:
     """The type after a way through an Iceberg table, which has no small integers."""

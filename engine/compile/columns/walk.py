@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from engine.compile.columns.facts import InputColumns, Unresolved
+from engine.compile.columns.facts import Fault, InputColumns, Unresolved
 from engine.compile.columns.scope import Missing, Output, Place, Scope, Value
 
 # Functions that sqlglot's tree does not place in the text.
@@ -44,6 +44,7 @@ class Walk:
         influences: what decides on rows: the place and how.
         unresolved: names that nothing has, by their place.
         reasons: why something is not known.
+        faults: other faults, by their place.
     """
 
     text: str
@@ -54,6 +55,7 @@ class Walk:
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
+    faults: dict[int, Fault] = field(default_factory=dict)
 
     def value(self, node: exp.Expr, scope: Scope) -> Value:
         """What is known of an expression."""
@@ -70,7 +72,7 @@ class Walk:
         if (
             scope.quiet
             or first.startswith("_")
-            or first.lower() in self.windows
+            or (missing.part == 0 and first.lower() in self.windows)
             or (len(identifiers) == 1 and first.lower() in WORDS)
         ):
             return

@@ -236,7 +236,7 @@ class Builder:
             star = item.this
             alias = ".".join(part.name for part in item.parts[:-1]).lower()
             columns = next((n.columns for n in source.named if n.alias == alias), ())
-        out = {c.name.lower() for e in star.args.get("except_") or () for c in e.find_all(exp.Identifier)}
+        out = {e.name.lower() for e in star.args.get("except_") or () if e.args.get("table") is None}
         for column in columns:
             if column.name not in out:
                 value = Value(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)

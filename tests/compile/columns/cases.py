@@ -15,7 +15,8 @@ from pathlib import Path
 import sqlglot
 from sqlglot import exp
 
-from engine.compile.columns import InputColumns, QueryColumns, columns_of
+from engine.compile.columns import InputColumns, QueryColumns
+from engine.compile.columns.find import columns_of
 from engine.compile.sql import restore_windows
 from engine.compile.tokens import parseable
 

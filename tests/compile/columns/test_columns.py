@@ -8,7 +8,8 @@ import pytest
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns, columns_of, types, unresolved
+from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns, types
+from engine.compile.columns.find import columns_of, unresolved
 from tests.compile.columns.cases import Case, described, found_in, parsed, read_cases, tables
 
 CASES = read_cases()

@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException
 from sqlglot.errors import SqlglotError
 
-from engine.compile import Model, compile_project, compiler
-from engine.compile.columns import InputColumns, QueryColumns, columns_of
+from engine.compile import Model, compile_project, reading
+from engine.compile.columns import InputColumns, QueryColumns
+from engine.compile.columns.builtin import BUILTIN
+from engine.compile.columns.find import columns_of
 from engine.project import Project, load_project
 from tests.compile.columns.cases import found_in, read_cases, tables
 from tests.lab import REPOSITORY, LabSession
@@ -33,8 +36,8 @@ class Score:
     different: list[str] = field(default_factory=list)
 
     def compare(self, sql: str, ours: QueryColumns, theirs: Schema) -> None:
-        if ours.unresolved:
-            self.different.append(f"{sql}: {ours.unresolved}")
+        if ours.unresolved or ours.faults:
+            self.different.append(f"{sql}: {ours.unresolved} {ours.faults}")
         if ours.columns is None:
             self.unknown += len(theirs)
             return
@@ -93,7 +96,7 @@ def test_every_function_returns_what_spark_says(spark: Any):
     for sql in dict.fromkeys(examples(spark)):
         try:
             theirs, ours = schema_of(spark.sql(sql)), found_in(sql, {})
-        except (AnalysisException, ParseException, SqlglotError):
+        except (AnalysisException, ParseException, Py4JJavaError, SqlglotError):
             continue
         score.compare(sql, ours, theirs)
     assert score.different == []
@@ -199,14 +202,14 @@ select t, st.s, {{ ref('small') }}.till, `count(1)` from {{ ref('small') }}
 def parsed_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Any]]:
     """Text and tree of each model that is compiled."""
     seen: dict[str, tuple[str, Any]] = {}
-    parse = compiler.parse
+    parse = reading.parse
 
     def recording(rendered: Any, node: str, *others: Any) -> Any:
         query = parse(rendered, node, *others)
         seen[node] = (rendered.text, query)
         return query
 
-    monkeypatch.setattr(compiler, "parse", recording)
+    monkeypatch.setattr(reading, "parse", recording)
     return seen
 
 
@@ -276,3 +279,10 @@ def test_a_project_with_windows(spark: Any, parsed_models: dict[str, tuple[str, 
     score = check_project(spark, load_project(write(tmp_path, files)), parsed_models)
     assert score.different == []
     assert (score.unknown, score.unnamed) == (0, 0)
+
+
+def test_the_names_of_all_functions(lab_session: LabSession) -> None:
+    listed = {row[0] for row in lab_session.spark.sql("show functions").collect()}
+    names = {name for name in listed if re.fullmatch(r"[a-z_]\w*", name)}
+    assert names - BUILTIN == set()
+    assert len(BUILTIN - names) < 20

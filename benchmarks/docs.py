@@ -1,0 +1,127 @@
+"""How long the site of 1,000 models takes to make, how big it is, and how quickly its graph opens and moves.
+
+    python -m benchmarks.docs [--size 1000] [--runs 3]
+
+`docs generate` is a process of its own, cold (nothing is cached) and again (nothing has changed); `site` is the
+writing alone. The browser is chromium, headless and without a graphics card; without one these lines are left out.
+The fastest of the runs counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from benchmarks import projects
+
+_PAN = """async () => {
+    const canvas = document.querySelector(".canvas");
+    canvas.setPointerCapture = () => {};
+    canvas.hasPointerCapture = () => true;
+    const fire = (type, x) => canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: x, clientY: 400, bubbles: true }));
+    const times = [];
+    fire("pointerdown", 300);
+    for (let i = 0; i < 120; i += 1) {
+        fire("pointermove", 300 + i * 4);
+        const begin = performance.now();
+        await new Promise(requestAnimationFrame);
+        times.push(performance.now() - begin);
+    }
+    fire("pointerup", 800);
+    return times;
+}"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--size", type=int, default=1000)
+    parser.add_argument("--runs", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        projects.headrace(options.size, root)
+        print(f"{options.size:,} models")
+        _generate(root, options.runs)
+        site = root / "target" / "docs"
+        size = sum(path.stat().st_size for path in site.rglob("*") if path.is_file())
+        _line("folder", f"{size / 1e6:.1f} MB in {sum(1 for p in site.rglob('*') if p.is_file())} files")
+        _write(root, options.runs)
+        _browse(site, options.runs)
+
+
+def _line(what: str, value: str) -> None:
+    print(f"{what:<44}{value}", flush=True)
+
+
+def _timed(command: list[str], root: Path) -> float:
+    begin = time.perf_counter()
+    subprocess.run(command, cwd=root, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    return time.perf_counter() - begin
+
+
+def _generate(root: Path, runs: int) -> None:
+    command = [sys.executable, "-m", "engine", "docs", "generate"]
+    cold = []
+    for _ in range(runs):
+        shutil.rmtree(root / "target", ignore_errors=True)
+        cold.append(_timed(command, root))
+    _line("docs generate, cold", f"{min(cold):.2f} s")
+    _line("docs generate, again", f"{min(_timed(command, root) for _ in range(runs)):.2f} s")
+
+
+def _write(root: Path, runs: int) -> None:
+    from engine.compile import compile_project
+    from engine.docs import Facts, read_results, write_site
+    from engine.project import load_project
+
+    manifest = compile_project(load_project(root)).manifest
+    seconds = []
+    for run in range(runs):
+        begin = time.perf_counter()
+        write_site(Facts(manifest, read_results(None), {}, {}, datetime.now(UTC)), root / f"site{run}")
+        seconds.append(time.perf_counter() - begin)
+    _line("the site alone", f"{min(seconds):.2f} s")
+
+
+def _browse(site: Path, runs: int) -> None:
+    path = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium")
+    if path is None:
+        return
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        page = browser.new_page(viewport={"width": 1440, "height": 900})
+        _line("the graph opens", f"{min(_opened(page, site) for _ in range(runs)):.2f} s")
+        far = page.evaluate(_PAN)
+        for _ in range(12):
+            page.get_by_role("button", name="Zoom in").click()
+        near = page.evaluate(_PAN)
+        for what, frames in (("all in sight", far), ("near", near)):
+            _line(
+                f"a frame while it moves, {what}",
+                f"{statistics.median(frames):.0f} ms, the slowest {max(frames):.0f} ms",
+            )
+        browser.close()
+
+
+def _opened(page: Any, site: Path) -> float:
+    page.goto("about:blank")
+    begin = time.perf_counter()
+    page.goto(f"{site.as_uri()}/index.html#/graph")
+    page.wait_for_function("document.documentElement.dataset.ready === 'true' && document.querySelector('.mass, .box')")
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    main()

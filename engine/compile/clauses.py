@@ -1,0 +1,69 @@
+"""Where aggregates and functions with OVER may stand in a query: Spark refuses them elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from engine.compile.aggregates import is_aggregate
+from engine.compile.columns import Fault
+from engine.compile.sql import first_offset
+
+_WHERE = "Filter the result: HAVING for groups, or an outer SELECT."
+_GROUP = "Group by columns, or compute the value in a subquery and group by it."
+_NESTED = "Compute the inner aggregate in a subquery, or take one of them out."
+_OVER = "Compute it in a subquery, and filter or group outside."
+# What stands between a function and its OVER.
+_BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
+
+
+def misplaced(tree: exp.Expr) -> Iterator[Fault]:
+    """The first misplaced function of each clause of each SELECT."""
+    for select in tree.find_all(exp.Select):
+        yield from _clause(select.args.get("where"), "WHERE", _WHERE)
+        for join in select.args.get("joins") or ():
+            yield from _clause(join.args.get("on"), "ON", _WHERE)
+        yield from _clause(select.args.get("group"), "GROUP BY", _GROUP)
+        yield from _clause(select.args.get("having"), "HAVING", _WHERE, aggregates=True)
+        for item in select.expressions:
+            yield from _nested(item)
+
+
+def _clause(clause: exp.Expr | None, name: str, hint: str, *, aggregates: bool = False) -> Iterator[Fault]:
+    for node in _own(clause):
+        if isinstance(node, exp.Window):
+            yield _fault(f"a function with OVER stands in {name}", _OVER, node)
+            return
+        if not aggregates and _aggregates(node):
+            yield _fault(f"an aggregate stands in {name}", hint, node)
+            return
+
+
+def _nested(item: exp.Expr) -> Iterator[Fault]:
+    for node in _own(item):
+        if _aggregates(node):
+            inner = next((n for n in _own(node) if n is not node and _aggregates(n)), None)
+            if inner is not None:
+                yield _fault("an aggregate stands inside another one", _NESTED, inner)
+                return
+
+
+def _fault(message: str, hint: str, node: exp.Expr) -> Fault:
+    return Fault("clause", message, hint, first_offset(node))
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    """Whether a node is an aggregate over groups, not over a window of rows."""
+    if not is_aggregate(node):
+        return False
+    around = node.parent
+    while isinstance(around, _BETWEEN):
+        around = around.parent
+    return not isinstance(around, exp.Window)
+
+
+def _own(clause: exp.Expr | None) -> Iterator[exp.Expr]:
+    """The nodes of a clause without those of queries inside it."""
+    if clause is not None:
+        yield from clause.walk(prune=lambda node: isinstance(node, exp.Query))

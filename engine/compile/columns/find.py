@@ -1,0 +1,69 @@
+"""The columns of a query, and the names in it that no input has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from engine.compile.columns.facts import ColumnFacts, InputColumns, Origin, QueryColumns, Unresolved
+from engine.compile.columns.queries import query
+from engine.compile.columns.scope import Column, Output
+from engine.compile.columns.texts import projections
+from engine.compile.columns.values import value
+from engine.compile.columns.walk import Walk
+
+
+def columns_of(
+    tree: exp.Expr,
+    inputs: Mapping[str, InputColumns],
+    windows: Mapping[str, tuple[str, str]],
+    text: str,
+) -> QueryColumns:
+    """Find the columns of a query.
+
+    Args:
+        tree: as `engine.compile.sql.parse` gives it; it is only looked at.
+        inputs: by the name in the tree (`@ref flights`, `@source ops.departures`).
+        windows: kind and time (a column or SQL) of the declared windows, by name.
+        text: the text that was parsed, to which the places in the tree belong.
+    """
+    walk = Walk(text, query, value, inputs, windows)
+    try:
+        output = query(walk, tree, {}, None)
+    except RecursionError:
+        return QueryColumns(None, unknown=("the query is nested too deeply",))
+    shown = projections(text, tree)
+    columns = None if output.open else tuple(_facts(column, shown) for column in output.columns)
+    return QueryColumns(
+        columns,
+        tuple(Origin(node, name, how) for (node, name), how in walk.influences),
+        tuple(_reasons(walk, output)),
+        tuple(sorted(walk.unresolved.values(), key=lambda missing: missing.offset)),
+        tuple(walk.faults.values()),
+    )
+
+
+def unresolved(
+    tree: exp.Expr,
+    inputs: Mapping[str, InputColumns],
+    windows: Mapping[str, tuple[str, str]],
+    text: str,
+) -> tuple[Unresolved, ...]:
+    """The names that certainly no input has; the arguments are those of `columns_of`."""
+    return columns_of(tree, inputs, windows, text).unresolved
+
+
+def _facts(column: Column, shown: list[str]) -> ColumnFacts:
+    found = column.value
+    sql = shown[column.item] if 0 <= column.item < len(shown) else ""
+    origins = tuple(Origin(node, name) for node, name in found.origins)
+    return ColumnFacts(column.name, found.type, origins, sql, column.named)
+
+
+def _reasons(walk: Walk, output: Output) -> list[str]:
+    reasons = list(walk.reasons)
+    if output.open:
+        reasons.append(f"the columns of {output.rest or 'an input'} are not known")
+    reasons += [f"the type of {column.name} is not known" for column in output.columns if not column.value.type]
+    return reasons

@@ -1,0 +1,126 @@
+"""A compiled model as JSON: what the cache keeps, and what one process tells another.
+
+Facts only, never trees: a tree is as slow to load as the text is to parse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from engine.compile.dbt import About, node_text
+from engine.compile.face import Face
+from engine.compile.inlining import Given
+from engine.compile.manifest import DataTest, Model, Node, Source
+from engine.errors import Diagnostic
+
+
+def _plain(value: Any) -> Any:
+    """Kinds of text that msgspec does not take for text."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise NotImplementedError(type(value))
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_KINDS: Mapping[str, type] = {"model": Model, "source": Source, "test": DataTest}
+_DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A node as JSON.
+
+    Attributes:
+        id: of the node.
+        depends_on: ids of the nodes it names.
+        json: all of it.
+        record: what manifest.json tells of it.
+    """
+
+    id: str
+    depends_on: tuple[str, ...]
+    json: msgspec.Raw
+    record: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A compiled model and its tests.
+
+    Attributes:
+        face: what others must know of it.
+        given: what it gives to those that read it.
+        problems: all that was found in it.
+        nodes: the model, then its tests.
+        env: digests of the environment variables that its templates read; "" for one that is not set.
+        certain: reading the same again would give the same.
+        repeatable: the same, and without an error, so that it can be used again on its own.
+    """
+
+    face: Face
+    given: Given
+    problems: tuple[Diagnostic, ...]
+    nodes: tuple[Encoded, ...]
+    env: Mapping[str, str]
+    certain: bool
+    repeatable: bool
+
+    @property
+    def mentions(self) -> tuple[str, ...]:
+        """Ids of everything that it and its tests name."""
+        tested = (name for node in self.nodes[1:] for name in node.depends_on)
+        return tuple(dict.fromkeys((*self.face.reads, *tested)))
+
+
+def encoded(node: Node, about: About) -> Encoded:
+    """A node as JSON."""
+    depends_on = () if isinstance(node, Source) else node.depends_on
+    return Encoded(node.id, depends_on, to_json(node), msgspec.Raw(node_text(node, about).encode("ascii")))
+
+
+def to_json(value: Any) -> msgspec.Raw:
+    """A record as JSON; half a surrogate pair, which has no UTF-8 form, becomes a question mark."""
+    try:
+        return msgspec.Raw(_ENCODER.encode(value))
+    except UnicodeEncodeError:
+        plain = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=_plain)), ensure_ascii=False)
+        return msgspec.Raw(plain.encode("utf-8"))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_whole(key): _whole(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole(inner) for inner in value]
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+
+def digest(value: Any) -> str:
+    """A hash of a value that has a JSON form."""
+    return hashlib.blake2b(to_json(value), digest_size=16).hexdigest()
+
+
+class Nodes(Mapping[str, Node]):
+    """Nodes by id; those that come as JSON are decoded when they are looked at."""
+
+    def __init__(self, nodes: Mapping[str, Node | msgspec.Raw]) -> None:
+        self._nodes = dict(nodes)
+
+    def __getitem__(self, node_id: str) -> Node:
+        found = self._nodes[node_id]
+        if isinstance(found, msgspec.Raw):
+            decoder = _DECODERS[node_id.split(".", 1)[0]]
+            found = self._nodes[node_id] = decoder.decode(found)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)

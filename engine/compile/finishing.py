@@ -1,0 +1,205 @@
+"""The second half of a model's compilation: references, windows, columns, rules and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from engine.compile.aggregates import is_stateful
+from engine.compile.columns.facts import InputColumns
+from engine.compile.data_tests import compile_tests
+from engine.compile.fingerprint import facts, fingerprint
+from engine.compile.inlining import Given, Inlined
+from engine.compile.inputs import Draft, Known, resolve
+from engine.compile.lower import splice
+from engine.compile.manifest import DataTest, Input, Materialized, Model, SourceMap
+from engine.compile.operation import placed
+from engine.compile.output import check_columns
+from engine.compile.output_mode import decide
+from engine.compile.reading import Read
+from engine.compile.shared import Shared
+from engine.compile.typed import Parsed, brings_functions, typed
+from engine.compile.window_uses import lower_windows
+from engine.compile.windows import Window
+from engine.errors import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A compiled model with its tests; `given` is what it gives to others, `problems` all that was found.
+
+    `env` names the environment variables it asked for; `repeatable`: compiling it again would give the same.
+    """
+
+    model: Model
+    tests: tuple[DataTest, ...]
+    given: Given
+    problems: tuple[Diagnostic, ...]
+    env: frozenset[str]
+    repeatable: bool
+
+
+def finish(
+    read: Read,
+    shared: Shared,
+    known: Known,
+    selects: Mapping[str, frozenset[str]],
+    given: Mapping[str, Given],
+    *,
+    looped: bool = False,
+) -> Finished:
+    """Finish a model.
+
+    Args:
+        read: the model as read.
+        shared: what all models share.
+        known: what can be referred to.
+        selects: by the name that models use: columns of models and sources as far as they stand in the text.
+        given: by id: what the nodes it reads give; one that is missing is not known.
+        looped: it is part of a cycle, and that has been said.
+    """
+    problems = list(read.problems)
+    names = shared.names
+    names.begin()
+    model = _resolved(read, known, selects, given, problems)
+    model = replace(model, broken=model.broken or looped)
+    seen = InputColumns(model.id, None)
+    if read.query is not None and read.rendered is not None and model.fingerprint:
+        columns = {i: item.columns for i, item in given.items()}
+        foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
+        parsed = Parsed(read.query, read.rendered, read.windows, foreign)
+        model, seen = typed(model, parsed, columns, problems)
+    tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared.sandbox, known, problems)
+    tests = [replace(test, tags=read.config.tags) for test in tests]
+    inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
+    env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
+    return Finished(model, tuple(tests), Given(seen, inlined, _unsafe(model, given)), tuple(problems), env, repeatable)
+
+
+def _unsafe(model: Model, given: Mapping[str, Given]) -> tuple[str, ...]:
+    """The sources above it that cannot be read again."""
+    above = (given[node].unsafe for node in model.depends_on if node in given)
+    return tuple(dict.fromkeys(name for names in above for name in names))
+
+
+def _as_inlined(model: Model) -> Inlined:
+    return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts)
+
+
+def _resolved(
+    read: Read,
+    known: Known,
+    selects: Mapping[str, frozenset[str]],
+    given: Mapping[str, Given],
+    problems: list[Diagnostic],
+) -> Model:
+    """The model with the SQL that runs; broken and without it where that cannot be had."""
+    model = _empty(read)
+    if read.query is None or read.rendered is None:
+        return model
+    ephemeral = _ephemeral(read, known, given)
+    if ephemeral is None:
+        return model
+    draft = Draft(read.file.name, read.config, read.rendered, read.query, read.certain, problems)
+    inputs, edits = resolve(draft, known, read.relation, ephemeral)
+    lowered = lower_windows(read.query, read.windows, _with_event_time(selects, inputs), draft.report)
+    _check_windows(draft, read.windows, lowered.used)
+    sql, positions = splice(read.rendered, edits + lowered.edits, read.query.end)
+    model = replace(
+        model,
+        sql=sql,
+        inputs=inputs,
+        inlined=tuple(draft.inlined),
+        positions=SourceMap(positions.runs, read.config.places),
+    )
+    try:
+        return _with_facts(model, draft, read, known)
+    except RecursionError:
+        start = len(read.rendered.text) - len(read.rendered.text.lstrip())
+        draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
+        return model
+
+
+def _ephemeral(read: Read, known: Known, given: Mapping[str, Given]) -> dict[str, Inlined] | None:
+    """The ephemeral models that it reads, by name; None if one has faults of its own, which have been told."""
+    found = {}
+    for node in read.face.reads:
+        name = node.removeprefix("model.")
+        if known.kinds.get(name) is Materialized.EPHEMERAL and node.startswith("model."):
+            inlined = given[node].inlined if node in given else None
+            if inlined is None:
+                return None
+            found[name] = inlined
+    return found
+
+
+def _empty(read: Read) -> Model:
+    config, file = read.config, read.file
+    return Model(
+        id=f"model.{file.name}",
+        name=file.name,
+        file=file.file,
+        description=config.description,
+        materialized=config.materialized,
+        relation=read.relation,
+        raw_sql=file.sql,
+        sql="",
+        columns=config.columns,
+        expectations=config.expectations,
+        operation=placed(config.operation, read.relation.sql),
+        contract=config.contract,
+        title=config.title,
+        tags=config.tags,
+        meta=config.meta,
+        windows={w.name: w.sql for w in read.windows},
+        state_partitions=config.state_partitions,
+        broken=True,
+    )
+
+
+def _with_facts(model: Model, draft: Draft, read: Read, known: Known) -> Model:
+    config, query = read.config, draft.query
+    streaming = config.materialized is Materialized.STREAMING_TABLE
+    streams = [i for i in model.inputs if i.stream]
+    held = is_stateful(query.tree, len(streams), dedup=any(i.dedup for i in streams))
+    inlined = draft.inlined.values()
+    stateful = (streaming or (not model.stored and bool(streams))) and (held or any(i.stateful for i in inlined))
+    write = config.write
+    if streaming:
+        write = decide(write, query, read.windows, frozenset(i.name for i in streams), config.places, draft.report)
+    if read.certain:
+        check_columns(config.named, config.write, query.tree, config.places, draft.report)
+    meaning = facts(
+        materialized=config.materialized,
+        relation=read.relation,
+        query=query,
+        windows=model.windows,
+        inputs=model.inputs,
+        nodes=known.sources,
+        write=write,
+        stateful=stateful,
+        expectations=config.expectations,
+        inlined=inlined,
+    )
+    return replace(
+        model,
+        write=write,
+        stateful=stateful,
+        fingerprint=fingerprint(meaning),
+        facts=meaning,
+        broken=not read.certain or any(d.is_error for d in draft.problems),
+    )
+
+
+def _with_event_time(selects: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]) -> dict[str, frozenset[str]]:
+    """The columns of the inputs, with those that watermarks add."""
+    added = {i.name: {i.watermark.column.lower()} if i.watermark else set() for i in inputs}
+    return {name: selects.get(name, frozenset()) | extra for name, extra in added.items()}
+
+
+def _check_windows(draft: Draft, windows: tuple[Window, ...], used: set[str]) -> None:
+    for window in windows:
+        if window.name not in used:
+            message = f"the query does not use the window '{window.name}'"
+            hint = f"Group by it ('group by {window.name}'), or take it out."
+            draft.report("window-unused", message, hint, window.location)

@@ -1,0 +1,79 @@
+"""Ephemeral models: their SQL stands inside that of the models that read them.
+
+An ephemeral model brings its own streams with their watermarks. A model that reads it lists it as a stream and
+has its inputs among its own; the columns of the two stay apart, so that lineage goes through both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from engine.compile.columns.facts import InputColumns
+from engine.compile.manifest import Input
+from engine.compile.streams import StreamConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """What an ephemeral model gives to those that read it.
+
+    Attributes:
+        name: of the model.
+        sql: its compiled SQL.
+        inputs: what it reads, with the views that stand in its SQL.
+        stateful: whether it keeps state when it is streamed.
+        facts: what it means, for fingerprints.
+    """
+
+    name: str
+    sql: str
+    inputs: tuple[Input, ...]
+    stateful: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def streamed(self) -> bool:
+        """Whether it reads a stream."""
+        return any(item.stream for item in self.inputs)
+
+    @property
+    def brought(self) -> tuple[Input, ...]:
+        """Its inputs as those of a model that reads it."""
+        return tuple(replace(item, through=item.through or self.name) for item in self.inputs)
+
+    def text(self, alias: str) -> str:
+        """Its SQL as a relation."""
+        return f"(\n{self.sql}\n)" + (f" AS `{alias}`" if alias else "")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a node gives to the models that read it.
+
+    Attributes:
+        columns: as they see them.
+        inlined: its SQL, if it is ephemeral.
+        unsafe: names of the sources above it that cannot be read again.
+    """
+
+    columns: InputColumns
+    inlined: Inlined | None = None
+    unsafe: tuple[str, ...] = ()
+
+
+def fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str] | None:
+    """What is wrong with the way an ephemeral model is read: code, message and hint."""
+    name = inlined.name
+    if stream is None and inlined.streamed:
+        hint = f"List it: 'streams: [{name}]' in the header."
+        return "stream-unlisted", f"'{name}' is ephemeral and streamed, and not listed as a stream", hint
+    if stream is not None and not inlined.streamed:
+        hint = f"Take '{name}' out of 'streams:', or let it list what it reads as a stream."
+        return "stream-not-streamable", f"'{name}' is ephemeral and lists no streams", hint
+    if stream is not None and stream.places:
+        key = next(iter(stream.places))
+        hint = f"Say it in the header of '{name}': an ephemeral model brings its own streams."
+        return "bad-value", f"'{key}' cannot be said of the ephemeral model '{name}'", hint
+    return None

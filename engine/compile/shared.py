@@ -1,0 +1,53 @@
+"""What all models of a project share while they are compiled: target, names, macros, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from engine.compile.column_config import TestConfig
+from engine.compile.context import Names
+from engine.compile.layers import check_folder_defaults
+from engine.compile.manifest import Source
+from engine.compile.sources import read_sources
+from engine.compile.target import Target
+from engine.compile.values import Values
+from engine.errors import Diagnostic
+from engine.jinja import OWN, MacroFile, Sandbox
+from engine.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """Target, names, macros and sources; `sandbox` knows the macros, `values` renders settings."""
+
+    project: Project
+    target: Target
+    names: Names
+    values: Values
+    sandbox: Sandbox
+    sources: Mapping[str, Source]
+
+
+def share(project: Project, target: Target, names: Names, values: Values, found: list[Diagnostic]) -> Shared:
+    """Read what stands outside the models; what is wrong with it is added to `found`."""
+    sandbox = Sandbox(names.for_models())
+    found += sandbox.add_macros([*own_macros(), *project.macros])
+    sources, tests = read_sources(project, target, values, found)
+    found += [_source_test(test) for own in tests.values() for test in own]
+    check_folder_defaults(project, found)
+    return Shared(project, target, names, values, sandbox, sources)
+
+
+def own_macros() -> list[MacroFile]:
+    """The macros of the engine itself."""
+    folder = resources.files("engine") / "macros"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [MacroFile(f"engine/macros/{f.name}", f.read_text(encoding="utf-8"), OWN) for f in files]
+
+
+def _source_test(test: TestConfig) -> Diagnostic:
+    message = "tests on sources are not part of this version"
+    hint = "Test the model that reads the source."
+    return Diagnostic("not-supported", message, hint, location=test.location)

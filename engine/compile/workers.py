@@ -1,0 +1,128 @@
+"""Reading and finishing models in several processes at a time.
+
+The processes are forked, so that they begin with everything that was loaded and read. Each has its share of
+the models and keeps the trees of these to itself; what goes from one to the other are faces, columns and
+entries. Models are finished level by level, because a model needs the columns of what it reads.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from engine.compile.entries import Entry
+from engine.compile.face import Face
+from engine.compile.inlining import Given
+from engine.compile.inputs import Known
+from engine.compile.local import Local
+
+# Starting the processes costs as much as compiling some thirty models.
+WORTH = 150
+_MOST = 8
+
+
+@contextmanager
+def crew(local: Local, models: int) -> Iterator[Local | Workers]:
+    """Who compiles so many models: this process, or several where that is worth their start."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    # A fork copies only the calling thread; elsewhere than on Linux it is not safe either.
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    number = min(cores, models // WORTH + 1, _MOST) if forks and models >= WORTH else 1
+    if number == 1:
+        yield local
+        return
+    with ExitStack() as stack:
+        yield Workers([_started(local, stack) for _ in range(number)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A process and the line to it."""
+
+    process: BaseProcess
+    line: Connection
+
+    def ask(self, method: str, *arguments: Any) -> None:
+        self.line.send((method, arguments))
+
+    def answer(self) -> Any:
+        done, value = self.line.recv()
+        if not done:
+            raise value
+        return value
+
+
+class Workers:
+    """The same as `Local`, in several processes."""
+
+    def __init__(self, workers: Sequence[_Worker]) -> None:
+        self._workers = workers
+        self._owners: dict[str, int] = {}
+
+    def read(self, ids: Iterable[str]) -> dict[str, Face]:
+        """Read some models, each process every n-th of them."""
+        every = list(ids)
+        number = len(self._workers)
+        self._owners = {i: index % number for index, i in enumerate(every)}
+        for index, worker in enumerate(self._workers):
+            worker.ask("read", every[index::number])
+        return self._answers()
+
+    def meet(self, known: Known, selects: Mapping[str, frozenset[str]], looped: frozenset[str]) -> None:
+        """Tell all processes what models can refer to."""
+        for worker in self._workers:
+            worker.ask("meet", known, selects, looped)
+        for worker in self._workers:
+            worker.answer()
+
+    def finish(self, ids: Sequence[str], given: Mapping[str, Given]) -> dict[str, Entry]:
+        """Finish some models, each where it was read."""
+        shares: list[list[str]] = [[] for _ in self._workers]
+        for position, i in enumerate(ids):
+            shares[self._owners.get(i, position % len(shares))].append(i)
+        for share, worker in zip(shares, self._workers, strict=True):
+            worker.ask("finish", share, given)
+        return self._answers()
+
+    def _answers(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for worker in self._workers:
+            merged |= worker.answer()
+        return merged
+
+
+def _started(local: Local, stack: ExitStack) -> _Worker:
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    process = context.Process(target=_serve, args=(there, here, local), daemon=True)
+    process.start()
+    there.close()
+    stack.callback(process.join)
+    stack.callback(here.close)
+    return _Worker(process, here)
+
+
+def _serve(line: Connection, other: Connection, local: Local) -> None:
+    """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
+    other.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    while True:
+        try:
+            method, arguments = line.recv()
+        except EOFError:
+            return
+        call: Callable[..., Any] = getattr(local, method)
+        try:
+            answer = (True, call(*arguments))
+        except Exception as error:  # noqa: BLE001 - raised again in the process that asked
+            answer = (False, error)
+        line.send(answer)

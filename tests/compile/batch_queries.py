@@ -1,0 +1,151 @@
+"""Queries over tables that Spark accepts, and that it refuses: with the code that compile gives, or none.
+
+They read `o(id string, ts timestamp, amount double, item struct<name, price>, tags array<string>)` and
+`c(id string, at timestamp, url string)`. tests/compile/test_batch_queries.py asks both.
+"""
+
+from __future__ import annotations
+
+ACCEPTED = """
+select id, count(*) n from o group by id
+select id, sum(amount) over (partition by id order by ts) s from o
+select id, sum(sum(amount)) over (order by id) s from o group by id
+select id, rank() over (order by count(*) desc) r from o group by id
+select id, count(*) over () c, row_number() over (order by id) r from o group by id
+select id, max(amount) m from o group by id having max(amount) > 1 and id <> 'x'
+select id, max(amount) m from o group by id having m > 1
+select max(amount) m from o having count(*) > 0
+select id, amount from o order by ts
+select id from o group by id order by max(ts)
+select id as k, count(*) n from o group by k
+select id as k, count(*) n from o group by 1 order by 2
+select upper(id) u, count(*) n from o group by upper(id)
+select upper(id) || 'x' u, count(*) n from o group by upper(id)
+select upper(id) u, count(*) n from o group by u
+select o.id, count(*) n from o group by id
+select id, count(*) n from o group by o.id
+select item.name, count(*) n from o group by item.name
+select item.name, item.price, count(*) n from o group by item
+select item, count(*) n from o group by all
+select id, date_trunc('day', ts) d, count(*) n from o group by all
+select id, 1 as one, 'a' b, current_timestamp() t, count(*) n from o group by id
+select id, amount * 2 a2, count(*) n from o group by id, amount
+select case when id = 'a' then 1 else 2 end c, count(*) n from o group by case when id = 'a' then 1 else 2 end
+select case when id = 'a' then 1 else 2 end c, count(*) n from o group by 1
+select id, grouping(id) g, count(*) n from o group by rollup(id)
+select id, url, count(*) n from o join c using (id) group by grouping sets ((id), (url), ())
+select id, first(amount) f, any_value(url) u from o left join c using (id) group by id
+select id from o join c using (id)
+select id, o.id a, c.id b from o join c using (id)
+select id from o natural join c
+select * from o natural join c
+select o.*, c.url from o join c on o.id = c.id
+select a.id from o a join o b on a.id = b.id
+select id from o where exists (select 1 from c where c.id = o.id)
+select id from o where exists (select 1 from c where id = o.id)
+select id from o where id in (select id from c)
+select id, (select max(at) from c where c.id = o.id) m from o
+select id, (select max(at) from c) m, count(*) n from o group by id
+select id from o where amount > (select avg(amount) from o)
+select id, count(*) n from o where amount > (select avg(amount) from o) group by id
+select t.id, t.n from (select id, count(*) n from o group by id) t join c on c.id = t.id
+with a as (select id, count(*) n from o group by id) select a.id, n, url from a join c on a.id = c.id
+select id, x from o lateral view explode(tags) t as x
+select id, x, count(*) n from o lateral view explode(tags) t as x group by id, x
+select id, explode(tags) as x from o
+select id, t.x from o, lateral (select explode(tags) as x) t
+select o.id, l.m from o, lateral (select max(at) m from c where c.id = o.id) l
+select count(distinct id) n, count(distinct id, amount) m from o
+select count(*) filter (where amount > 1) n from o
+select id, collect_list(struct(ts, amount)) l from o group by id
+select max_by(struct(id, amount), ts).id i from o
+select id, max(struct(ts, amount)).amount a from o group by id
+select id, percentile_cont(0.5) within group (order by amount) p from o group by id
+select id, listagg(url, ',') within group (order by at) l from c group by id
+select * from (select id, amount from o) pivot (sum(amount) for id in ('a', 'b'))
+select * from (select id, amount, 1.0 as b from o) unpivot (v for k in (amount, b))
+select id from o union all select id from c
+select id, ts from o union select id, at from c order by 1
+select id from o except select id from c
+select id from o intersect select id from c
+select distinct id from o order by id
+select id, lag(amount) over w a, lead(amount) over w b from o window w as (partition by id order by ts)
+select a.id, count(*) n from o a left semi join c on a.id = c.id group by a.id
+select id, amount from o a left anti join c on a.id = c.id
+select transform(tags, x -> x || id) t from o
+select id, aggregate(tags, '', (acc, x) -> acc || x) s from o
+select id, count(*) n from o group by id having count(*) > (select avg(n) from (select count(*) n from o group by id))
+select window(ts, '1 hour') w, count(*) n from o group by 1
+select window.start, count(*) n from o group by window(ts, '1 hour')
+select session_window(ts, '5 minutes').start s, id, count(*) n from o group by session_window(ts, '5 minutes'), id
+select id, sum(amount) / sum(sum(amount)) over () share from o group by id
+select id, amount, avg(amount) over (partition by id rows between 3 preceding and current row) a from o
+select coalesce(o.id, c.id) id, count(*) n from o full join c on o.id = c.id group by coalesce(o.id, c.id)
+select coalesce(o.id, c.id) id, count(*) n from o full join c on o.id = c.id group by 1
+select coalesce(o.id, c.id) as k, count(*) n from o full join c on o.id = c.id group by all
+select id as ts, count(*) n from o group by id
+select id as amount, sum(amount) s from o group by id
+select count(*) n, id from o group by id order by n desc limit 5
+select o.id, o.item.name nm from o order by o.item.price
+select id from o sort by id
+select id, amount a, a + 1 b from o
+select id, count(*) n, n * 2 m from o group by id
+select * from values (1, 'a'), (2, 'b') as t(x, y)
+select x, count(*) from values (1, 'a'), (2, 'b') as t(x, y) group by x
+select if(count(*) > 1, max(id), 'x') v from o
+select o.id, sum(case when c.url is null then 1 else 0 end) n from o left join c on c.id = o.id group by o.id
+select id, count(*) as `the count` from o group by id having `the count` > 1
+select year(ts) y, month(ts) m, count(*) n from o group by year(ts), month(ts) order by y, m
+select year(ts) + 1 y, count(*) n from o group by year(ts)
+select to_date(ts) d, count(*) n from o group by to_date(ts) having to_date(ts) > date '2024-01-01'
+select map_keys(m)[0] k, count(*) n from (select map('a', id) m from o) group by map_keys(m)[0]
+select id, approx_count_distinct(url) n from c group by id
+select id, mode(url) n, median(1) m from c group by id
+select id, exists(tags, x -> x = id) e from o
+with recursive r as (select 1 as n union all select n + 1 from r where n < 5) select n from r
+select id, count(*) n from o group by id, id
+select t.n, count(*) c from (select count(*) n from o group by id) t group by t.n
+select n, count(*) c from (select count(*) n from o group by id) group by n
+select (select max(id) from o) as a, (select min(id) from o) b
+select id, count(*) n from o tablesample (10 percent) group by id
+select * except (amount) from o
+select id, struct(count(*) as n, max(ts) as t) s from o group by id
+select grouping__id g, id, count(*) n from o group by id with rollup
+from o |> where id = 'a' |> aggregate count(*) as n group by id
+select id, row_number() over (partition by id order by max(ts)) r from o group by id
+select distinct id, count(*) over (partition by id) n from o
+select c.id, o.id oid from c left join o on o.id = c.id and o.amount > 1 where o.id is null
+""".strip().splitlines()
+
+# The mark » stands where the fault is.
+REFUSED = [
+    ("agg-not-grouped", "select »id, count(*) n from o"),
+    ("agg-not-grouped", "select id, »amount, count(*) n from o group by id"),
+    ("agg-not-grouped", "select o.id, »c.url, count(*) n from o join c on o.id = c.id group by o.id"),
+    ("agg-not-grouped", "select id, sum(»amount) over () s, count(*) n from o group by id"),
+    ("agg-alias-key", "select id, count(*) n, »n * 2 m from o group by all"),
+    ("ambiguous-column", "select »id from o join c on o.id = c.id"),
+    ("ambiguous-column", "select a.id from o a join c b on »id = b.id"),
+    ("clause", "select id from o where »count(*) > 1 group by id"),
+    ("clause", "select id from o where »row_number() over (order by ts) = 1"),
+    ("clause", "select o.id from o join c on o.id = »max(c.id)"),
+    ("clause", "select id, count(*) n from o group by id, upper(»max(id))"),
+    ("clause", "select id from o group by id having »count(*) over () > 1"),
+    ("clause", "select sum(»count(*)) from o group by id"),
+    ("unknown-function", "select »cont(*) n from o"),
+    ("unknown-function", "select id from o where length(»lowr(id)) > 1"),
+    ("union-columns", "select id from o union all select »id, url from c"),
+    ("union-columns", "select id, ts from o except select »id from c"),
+    ("sql-syntax", "select distinct on (»id) id from o"),
+    ("unknown-column", "select id.»x from o"),
+    ("unknown-column", "select tags.»x from o"),
+    ("unknown-column", "select item.price.»x from o"),
+    ("unknown-column", "select id from o where »a > 1"),
+    ("unknown-column", "select amount a from o where »a > 1"),
+    ("unknown-column", "select * except (»x) from o"),
+    ("duplicate-name", "»select id, upper(id) as ID from o"),
+    # What compile does not find out; a build does, before it writes.
+    ("", "select id, count(*) from o group by id order by amount"),
+    ("", "select upper(id), count(*) from o group by lower(id)"),
+    ("", "select id, (select count(*) from c where c.id = o.id) m from o group by id"),
+]

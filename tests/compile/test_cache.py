@@ -1,0 +1,200 @@
+"""The fact cache: what it gives is what a cold compilation gives, whatever was edited in between."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from engine.compile import Compiled, cold, compile_project, local
+from engine.project import load_project
+from tests.project.helper import SOURCES, write
+
+PROJECT = """\
+name: shop
+vars: {least: %(least)s}
+targets:
+  dev:
+    catalog: {type: sqlite, name: lake, path: .engine/lake}
+    schema: %(schema)s
+models:
+  +tags: [%(tag)s]
+"""
+MACRO = "{%% macro money(c) %%}round({{ c }}, %(digits)s){%% endmacro %%}\n"
+MODELS = {
+    "orders": "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\n%(header)s\n---*/\n"
+    "select id, ts, amount as %(column)s, item.name from {{ source('shop', 'orders') }} where amount > %(number)s",
+    "large": "/*---\nstreams: [orders]\ncolumns: {id: {tests: [not_null, {relationships: {to: people, field: id}}]}}\n"
+    "%(header)s\n---*/\nselect *, {{ money('%(number)s.5') }} as m from {{ ref('orders') }}",
+    "people": "/*---\nmaterialized: table\n%(header)s\n---*/\nselect id, name, '{{ env_var('WHO', 'x') }}' as %(column)s "
+    "from {{ source('shop', 'customers') }}",
+    "both": "/*---\nstreams: [large]\n%(header)s\n---*/\nselect a.*, b.name as other, {{ var('least') }} as least "
+    "from {{ ref('large') }} a join {{ ref('people') }} b on a.id = b.id",
+    "counts": "/*---\nstreams: {large: {watermark: ts delay 5 minutes}}\nwindows: {hour: 'tumbling(ts, %(number)s hours)'}\n"
+    "%(header)s\n---*/\nselect hour.start as at, count(*) as n from {{ ref('large') }} group by hour",
+    "seen": "select max(at) as at, '{{ this }}' as me from {{ ref('counts') }}",
+}
+HEADERS = ["", "", "tags: [x]", "description: D", "enabled: false", "alias: same", "materialized: view", "nonsense: 1"]
+COLUMNS = ["amount", "amount", "price", "id", "from"]
+EXTRAS = {
+    "models/extra.sql": "select * from {{ ref('both') }}",
+    "models/loop.sql": "select * from {{ ref('loop') }}",
+    "models/loud.sql": "{{ log('again') }}select 1 as one",
+    "models/lost.sql": "select * from {{ ref('nowhere') }}",
+    "macros/more.sql": "{% macro money(c) %}{{ c }}{% endmacro %}",
+    "sources/bad.yml": "sources: [",
+}
+
+
+class Edits:
+    """A project whose parts change at random."""
+
+    def __init__(self, seed: int, root: Path) -> None:
+        self.random = random.Random(seed)
+        self.root = root
+        self.env: dict[str, str] = {}
+        self.variables: dict[str, int] = {}
+        self.project = {"least": 1, "schema": "main", "tag": "a"}
+        self.models = {name: {"header": "", "column": "amount", "number": 1} for name in MODELS}
+        self.files = {f"models/{name}.sql": self.text(name) for name in MODELS}
+        self.files |= {"project.yml": PROJECT % self.project, "macros/m.sql": MACRO % {"digits": 2}}
+        self.files["sources/shop.yml"] = SOURCES
+        write(root, self.files)
+
+    def text(self, name: str) -> str:
+        return MODELS[name] % self.models[name]
+
+    def edit(self) -> None:
+        chance = self.random
+        kind = chance.choice(["model"] * 6 + ["project", "macro", "source", "env", "vars", "extra", "gone", "touch"])
+        if kind == "model":
+            name = chance.choice(list(MODELS))
+            key = chance.choice(["header", "column", "number"])
+            self.models[name][key] = {"header": HEADERS, "column": COLUMNS, "number": [1, 2, 3]}[key][
+                chance.randrange(3 if key == "number" else 5)
+            ]
+            self.put(f"models/{name}.sql", self.text(name))
+        elif kind == "project":
+            key = chance.choice(list(self.project))
+            self.project[key] = chance.choice({"least": [1, 2], "schema": ["main", "b"], "tag": ["a", "c"]}[key])
+            self.put("project.yml", PROJECT % self.project)
+        elif kind == "macro":
+            self.put("macros/m.sql", MACRO % {"digits": chance.choice([0, 1, 2])})
+        elif kind == "source":
+            self.put("sources/shop.yml", SOURCES.replace("name string", chance.choice(["name string", "name int"])))
+        elif kind == "env":
+            self.env = chance.choice([{}, {"WHO": "a"}, {"WHO": "b"}, {"OTHER": "c"}])
+        elif kind == "vars":
+            self.variables = chance.choice([{}, {"least": 5}])
+        elif kind == "extra":
+            name = chance.choice(list(EXTRAS))
+            self.put(name, EXTRAS[name])
+        elif kind == "gone":
+            (self.root / chance.choice(list(EXTRAS))).unlink(missing_ok=True)
+
+    def put(self, name: str, text: str) -> None:
+        path = self.root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+
+    def compiled(self, cached: Path | None) -> Compiled:
+        return compile_project(load_project(self.root), variables=self.variables, env=self.env, cached=cached)
+
+
+def shown(result: Compiled) -> dict[str, object]:
+    manifest = result.manifest
+    return {
+        "nodes": {i: msgspec.json.decode(msgspec.json.encode(node)) for i, node in manifest.nodes.items()},
+        "order": manifest.order,
+        "found": [d.to_dict() for d in manifest.diagnostics],
+    }
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_cached_result_is_a_cold_one_after_any_edits(tmp_path, seed):
+    edits = Edits(seed, tmp_path / "project")
+    cached = tmp_path / "kept"
+    errors = 0
+    for step in range(40):
+        if step:
+            edits.edit()
+        cold_result = shown(edits.compiled(None))
+        assert shown(edits.compiled(cached)) == cold_result, step
+        errors += any(d["level"] == "error" for d in cold_result["found"])
+    assert 0 < errors < 40, "the edits make both sound and faulty projects"
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The models that are read and finished, and how often anything is compiled at all."""
+    seen: dict[str, list[str]] = {"read": [], "finished": []}
+    for name, key in (("read_model", "read"), ("finish", "finished")):
+        real = getattr(local, name)
+
+        def counting(first, *args, _real=real, _key=key, **kwargs):
+            seen[_key].append(getattr(first, "name", None) or first.file.name)
+            return _real(first, *args, **kwargs)
+
+        monkeypatch.setattr(local, name, counting)
+    return seen
+
+
+def test_only_what_an_edit_reaches_is_compiled_again(tmp_path, counted):
+    edits = Edits(1, tmp_path / "project")
+    cached = tmp_path / "kept"
+    edits.compiled(cached)
+    assert set(counted["read"]) == set(MODELS)
+
+    def compiled_after(name: str, old: str, new: str) -> tuple[list[str], list[str]]:
+        edits.put(name, (edits.root / name).read_text().replace(old, new))
+        counted["read"].clear()
+        counted["finished"].clear()
+        edits.compiled(cached)
+        return counted["read"], sorted(counted["finished"])
+
+    assert compiled_after("models/people.sql", "x", "x") == ([], [])
+    assert compiled_after("models/people.sql", "select id", "select  id") == (["people"], ["people"])
+    _, finished = compiled_after("models/people.sql", "select  id", "select 1 as one, id")
+    assert finished == ["both", "large", "people"], "a join reads its columns, a test of `large` names it"
+    _, finished = compiled_after("sources/shop.yml", "price double", "price float")
+    assert finished == ["orders"], "nobody reads item.price further on"
+
+
+def test_an_unchanged_project_is_not_compiled(tmp_path, monkeypatch):
+    edits = Edits(1, tmp_path / "project")
+    before = shown(edits.compiled(tmp_path / "kept"))
+    monkeypatch.setattr(cold, "compile_models", None)
+    assert shown(edits.compiled(tmp_path / "kept")) == before
+
+
+@pytest.mark.parametrize("damage", [b"", b"{}", b"[", b'{"shared": 1}', b"\xff\xfe"])
+def test_a_damaged_cache_is_compiled_over(tmp_path, damage):
+    edits = Edits(1, tmp_path / "project")
+    before = shown(edits.compiled(tmp_path / "kept"))
+    (file,) = (tmp_path / "kept").rglob("*.json")
+    file.write_bytes(damage)
+    assert shown(edits.compiled(tmp_path / "kept")) == before
+
+
+def test_no_secret_and_no_value_of_the_environment_is_kept(tmp_path):
+    edits = Edits(1, tmp_path / "project")
+    edits.put(
+        "project.yml", (PROJECT % edits.project).replace(".engine/lake", "\"{{ env_var('ENGINE_SECRET_LAKE') }}\"")
+    )
+    edits.env = {"ENGINE_SECRET_LAKE": "hunter22"}
+    result = edits.compiled(tmp_path / "kept")
+    assert result.target.catalog.path.name == "hunter22"
+    (file,) = (tmp_path / "kept").rglob("*.json")
+    assert b"hunter22" not in file.read_bytes()
+
+
+def test_a_message_of_a_template_is_said_each_time(tmp_path, caplog):
+    edits = Edits(1, tmp_path / "project")
+    edits.put("models/loud.sql", EXTRAS["models/loud.sql"])
+    for _ in range(2):
+        caplog.clear()
+        with caplog.at_level("DEBUG"):
+            edits.compiled(tmp_path / "kept")
+        assert "again" in caplog.text

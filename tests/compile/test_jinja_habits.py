@@ -1,0 +1,208 @@
+"""The fixture pairs under fixtures/jinja, and what dbt users try that is answered by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from engine.compile.dbt_names import dbt_names
+from tests.compile.cases import Case, read_cases
+from tests.project.helper import PROJECT, clean, compiled, findings, line, lines, only
+
+CASES = read_cases("jinja")
+VARS = (
+    "vars: {limits: [1, '{{ 1 + 1 }}'], root: 's3://{{ env_var(\"BUCKET\") }}', path: \"{{ var('root') }}/orders\"}\n"
+)
+MACROS = """\
+{% macro wrapped(function) %}{{ function }}({{ caller() }}){% endmacro %}
+{% macro each(names) %}{% for name in names %}{{ caller(name) }}{{ ', ' if not loop.last }}{% endfor %}{% endmacro %}
+{% macro keys() %}{% set names = ['id'] %}{% do names.append('ts') %}{{ return(names) }} never{% endmacro %}
+{% macro sign(name, minus=true) %}{% if not minus %}{{ return(name) }}{% endif %}-{{ name }}{% endmacro %}
+"""
+FILES = {"project.yml": PROJECT + VARS, "macros/m.sql": MACROS}
+ENV = {"BUCKET": "bucket"}
+FROM = "from {{ source('shop', 'orders') }}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_a_template_becomes(case: Case, tmp_path):
+    model = f"/*---\n{case.header}\n---*/\n{case.given}\n"
+    manifest = compiled(tmp_path, {**FILES, "models/case.sql": model}, env=ENV).manifest
+    assert [line(d) for d in manifest.errors if d.code != "unknown-column"] == []
+    assert manifest.model("case").sql.strip() == case.expected
+
+
+def test_there_are_cases():
+    assert len(CASES) > 15
+
+
+ANSWERS = [
+    ("{% set r = run_query('select 1') %}", "jinja-undefined 1:12 there is no 'run_query' here", "without a connection"),
+    ("{% call statement('x') %}select 1{% endcall %}", "jinja-undefined 1:9 there is no 'statement' here", "a model"),
+    ("{{ load_result('x') }}", "jinja-undefined 1:4 there is no 'load_result' here", "a model"),
+    ("{{ adapter.dispatch('x')() }}", "jinja-undefined 1:4 there is no 'adapter.dispatch' here", "by its name"),
+    ("{{ adapter.get_columns_in_relation(this) }}",
+     "jinja-undefined 1:4 there is no 'adapter.get_columns_in_relation' here", "star(except="),
+    ("{% for n in graph['nodes'] %}{% endfor %}", "jinja-undefined 1:13 there is no 'graph.nodes' here", "engine ls"),
+    ("{% for n in graph %}{% endfor %}", "jinja-undefined 1:13 there is no 'graph' here", "engine ls"),
+    ("{{ model.name }}", "jinja-undefined 1:4 there is no 'model.name' here", "{{ this }}"),
+    ("{{ builtins.ref('a') }}", "jinja-undefined 1:4 there is no 'builtins.ref' here", "ref()"),
+    ("{% if flags.FULL_REFRESH %}{% endif %}", "run-varying-value 1:7 'flags.FULL_REFRESH' differs from run to run",
+     "full refresh"),
+    ("{{ run_started_at.strftime('%Y') }}", "run-varying-value 1:4 'run_started_at.strftime' differs from run to run",
+     "current_timestamp()"),
+    ("{% if is_incremental() %}{% endif %}", "run-varying-value 1:7 'is_incremental()' has no meaning here",
+     "one and the same query"),
+    ("{{ modules.datetime.datetime.now() }}", "jinja-undefined 1:4 there is no 'modules.datetime' here",
+     "current_timestamp()"),
+    ("{{ dbt.type_string() }}", "jinja-undefined 1:4 there is no 'dbt.type_string' here", "Write string."),
+    ("{{ dateadd('day', 1, 'ts') }}", "jinja-undefined 1:4 there is no 'dateadd' here", "interval 1 hour"),
+    ("{{ dbt_utils.generate_surrogate_key(['id']) }}",
+     "jinja-undefined 1:4 there is no 'dbt_utils.generate_surrogate_key' here", "surrogate_key(["),
+    ("{{ dbt_utils.nobody_knows() }}", "jinja-undefined 1:4 there is no 'dbt_utils.nobody_knows' here",
+     "packages/dbt_utils/macros/"),
+    ("{{ dbt_expectations.x() }}", "jinja-undefined 1:4 there is no 'dbt_expectations.x' here",
+     "packages/dbt_expectations/macros/"),
+    ("{{ schema }}", "jinja-undefined 1:4 there is no 'schema' here", "target.schema"),
+    ("{{ config.get('tags') }}", "jinja-undefined 1:4 there is no 'config.get' here", "{% set"),
+    ("{{ this.schema }}", "jinja-undefined 1:4 'this' is a name in the SQL and has no 'schema'", "target.schema"),
+    ("{{ ref('a').identifier }}", "jinja-undefined 1:11 'ref('a')' is a name in the SQL and has no 'identifier'",
+     "target.schema"),
+    ("{{ ref('a', v=2) }}", "not-supported 1:4 'ref()' takes no version", "a model of its own"),
+    ("{{ [1, 2] | random }}", "run-varying-value 1:13 the filter 'random' gives another value in each run", "rand()"),
+    ("{{ ref }}", "jinja-error 1:4 'ref' is a function, and is not called", "ref(...)"),
+    ("{{ keys }}", "jinja-error 1:4 'keys' is a function, and is not called", "keys(...)"),
+    ("{{ ['a'] | map('upper') }}", "jinja-error 1:12 what a filter such as 'map' gives is no text", "join"),
+    ("{{ return(1) }}", "jinja-error 1:4 'return' stands outside a macro", "macros/"),
+    ("{% materialization x %}{% endmaterialization %}",
+     "jinja-syntax 1:4 Jinja: there is no block 'materialization'", "header"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "finding", "hint"), ANSWERS, ids=lambda value: str(value)[:40])
+def test_what_cannot_hold_is_answered_by_name(sql, finding, hint, tmp_path):
+    found = only(findings(tmp_path, {**FILES, "models/a.sql": f"{sql}select id {FROM}"}, env=ENV))
+    code, place, message = finding.split(" ", 2)
+    assert line(found) == f"{code} models/a.sql:{place} {message}"
+    assert hint in found.hint
+
+
+@pytest.mark.parametrize("name", sorted(dbt_names().keys() - {"safe_cast"}))
+def test_every_name_of_dbt_has_an_answer(name, tmp_path):
+    uses = {"a": f"{{{{ {name} }}}}", "b": f"{{{{ {name}() }}}}", "c": f"{{{{ {name}.part }}}}"}
+    found = findings(tmp_path, {f"models/{m}.sql": f"{sql}select id {FROM}" for m, sql in uses.items()})
+    assert [d.node for d in found] == list(uses)
+    assert {d.code for d in found} <= {"jinja-undefined", "run-varying-value"}
+    assert all(f"'{name}" in d.message and d.hint.endswith(".") for d in found)
+
+
+def test_a_name_of_dbt_can_be_asked_for(tmp_path):
+    sql = f"select {{{{ 1 if run_query is defined else 2 }}}} as x {FROM}"
+    assert clean(tmp_path, {"models/a.sql": sql}).model("a").sql.startswith("select 2 as x")
+
+
+HOOKS = """\
+pre_hook: "call system.compact('{{ target.catalog }}')"
+post_hook: ["optimize {{ this }}", "grant select on {{ this }} to {{ var('who') }}"]
+alias: b
+"""
+
+
+@pytest.mark.parametrize("form", ["header", "config"])
+def test_hooks_name_the_models_table(form, tmp_path):
+    text = f"/*---\n{HOOKS}---*/\nselect id {FROM}"
+    if form == "config":
+        text = (
+            "{{ config(alias='b', pre_hook=\"call system.compact('{{ target.catalog }}')\",\n"
+            "post_hook=['optimize {{ this }}', \"grant select on {{ this }} to {{ var('who') }}\"]) }}\n"
+            f"select id {FROM}"
+        )
+    files = {"project.yml": f"{PROJECT}vars: {{who: readers}}\n", "models/a.sql": text}
+    run = clean(tmp_path, files).model("a").operation
+    assert run.pre_hook == ("call system.compact('lake')",)
+    assert run.post_hook == ("optimize `lake`.`main`.`b`", "grant select on `lake`.`main`.`b` to readers")
+
+
+VALUES = [
+    ('alias: "{{ this }}"', "jinja-undefined 2:8 there is no 'this' here", "pre_hook"),
+    ("description: \"{{ doc('x') }}\"", "jinja-undefined 2:14 there is no 'doc' here", "description"),
+    ("alias: \"{{ ref('x') }}\"", "jinja-undefined 2:8 there is no 'ref' here", "without Jinja"),
+    ('alias: "a_{{ run_started_at }}"', "run-varying-value 2:8 'run_started_at' differs from run to run", ""),
+    ('alias: "{{ target.typ }}"', "jinja-undefined 2:8 'target' has no attribute 'typ'", ""),
+]
+
+
+@pytest.mark.parametrize(("header", "finding", "hint"), VALUES)
+def test_what_values_do_not_know(header, finding, hint, tmp_path):
+    found = only(findings(tmp_path, {"models/a.sql": f"/*---\n{header}\n---*/\nselect id {FROM}"}))
+    code, place, message = finding.split(" ", 2)
+    assert line(found) == f"{code} models/a.sql:{place} {message}"
+    assert hint in found.hint
+
+
+def test_the_target_in_a_setting(tmp_path):
+    files = {
+        "project.yml": PROJECT + "models: {+enabled: \"{{ target.name == 'dev' }}\"}\n",
+        "models/a.sql": f'/*---\nalias: "a_{{{{ target.name }}}}"\n---*/\nselect id {FROM}',
+    }
+    assert clean(tmp_path, files).model("a").relation.name == "a_dev"
+
+
+def test_the_target_in_its_own_settings(tmp_path):
+    text = PROJECT.replace("schema: main", 'schema: "{{ target.name }}"')
+    found = only(findings(tmp_path, {"project.yml": text}))
+    assert line(found) == "jinja-undefined project.yml:5:13 'target' is not known in the target's own settings"
+
+
+VARIABLES = [
+    ("a: \"{{ env_var('NOBODY') }}\"", "env-missing", "the environment variable 'NOBODY' is not set"),
+    ("a: \"{{ var('b') }}\", b: \"{{ var('a') }}\"", "jinja-error", "the variable 'a' is made from itself"),
+    ("a: '{{ wrod }}'", "jinja-undefined", "'wrod' is undefined"),
+    ("a: '{{ 1 + }}'", "jinja-syntax", "Jinja: unexpected '}}'"),
+    ("a: \"{{ env_var('ENGINE_SECRET_X') }}\"", "secret-outside-target", "the secret 'ENGINE_SECRET_X' is used outside a target"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("variables", "code", "reason"), VARIABLES)
+def test_a_variable_whose_jinja_fails(variables, code, reason, tmp_path):
+    files = {"project.yml": f"{PROJECT}vars: {{{variables}}}\n", "models/a.sql": f"select {{{{ var('a') }}}} {FROM}"}
+    found = only(findings(tmp_path, files, env={"ENGINE_SECRET_X": "hunter2"}))
+    assert found.code == code
+    assert str(found.location) == "models/a.sql:1:15"
+    assert found.message.startswith("the value of the variable 'a' cannot be had: ")
+    assert found.message.endswith(reason)
+
+
+def test_a_variable_that_no_one_uses_is_not_rendered(tmp_path):
+    files = {
+        "project.yml": PROJECT + "vars: {a: \"{{ env_var('NOBODY') }}\"}\n",
+        "models/a.sql": f"select id {FROM}",
+    }
+    assert clean(tmp_path, files)
+
+
+def test_models_do_not_see_each_others_changes(tmp_path):
+    sql = f"{{% set names = var('names') %}}{{% do names.append('ts') %}}select {{{{ names | join(', ') }}}} {FROM}"
+    files = {"project.yml": f"{PROJECT}vars: {{names: [id]}}\n", "models/a.sql": sql, "models/b.sql": sql}
+    manifest = clean(tmp_path, files)
+    assert manifest.model("a").sql == manifest.model("b").sql
+
+
+SHARED = "{% set names = [['id']] %}{% set count = namespace(n=0) %}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "name", "place"),
+    [
+        ("{% do names.append('x') %}", "append", "2:33"),
+        ("{% do names[0].append('x') %}", "append", "2:36"),
+        ("{% set count.n = 1 %}", "n", "2:34"),
+    ],
+)
+def test_what_a_file_of_macros_keeps_is_not_changed(body, name, place, tmp_path):
+    files = {
+        "macros/m.sql": f"{SHARED}{{% macro change() %}}{body}{{% endmacro %}}",
+        "models/a.sql": f"select {{{{ change() }}}} id {FROM}",
+    }
+    found = only(findings(tmp_path, files))
+    assert line(found) == (f"jinja-security macros/m.sql:{place} '{name}' would change a value that all models share")
+    assert lines(compiled(tmp_path, {"models/a.sql": f"{SHARED}{body}select id {FROM}"}).manifest.errors) == []
