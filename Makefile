@@ -27,6 +27,8 @@ FAST := not spark and not browser
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 
+NIGHT ?= $(shell date -u +%Y%m%d)
+
 SAY := @echo "==>"
 
 .PHONY: help
@@ -37,6 +39,7 @@ help: ## Show this list
 	@echo
 	@echo "  PYTHON=python3.12            the Python that $(VENV) is made with"
 	@echo "  PYTEST_ARGS='-k windows -x'  handed to pytest"
+	@echo "  NIGHT=20260131               with nightly: the random queries of that day again"
 	@echo "  UPGRADE=1                    with lock: move to the newest versions"
 
 .PHONY: demo
@@ -50,7 +53,7 @@ demo: $(DEMO) ## Land some weeks of flights, build every table, generate the doc
 	@echo
 	@echo "What to look at next:"
 	@printf '  %-38s%s\n' 'models/' 'the SQL that made these tables'
-	@printf '  %-38s%s\n' 'target/index.html' 'their lineage, in a browser'
+	@printf '  %-38s%s\n' 'target/docs/index.html' 'their lineage, in a browser'
 	@printf '  %-38s%s\n' 'target/run_results.json' 'what the build did'
 	@printf '  %-38s%s\n' '$(BIN)/engine ls' 'every source and model'
 	@printf '  %-38s%s\n' '$(BIN)/engine build' 'again: no new data, so no table changes'
@@ -58,6 +61,13 @@ demo: $(DEMO) ## Land some weeks of flights, build every table, generate the doc
 	@echo
 	$(SAY) "engine show departures_hourly --table"
 	@$(BIN)/engine show departures_hourly --table
+
+.PHONY: kafka
+kafka: $(DEMO) ## The example on a real broker: start it, send the flights, build every table, stop it
+	@$(BIN)/python -m tests.parts.kafka .engine/kafka/broker $(SHELL) -ec '\
+		echo "==> sending flights"; $(BIN)/python -m producer --kafka "$$KAFKA_BOOTSTRAP"; \
+		echo "==> engine build --target kafka"; $(BIN)/engine build --target kafka; \
+		$(BIN)/engine show departures_hourly --table --target kafka'
 
 # pytest ends with 5 when it ran nothing: an error, unless PYTEST_ARGS narrowed the choice and the other half ran.
 .PHONY: test
@@ -77,6 +87,12 @@ test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
 .PHONY: fuzz
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)
 	@$(BIN)/python -m tests.fuzz $(or $(FUZZ_ARGS),--count 500 --seed 1)
+
+.PHONY: nightly
+nightly: ## The whole suite, then 500 new random queries against Spark (NIGHT)
+	@$(MAKE) --no-print-directory test
+	$(SAY) "500 random queries of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
 
 .PHONY: test-no-java
 test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java
@@ -107,7 +123,7 @@ bench: $(DEV) ## Run every benchmark of benchmarks/
 	[ -n "$$found" ] || echo "benchmarks/ holds no benchmark yet"
 
 .PHONY: docs
-docs: $(DEV) ## Generate the example's lineage pages, and the handbook's page of error codes
+docs: $(DEV) ## Generate the example's lineage site, and the handbook's page of error codes
 	@$(BIN)/python -c 'from engine.errors import handbook_page; print(handbook_page(), end="")' > docs/errors.md
 	@$(BIN)/engine docs generate
 

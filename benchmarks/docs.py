@@ -27,7 +27,8 @@ _PAN = """async () => {
     const canvas = document.querySelector(".canvas");
     canvas.setPointerCapture = () => {};
     canvas.hasPointerCapture = () => true;
-    const fire = (type, x) => canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX: x, clientY: 400, bubbles: true }));
+    const fire = (type, clientX) =>
+        canvas.dispatchEvent(new PointerEvent(type, { pointerId: 1, clientX, clientY: 400, bubbles: true }));
     const times = [];
     fire("pointerdown", 300);
     for (let i = 0; i < 120; i += 1) {
@@ -64,7 +65,8 @@ def _line(what: str, value: str) -> None:
 
 def _timed(command: list[str], root: Path) -> float:
     begin = time.perf_counter()
-    subprocess.run(command, cwd=root, check=True, capture_output=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parent.parent)}
+    subprocess.run(command, cwd=root, check=True, capture_output=True, env=environment)
     return time.perf_counter() - begin
 
 

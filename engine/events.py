@@ -6,7 +6,7 @@ journal are all made from these records; `RunResults` is their fold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -54,7 +54,17 @@ class ModelStarted:
 
 @dataclass(frozen=True, slots=True)
 class BatchCommitted:
-    """A micro-batch ended: rows written (0: nothing was committed), late rows, watermark (UTC text)."""
+    """A micro-batch ended.
+
+    Attributes:
+        rows_out: rows written; 0: nothing was committed.
+        late: rows behind the watermark.
+        bad_records: records taken out because they could not be read, by input.
+        failed_checks: rows that did not meet an expectation, by its name.
+        quarantined: rows written to the model's quarantine.
+        watermark: UTC text.
+        replayed: it had been written before a crash; nothing is counted twice.
+    """
 
     node: str
     batch_id: int
@@ -66,11 +76,14 @@ class BatchCommitted:
     snapshot_id: int | None
     seconds: float
     replayed: bool = False
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:
-    """A model ended. Numbers are sums over the run's micro-batches; watermark is the last one."""
+    """A model ended, `at` a time (UTC). Numbers are sums over the run's micro-batches; watermark is the last one."""
 
     node: str
     index: int
@@ -88,11 +101,15 @@ class ModelFinished:
     watermark: str | None = None
     snapshot_id: int | None = None
     note: str = ""
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class TestFinished:
-    """A data test ended; `failures` counts failing rows."""
+    """A data test ended, `at` a time (UTC); `failures` counts failing rows."""
 
     node: str
     index: int
@@ -101,6 +118,7 @@ class TestFinished:
     seconds: float
     failures: int = 0
     message: str = ""
+    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +150,7 @@ class RunResults:
     seconds: float = 0.0
     results: tuple[ModelFinished | TestFinished, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = ()
+    batches: tuple[BatchCommitted, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -157,6 +176,7 @@ class _Fold:
     seconds: float = 0.0
     results: list[ModelFinished | TestFinished] = field(default_factory=list)
     diagnostics: list[Diagnostic] = field(default_factory=list)
+    batches: list[BatchCommitted] = field(default_factory=list)
 
     def add(self, event: Event) -> None:
         match event:
@@ -166,6 +186,8 @@ class _Fold:
                 self.results.append(event)
             case Diagnosed():
                 self.diagnostics.append(event.diagnostic)
+            case BatchCommitted():
+                self.batches.append(event)
             case RunFinished():
                 self.seconds = event.seconds
             case _:
@@ -181,4 +203,5 @@ class _Fold:
             seconds=self.seconds,
             results=tuple(self.results),
             diagnostics=tuple(self.diagnostics),
+            batches=tuple(self.batches),
         )

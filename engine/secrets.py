@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 
@@ -12,10 +13,10 @@ MIN_LENGTH = 4
 
 
 def secret_values(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
-    """The values to hide, longest first, so that a secret inside another one leaves no rest."""
+    """The values to hide, longest first, so that a secret inside another one leaves no rest; also as JSON has them."""
     environment = os.environ if env is None else env
     values = {v for k, v in environment.items() if k.startswith(PREFIX) and len(v) >= MIN_LENGTH}
-    return tuple(sorted(values, key=len, reverse=True))
+    return tuple(sorted(values | {json.dumps(v)[1:-1] for v in values}, key=len, reverse=True))
 
 
 def scrub(text: str, env: Mapping[str, str] | None = None) -> str:

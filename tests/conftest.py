@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.lab import Lab, LabSession
+
+if TYPE_CHECKING:
+    from tests.parts.kafka import Broker
 
 
 @pytest.fixture(scope="session")
@@ -17,6 +21,15 @@ def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession
     session = LabSession(tmp_path_factory.mktemp("lab"))
     yield session
     session.close()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real Kafka broker for the whole run; a test that stops it starts it again."""
+    from tests.parts.kafka import running
+
+    with running(tmp_path_factory.mktemp("kafka")) as started:
+        yield started
 
 
 @pytest.fixture
@@ -29,6 +42,6 @@ def lab(
     def shared(*_: object, **__: object) -> Iterator[object]:
         yield lab_session.spark
 
-    for module in ("engine.runtime.build", "engine.runtime.preview"):
+    for module in ("engine.runtime.build", "engine.runtime.preview", "engine.runtime.inspect"):
         monkeypatch.setattr(f"{module}.spark_session", shared)
     return Lab(tmp_path, lab_session, capsys)

@@ -63,7 +63,7 @@ class LabSession:
         return self._session.spark
 
     def _open(self) -> Any:
-        from engine.spark.jars import jar_paths
+        from engine.spark.jars import jar_paths, jar_sets
         from engine.spark.java import find_java
         from engine.spark.session import SessionSettings, open_session
 
@@ -74,7 +74,7 @@ class LabSession:
             SessionSettings(
                 java=java,
                 log_dir=self._folder / "logs",
-                jar_paths=jar_paths(("core",), fetch=True, java=java),
+                jar_paths=jar_paths(jar_sets(), fetch=True, java=java),
                 master="local[2]",
                 conf=catalogs.spark_conf(config),
             )

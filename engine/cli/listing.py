@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 
 from engine.compile import DataTest, Manifest, Model, Node, Source
+from engine.compile.dbt import unique_id
+from engine.sources import location
 
 
 def lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str) -> Iterator[str]:
@@ -20,7 +22,7 @@ def lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: 
         elif output == "path":
             yield node.file
         elif output == "json":
-            yield json.dumps(_record(node, kind))
+            yield json.dumps(_record(node, kind, manifest.project))
         else:
             yield _text(node, kind)
 
@@ -35,23 +37,32 @@ def _text(node: Node, kind: str) -> str:
         reads = f", streams {', '.join(streams)}" if streams else ""
         return f"model   {node.name}  ({node.materialized.value} {node.relation}{reads})"
     if isinstance(node, Source):
-        return f"source  {node.name}  ({node.spec.format} {node.spec.path})"
+        return f"source  {node.name}  ({node.spec.format} {location(node.spec)})"
     return f"{kind}    {node.name}"
 
 
-def _record(node: Node, kind: str) -> dict[str, object]:
-    record: dict[str, object] = {"resource_type": kind, "unique_id": node.id, "name": node.name, "path": node.file}
+def _record(node: Node, kind: str, project: str) -> dict[str, object]:
+    record: dict[str, object] = {
+        "resource_type": kind,
+        "unique_id": unique_id(node.id, project),
+        "name": node.name,
+        "path": node.file,
+    }
     if isinstance(node, Model):
         record |= {
             "materialized": node.materialized.value,
             "relation": str(node.relation),
-            "depends_on": list(node.depends_on),
+            "depends_on": [unique_id(i, project) for i in node.depends_on],
             "streams": [i.name for i in node.inputs if i.stream],
             "tags": list(node.tags),
             "fingerprint": node.fingerprint,
         }
     elif isinstance(node, DataTest):
-        record |= {"model": node.model, "depends_on": list(node.depends_on), "severity": node.severity.value}
+        record |= {
+            "model": unique_id(node.model, project),
+            "depends_on": [unique_id(i, project) for i in node.depends_on],
+            "severity": node.severity.value,
+        }
     else:
-        record |= {"format": node.spec.format, "location": node.spec.path}
+        record |= {"format": node.spec.format, "location": location(node.spec)}
     return record

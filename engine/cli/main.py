@@ -213,6 +213,25 @@ def debug(**shared: Any) -> int:
 
 
 @cli.group()
+def source() -> None:
+    """What sources hold now."""
+
+
+@source.command()
+@click.argument("name")
+@project_options
+def inspect(name: str, **shared: Any) -> int:
+    """Print a source's declaration with its columns, from the schema registry or a sample of records."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.showing import show_source
+
+        show_source(chosen, name)
+
+    return _command(work, **shared)
+
+
+@cli.group()
 def docs() -> None:
     """The lineage site."""
 
@@ -220,19 +239,45 @@ def docs() -> None:
 @docs.command()
 @project_options
 def generate(**shared: Any) -> int:
-    """Write the site to target/index.html."""
+    """Write the site to target/docs/, and the artifacts beside it."""
 
     def work(chosen: Settings) -> bool:
-        from engine.compile.artifacts import write_artifacts
-        from engine.docs import write_site
-        from engine.runtime.results import read_results
+        from engine.cli.telling import generate
 
-        manifest = compiled(chosen, must_hold=False).manifest
-        write_artifacts(manifest, chosen.target_dir)
-        path = write_site(manifest, chosen.target_dir, results=read_results(chosen.target_dir))
-        chosen.out.say(f"Wrote {path.relative_to(chosen.root)}; open it in a browser")
-        return not manifest.errors
+        return generate(chosen)
 
+    return _command(work, **shared)
+
+
+@docs.command()
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free one.")
+@project_options
+def serve(port: int, **shared: Any) -> int:
+    """Serve the written site on 127.0.0.1 until Ctrl-C."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.telling import serve
+
+        serve(chosen, port)
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@click.argument("column", required=False)
+@click.option("--impact", is_flag=True, help="Also what goes with the column.")
+@click.option("--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="What to print.")
+@selection_options
+@project_options
+def lineage(column: str | None, impact: bool, output: str, **options: Any) -> int:
+    """Where a COLUMN (model.column) comes from; without one, the graph of what is selected."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.telling import lineage
+
+        lineage(chosen, column, wanted, output, impact=impact)
+
+    wanted, shared = _split(options)
     return _command(work, **shared)
 
 

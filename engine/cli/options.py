@@ -56,7 +56,7 @@ def run_options(command: Command) -> Command:
     """How to run."""
     for decorate in (
         _option(
-            "--accept", env="ACCEPT", multiple=True, type=click.Choice(["downstream-stops"]),
+            "--accept", env="ACCEPT", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]),
             help="A consequence of a full refresh that you accept.",
         ),
         _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Build the selected models anew."),

@@ -169,6 +169,8 @@ class TextPrinter:
         self._row(event, word, f"{event.kind} {event.relation}", status, event)
         if event.kind == "streaming_table" and event.batches and not event.status.failed:
             self.say(f"    {stream_text(event)}")
+        if taken := taken_out_text(event):
+            self.say(f"    {taken}")
         if event.note:
             self.say(f"    note: {event.note}")
 
@@ -225,6 +227,18 @@ def stream_text(event: ModelFinished) -> str:
     if event.watermark:
         parts.append(f"watermark {short_time(event.watermark)}")
     return ", ".join(parts)
+
+
+def taken_out_text(event: ModelFinished) -> str:
+    """Bad records by input, rows that failed expectations, and how many rows went to the quarantine."""
+    parts = []
+    if event.bad_records:
+        parts.append("bad records " + ", ".join(f"{name} {n:,}" for name, n in event.bad_records.items()))
+    if event.failed_checks:
+        parts.append("failed expectations " + ", ".join(f"{name} {n:,}" for name, n in event.failed_checks.items()))
+    if event.quarantined:
+        parts.append(f"{event.quarantined:,} rows in {event.relation}__quarantine")
+    return "; ".join(parts)
 
 
 def short_time(text: str | None) -> str:

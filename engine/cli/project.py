@@ -65,7 +65,7 @@ def compiled(chosen: Settings, *, must_hold: bool = True) -> Any:
     from engine.project import load_project
 
     project = load_project(chosen.root)
-    result = compile_project(project, target=chosen.target, variables=chosen.variables)
+    result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=chosen.target_dir)
     chosen.out.diagnostics(result.manifest.diagnostics)
     if must_hold and result.manifest.errors:
         number = len(result.manifest.errors)

@@ -10,10 +10,12 @@ from engine.cli.project import Failed, Selection, Settings, compiled, log_file, 
 from engine.compile import DataTest, Manifest, Model
 from engine.compile.artifacts import write_artifacts
 from engine.compile.later import unsupported
+from engine.events import Emit, Event
 
 
 def run_nodes(chosen: Settings, command: str, selection: Selection, how: Mapping[str, Any]) -> bool:
     """Run what is selected; False if something failed."""
+    from engine.docs.delivery import delivering
     from engine.runtime.build import Options, build
     from engine.runtime.results import write_results
 
@@ -28,10 +30,19 @@ def run_nodes(chosen: Settings, command: str, selection: Selection, how: Mapping
             _check_supported(chosen, manifest, nodes)
         write_artifacts(manifest, chosen.target_dir)
         options = Options(command, target_dir=chosen.target_dir, **how)
-        results = build(manifest, result.target, chosen.root, nodes, options, chosen.out.event)
-        write_results(results, chosen.target_dir)
+        with delivering(manifest, result.target, chosen.root, chosen.out.diagnostics) as deliver:
+            results = build(manifest, result.target, chosen.root, nodes, options, _both(chosen.out.event, deliver))
+        write_results(results, chosen.target_dir, manifest.project)
         chosen.out.summary(results)
     return not results.failed
+
+
+def _both(first: Emit, second: Emit) -> Emit:
+    def emit(event: Event) -> None:
+        first(event)
+        second(event)
+
+    return emit
 
 
 def _check_supported(chosen: Settings, manifest: Manifest, nodes: Sequence[str]) -> None:

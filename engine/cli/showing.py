@@ -49,6 +49,21 @@ def show_query(chosen: Settings, name: str | None, inline: str | None, limit: in
     click.echo(format_rows(rows, output))
 
 
+def show_source(chosen: Settings, name: str) -> None:
+    """Print the declaration of a source with the columns it has now; faults of the project are for other commands."""
+    from engine.compile import compile_project
+    from engine.project import load_project
+    from engine.runtime.inspect import inspect
+
+    result = compile_project(load_project(chosen.root), target=chosen.target, variables=chosen.variables)
+    plain = name.removeprefix("source.").removeprefix("source:")
+    known = {source.name: source for source in result.manifest.sources}
+    if plain not in known:
+        raise UsageError("usage", f"there is no source '{name}'", near(plain, known))
+    with log_file(chosen):
+        click.echo(inspect(known[plain], result.target, chosen.root, chosen.target_dir), nl=False)
+
+
 def _model(manifest: Manifest, name: str | None) -> Model:
     known = {m.name: m for m in manifest.models}
     if name not in known:

@@ -45,6 +45,30 @@ def shared_tables(faces: Iterable[Face]) -> Iterable[Diagnostic]:
             yield Diagnostic("duplicate-table", message, hint, node=face.name, location=place)
 
 
+def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:
+    """Findings about models that read one source whose files go away once they are read."""
+    known = {face.id: face for face in faces}
+    for source in sources.values():
+        if "after_reading" not in source.spec.settings:
+            continue
+        readers = [face for face in known.values() if face.kind is not Materialized.EPHEMERAL
+                   and _reaches(face, source.id, known)]  # fmt: skip
+        for face in readers[1:]:
+            first = readers[0]
+            message = f"'{face.name}' and '{first.name}' both read '{source.name}', whose files go away once read"
+            hint = (
+                "The first to read a file would take it from the other. Let one model read the source, and the others "
+                f"that model; or take 'after_reading' out of {source.location}."
+            )
+            yield Diagnostic("files-taken", message, hint, node=face.name, location=Location(face.file))
+
+
+def _reaches(face: Face, source: str, known: Mapping[str, Face], depth: int = 0) -> bool:
+    """Whether a model reads a source itself or through ephemeral models; a cycle is told elsewhere."""
+    through = (known[i] for i in face.reads if i in known and known[i].kind is Materialized.EPHEMERAL)
+    return source in face.reads or (depth < len(known) and any(_reaches(f, source, known, depth + 1) for f in through))
+
+
 def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
     """The cycles of the references, by id; each model is read by the next."""
     return graph.cycles(_models_read(faces))

@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from engine.compile import graph
-from engine.compile.assembly import known_names, levels, loop_finding, loops_of, selected_names, shared_tables
+from engine.compile.assembly import (
+    known_names,
+    levels,
+    loop_finding,
+    loops_of,
+    selected_names,
+    shared_tables,
+    taken_files,
+)
 from engine.compile.cache import Kept, Now, Stored, env_digests
 from engine.compile.context import Names
 from engine.compile.dbt import About
@@ -64,6 +72,7 @@ def compile_models(
         workers.meet(known, selected_names(faces.values(), shared.sources), looped)
         models = _finished(faces, shared.sources, fresh, workers, looped, now)
     found += shared_tables(faces.values())
+    found += taken_files(faces.values(), shared.sources)
     found += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
     found += [problem for kept in models.values() for problem in kept.entry.problems]
     return Stored(

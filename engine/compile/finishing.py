@@ -13,6 +13,7 @@ from engine.compile.inlining import Given, Inlined
 from engine.compile.inputs import Draft, Known, resolve
 from engine.compile.lower import splice
 from engine.compile.manifest import DataTest, Input, Materialized, Model, SourceMap
+from engine.compile.named_columns import named_faults
 from engine.compile.operation import placed
 from engine.compile.output import check_columns
 from engine.compile.output_mode import decide
@@ -69,6 +70,10 @@ def finish(
         foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
         parsed = Parsed(read.query, read.rendered, read.windows, foreign)
         model, seen = typed(model, parsed, columns, problems)
+        if read.certain and not model.broken:
+            unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
+            problems += unnamed
+            model = replace(model, broken=bool(unnamed))
     tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared.sandbox, known, problems)
     tests = [replace(test, tags=read.config.tags) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)

@@ -31,6 +31,7 @@ HABITS = {
     "dedup": _STREAM % "dedup",
     "max_files_per_trigger": _STREAM % "max_files_per_trigger",
     "on_upstream_delete": _STREAM % "on_upstream_delete",
+    "on_bad_record": _STREAM % "on_bad_record",
     "event_time": _STREAM % "watermark",
     "batch_size": "A stream reads what is new by itself; 'max_files_per_trigger' of a stream bounds a micro-batch.",
     "lookback": "A stream's watermark says how late rows may be: scheduled_at delay 30 minutes.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.compile.config import ModelConfig
@@ -179,7 +179,11 @@ def _no_files_in_views(draft: Draft, source: str, reference: Reference) -> None:
 
 
 def _check_listed(draft: Draft, source: Source, reference: Reference) -> None:
-    """Some kinds of sources have no end: how they are read has to be said."""
+    """Some kinds of sources have no end: how they are read has to be said; others lose what was read."""
+    if "after_reading" in source.spec.settings:
+        message = f"'{source.name}' is read as a whole, and its files go away once read (after_reading)"
+        hint = f"Read it as a stream: 'streams: [{source.name}]' in the header. Or take 'after_reading' out."
+        draft.report("files-taken", message, hint, reference.start)
     kind = kind_of(source.spec.format)
     if kind is None or not kind.LISTED or source.spec.stream is False:
         return
@@ -194,10 +198,11 @@ def _check_listed(draft: Draft, source: Source, reference: Reference) -> None:
 def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
     watermark = stream.watermark or (source.watermark if source else None)
     dedup = stream.dedup or (source.dedup if source else ())
-    files = stream.max_files_per_trigger or (source.spec.settings.get("max_files_per_trigger") if source else None)
+    files = _files_per_trigger(stream, source)
     deletes = stream.on_upstream_delete or OnUpstreamDelete.FAIL
     metadata = source is not None and _names_metadata(draft)
-    return Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
+    made = Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
+    return replace(made, on_bad_record=stream.on_bad_record)
 
 
 def _view_name(draft: Draft, name: str) -> str:
@@ -259,9 +264,25 @@ def _check_streams(draft: Draft, known: Known) -> None:
             draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
 
 
+def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | None:
+    """The model's limit, else the source's; none where this target reads no files."""
+    if source is None:
+        return stream.max_files_per_trigger
+    own: int | None = source.spec.settings.get(_FILES)
+    return stream.max_files_per_trigger or own if _FILES in _keys(source.spec.format) else None
+
+
 def _reads_files(source: Source | None) -> bool:
-    kind = kind_of(source.spec.format) if source else None
-    return kind is None or "max_files_per_trigger" in kind.KEYS
+    """Whether some target reads files, so that a limit of files may be said."""
+    return source is None or any(_FILES in _keys(name) for name in source.formats)
+
+
+def _keys(format_: str) -> Iterable[str]:
+    kind = kind_of(format_)
+    return kind.KEYS if kind else (_FILES,)
+
+
+_FILES = "max_files_per_trigger"
 
 
 def _unread(draft: Draft, stream: StreamConfig, known: Known) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 from engine.compile.columns.facts import Origin
 from engine.compile.settings import Expectation, OnUpstreamDelete, Operation, Write
 from engine.errors import Diagnostic, Location
-from engine.sources import SourceSpec
+from engine.sources import OnBadRecord, SourceSpec
 
 
 class Materialized(StrEnum):
@@ -77,6 +77,7 @@ class Input:
         dedup: columns by which repeats are dropped within the watermark's delay.
         max_files_per_trigger: files in one micro-batch; None: the source's own limit.
         on_upstream_delete: what happens at a snapshot that only deletes.
+        on_bad_record: what becomes of records that cannot be read; None: what the source says.
         through: the ephemeral model that brings it; empty: the model itself names it.
         metadata: the view has the column `_metadata`, because the query names it.
     """
@@ -91,6 +92,7 @@ class Input:
     on_upstream_delete: OnUpstreamDelete = OnUpstreamDelete.FAIL
     through: str = ""
     metadata: bool = False
+    on_bad_record: OnBadRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +189,7 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A declared source table."""
+    """A declared source table; `formats` are those of all targets."""
 
     id: str
     source: str
@@ -200,6 +202,7 @@ class Source:
     dedup: tuple[str, ...] = ()
     location: Location | None = None
     broken: bool = False
+    formats: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:

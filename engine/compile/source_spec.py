@@ -26,10 +26,15 @@ _KNOWN_ZONE = "America/New_York"
 
 def kind_keys(part: Section) -> set[str]:
     """The keys that the formats of a declaration bring: its own, and those of its targets."""
-    formats = {str(level.value.get("format")) for level in _levels(part) if isinstance(level.value, dict)}
-    kinds = [kind for name in formats if (kind := kind_of(name))]
+    kinds = [kind for name in formats_of(part) if (kind := kind_of(name))]
     # A format that is missing or wrong is reported itself; the keys of any kind may be right then.
     return {key for kind in kinds or KINDS.values() for key in kind.KEYS}
+
+
+def formats_of(part: Section) -> tuple[str, ...]:
+    """The formats that a declaration names, for all targets."""
+    said = (level.value.get("format") for level in _levels(part) if isinstance(level.value, dict))
+    return tuple(dict.fromkeys(name for name in said if isinstance(name, str)))
 
 
 def _levels(part: Section) -> Iterator[Section]:
@@ -131,7 +136,8 @@ def _format(format_: Section | None, part: Section, name: str) -> str:
         message = f"the format '{text}' is not part of this version"
         format_.report("not-supported", message, f"Use {' or '.join(KINDS)}.")
     elif text and kind_of(text) is None:
-        format_.report("bad-value", f"there is no format '{text}'", near(text, KINDS))
+        hint = near(text, KINDS) or f"A reader that Spark has, or that a jar brings, is written 'spark.{text}'."
+        format_.report("bad-value", f"there is no format '{text}'", hint)
     return text
 
 

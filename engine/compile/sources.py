@@ -7,7 +7,7 @@ from dataclasses import replace
 from engine.compile.column_config import Described, TestConfig, read_columns
 from engine.compile.layers import not_yet
 from engine.compile.manifest import Column, Source
-from engine.compile.source_spec import INDEPENDENT, kind_keys, read_spec
+from engine.compile.source_spec import INDEPENDENT, formats_of, kind_keys, read_spec
 from engine.compile.streams import read_watermark
 from engine.compile.target import Target
 from engine.compile.values import Values
@@ -96,6 +96,7 @@ def _table(project: Project, target: Target, source: str, part: Section) -> tupl
         dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
         location=part.place,
         broken=any(d.is_error for d in part.found[before:]),
+        formats=formats_of(part),
     )
     return result, list(described.tests)
 

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 import sqlglot
 from sqlglot import exp
 
-from engine.compile.columns import InputColumns, QueryColumns
+from engine.compile.columns import InputColumns, Unresolved
 from engine.compile.columns.find import columns_of
+from engine.compile.columns.types import normal
 from engine.compile.manifest import Input, Model, Watermark
 from engine.compile.sql import DIALECT
 from engine.compile.windows import Window
@@ -36,14 +37,12 @@ def _watermark(model: Model, item: Input, columns: InputColumns) -> Iterator[Dia
     if mark is None:
         return
     place = _place(model, item, "watermark")
-    found = _evaluated(mark.expression or f"`{mark.column}`", columns)
-    for missing in found.unresolved:
-        name = missing.name.strip("`")
-        message = f"the watermark of '{item.name}' names '{name}', which it does not have"
-        hint = near(name, missing.near or _names(columns))
+    missing, type_ = _evaluated(mark.expression, columns) if mark.expression else _found(mark.column, columns)
+    for name in missing:
+        message = f"the watermark of '{item.name}' names '{name.name}', which it does not have"
+        hint = near(name.name, name.near or _names(columns))
         code = "unknown-column" if mark.expression else "wm-missing-column"
         yield Diagnostic(code, message, hint, node=model.name, location=place)
-    type_ = found.columns[0].type if found.columns and not found.unresolved else None
     if type_ not in {None, "timestamp"}:
         message = f"the watermark of '{item.name}' is on {type_}, and Spark takes TIMESTAMP alone"
         yield Diagnostic("wm-type", message, _cast(mark, type_), node=model.name, location=place)
@@ -55,10 +54,20 @@ def _cast(mark: Watermark, type_: str | None) -> str:
     return _CAST.format(mark.expression or mark.column, f"{mark.column}_at", mark.delay)
 
 
-def _evaluated(sql: str, columns: InputColumns) -> QueryColumns:
+def _found(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
+    """The type of a column; what is missing if there is none."""
+    types = {column.lower(): type_ for column, type_ in (*columns.hidden, *(columns.columns or ()))}
+    lost = columns.complete and name.lower() not in types
+    type_ = types.get(name.lower())
+    return (Unresolved(name, (), 0),) if lost else (), normal(type_) if type_ else None
+
+
+def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
+    """The names in an expression that are not there, and its type if all are."""
     text = _SELECT.format(sql, _READ)
-    tree = sqlglot.parse_one(text, dialect=DIALECT)
-    return columns_of(tree, {_READ: columns}, {}, text)
+    found = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: columns}, {}, text)
+    known = found.columns[0].type if found.columns and not found.unresolved else None
+    return found.unresolved, known
 
 
 def _dedup(model: Model, item: Input, columns: InputColumns) -> Iterator[Diagnostic]:

@@ -11,7 +11,7 @@ from engine.errors import Diagnostic
 from engine.project.section import duration_seconds
 
 # Rules that hold for every query.
-_ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column"}
+ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column"}
 # What the stages before have said already, at a better place.
 _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
 
@@ -28,7 +28,7 @@ def broken_rules(model: Model, inputs: Mapping[str, InputColumns]) -> Iterator[D
     relations = {item.view: _facts(item, inputs.get(item.node)) for item in model.inputs}
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     for finding in check_text(model.sql, relations, mode):
-        if finding.code in _ALWAYS or (model.streaming and finding.code not in _SAID):
+        if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             place = model.positions.locate(model.file, finding.start)
             message, hint = (_spoken(text, model) for text in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)

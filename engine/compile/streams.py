@@ -11,8 +11,9 @@ from engine.compile.settings import OnUpstreamDelete
 from engine.compile.sql import is_expression
 from engine.errors import Diagnostic, Location
 from engine.project.section import UNKNOWN, Section, shown
+from engine.sources import OnBadRecord
 
-STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete")
+STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete", "on_bad_record")
 _WATERMARK_KEYS = ("column", "as", "delay", "max_future")
 _WATERMARK = re.compile(r"(?P<what>.+)\s+delay\s+(?P<delay>.+)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.+)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
@@ -30,6 +31,7 @@ class StreamConfig:
     dedup: tuple[str, ...] = ()
     max_files_per_trigger: int | None = None
     on_upstream_delete: OnUpstreamDelete | None = None
+    on_bad_record: OnBadRecord | None = None
     places: Mapping[str, Location] = field(default_factory=dict)
 
 
@@ -73,8 +75,9 @@ def _stream(name: str, section: Section) -> StreamConfig:
     if section.empty:
         return StreamConfig(node_name(name), place)
     section.check_keys(STREAM_KEYS, "a stream")
-    watermark, dedup, files, deletes = (section.child(key) for key in STREAM_KEYS)
+    watermark, dedup, files, deletes, bad = (section.child(key) for key in STREAM_KEYS)
     policy = deletes.choice(*OnUpstreamDelete) if deletes else ""
+    taken = bad.choice(*OnBadRecord) if bad else ""
     return StreamConfig(
         name=node_name(name),
         location=place,
@@ -82,6 +85,7 @@ def _stream(name: str, section: Section) -> StreamConfig:
         dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
         max_files_per_trigger=files.integer() if files else None,
         on_upstream_delete=OnUpstreamDelete(policy) if policy in set(OnUpstreamDelete) else None,
+        on_bad_record=OnBadRecord(taken) if taken in set(OnBadRecord) else None,
         places={key: part.key_place for key, part in section.mapping()} if isinstance(section.value, dict) else {},
     )
 

@@ -15,6 +15,8 @@ from engine.errors import Diagnostic, ProjectError, near
 from engine.project import Project
 from engine.project.section import Section
 from engine.sources import Place
+from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
+from engine.sources.kafka.connection import SECURITY_KEYS
 
 Late = Callable[[], Mapping[str, Any]]
 
@@ -86,6 +88,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
         catalog = Catalog("sqlite", "lake", project.root / ".engine" / "lake")
         return Target(chosen, catalog, chosen, project.root / ".engine" / "state")
     connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
+    _check_connections(section.child("connections"))
     openlineage = _openlineage(section.child("openlineage"), values)
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
     section.check_keys(TARGET_KEYS, f"target '{chosen}'")
@@ -114,6 +117,15 @@ def _without(section: Section, keys: tuple[str, ...]) -> Section:
 
 def _late(section: Section | None, values: Values) -> dict[str, Late]:
     return {name: partial(_render, part, values) for name, part in section.mapping()} if section else {}
+
+
+def _check_connections(section: Section | None) -> None:
+    """The keys, which need no rendering."""
+    for name, part in section.mapping() if section else ():
+        part.check_keys(CONNECTION_KEYS, f"the connection '{name}'")
+        security = part.child("security")
+        if security:
+            security.check_keys(SECURITY_KEYS, "security")
 
 
 def _openlineage(part: Section | None, values: Values) -> Late | None:

@@ -1,5 +1,7 @@
-"""Last stage: what a project is and how its last run went, as pages that need nothing but a browser."""
+"""Last stage: artifacts, the site and lineage, told from what the other stages found out."""
 
+from engine.docs.facts import Facts
+from engine.docs.last_run import read_results
 from engine.docs.site import write_site
 
-__all__ = ["write_site"]
+__all__ = ["Facts", "read_results", "write_site"]

@@ -3,30 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from engine.compile.manifest import Materialized, Node
+from engine.compile.dbt import own_id
+from engine.compile.manifest import Materialized
 from engine.docs import words
 from engine.events import Status
-
-_COUNTS = {
-    "rows_in": "Rows in",
-    "rows_out": "Rows out",
-    "late": "Late rows",
-    "batches": "Micro-batches",
-    "state_rows": "Rows in state",
-}
-
-
-# What is not measured there: a batch's input, a view's rows.
-_NOT_OF = {
-    Materialized.STREAMING_TABLE: frozenset[str](),
-    Materialized.TABLE: frozenset({"Rows in", "Late rows", "Micro-batches", "Rows in state"}),
-    Materialized.VIEW: frozenset(_COUNTS.values()),
-}
 
 
 class Tone(StrEnum):
@@ -47,53 +33,128 @@ _TONES = {
     Status.FAIL: Tone.BAD,
     Status.ERROR: Tone.BAD,
 }
+NUMBERS = ("rows_in", "rows_out", "late", "quarantined", "state_rows", "batches")
+# What is not measured there: a batch's input, a view's rows.
+_MEASURED = {
+    Materialized.STREAMING_TABLE.value: frozenset(NUMBERS),
+    Materialized.TABLE.value: frozenset({"rows_out"}),
+    Materialized.VIEW.value: frozenset[str](),
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """A term and what it is."""
+class Batch:
+    """A micro-batch of the run: its number, its numbers, and what was so at its end."""
 
-    term: str
-    text: str
+    id: int
+    rows_in: float
+    rows_out: float
+    late: float
+    state_rows: float
+    watermark: datetime | None
+    quarantined: float = 0
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRun:
-    """How a node ended."""
+    """How a node ended.
+
+    Attributes:
+        seconds: how long it took; None: it is not known.
+        at: when it ended.
+        numbers: those of NUMBERS that are known.
+        taken_out: rows and records that did not reach the table, by why.
+        watermark: the last one.
+        note: what the engine said at its end, such as when the next window closes.
+    """
 
     status: str
     tone: Tone
     message: str = ""
-    facts: tuple[Fact, ...] = ()
-
-    def measured(self, kind: Materialized) -> NodeRun:
-        """The same without the numbers that mean nothing for a kind of model."""
-        return replace(self, facts=tuple(fact for fact in self.facts if fact.term not in _NOT_OF[kind]))
+    seconds: float | None = None
+    at: datetime | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    taken_out: Mapping[str, float] = field(default_factory=dict)
+    watermark: datetime | None = None
+    note: str = ""
+    progress: tuple[Batch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LastRun:
-    """A run: when it was, how its nodes ended by unique id, and its results counted in words."""
+    """A run: when it ended, its command and target, and how its nodes ended, by the ids of the manifest."""
 
-    at: str = ""
+    at: datetime | None = None
+    command: str = ""
+    target: str = ""
+    seconds: float | None = None
     nodes: Mapping[str, NodeRun] = field(default_factory=dict)
-    summary: str = ""
 
-    def of(self, node: Node, project: str) -> NodeRun | None:
-        """How a node ended; ids may hold the project's name, as dbt's do."""
-        kind, _, name = node.id.partition(".")
-        return self.nodes.get(node.id) or self.nodes.get(f"{kind}.{project}.{name}")
+    def counted(self, kind: str) -> Mapping[str, int]:
+        """How many nodes of a kind (model, test) ended in which way."""
+        ended = (run.status for node, run in self.nodes.items() if node.startswith(f"{kind}."))
+        return dict(sorted(Counter(ended).items()))
 
 
 def read_results(results: Mapping[str, Any] | None) -> LastRun:
     """Read what run_results.json holds; nothing of it is required."""
     given = results if isinstance(results, Mapping) else {}
-    listed = given.get("results")
-    nodes: dict[str, NodeRun] = {}
-    for item in listed if isinstance(listed, list) else ():
-        if isinstance(item, Mapping) and isinstance(item.get("unique_id"), str):
-            nodes[item["unique_id"]] = _node(item)
-    return LastRun(words.moment(_mapping(given, "metadata").get("generated_at")), nodes, _summary(nodes))
+    args = _mapping(given, "args")
+    nodes = {
+        own_id(item["unique_id"]): _node(item)
+        for item in _list(given, "results")
+        if isinstance(item, Mapping) and isinstance(item.get("unique_id"), str)
+    }
+    return LastRun(
+        at=words.instant(_mapping(given, "metadata").get("generated_at")),
+        command=_text(args, "which"),
+        target=_text(args, "target"),
+        seconds=_number(given.get("elapsed_time")),
+        nodes=nodes,
+    )
+
+
+def _node(item: Mapping[str, Any]) -> NodeRun:
+    response = _mapping(item, "adapter_response")
+    status = _text(item, "status") or "unknown"
+    if status == Status.SUCCESS and response.get("unchanged") is True:
+        status = Status.UNCHANGED.value
+    tone = _TONES[Status(status)] if status in set(Status) else Tone.PLAIN
+    if status == Status.SKIPPED:
+        return NodeRun(status, tone, _text(item, "message"))
+    measured = _MEASURED.get(_text(response, "kind"), frozenset(NUMBERS))
+    return NodeRun(
+        status,
+        tone,
+        _text(item, "message"),
+        _number(item.get("execution_time")),
+        words.instant(next((t["completed_at"] for t in _timings(item) if t.get("completed_at")), None)),
+        {key: number for key in NUMBERS if key in measured and (number := _number(response.get(key))) is not None},
+        dict(_taken_out(response)),
+        words.instant(response.get("watermark")),
+        _text(response, "note"),
+        tuple(_batches(response)),
+    )
+
+
+def _taken_out(response: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    for key, text in (("bad_records", "bad records of"), ("failed_checks", "rows that failed")):
+        for name, value in _mapping(response, key).items():
+            if number := _number(value):
+                yield f"{text} {name}", number
+
+
+def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from (timing for timing in _list(item, "timing") if isinstance(timing, Mapping))
+
+
+def _batches(response: Mapping[str, Any]) -> Iterator[Batch]:
+    for batch in _list(response, "progress"):
+        if isinstance(batch, Mapping) and isinstance(batch.get("batch_id"), int):
+            rows_in, rows_out, late, held, apart = (
+                _number(batch.get(key)) or 0 for key in ("rows_in", "rows_out", "late", "state_rows", "quarantined")
+            )
+            yield Batch(batch["batch_id"], rows_in, rows_out, late, held, words.instant(batch.get("watermark")), apart)
 
 
 def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
@@ -101,35 +162,15 @@ def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _node(item: Mapping[str, Any]) -> NodeRun:
-    status, message = item.get("status"), item.get("message")
-    word = status if isinstance(status, str) and status else "unknown"
-    tone = _TONES[Status(word)] if word in set(Status) else Tone.PLAIN
-    facts = () if word == Status.SKIPPED else tuple(_facts(item))
-    return NodeRun(word, tone, message if isinstance(message, str) else "", facts)
+def _list(parent: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = parent.get(key)
+    return value if isinstance(value, list) else []
 
 
-def _facts(item: Mapping[str, Any]) -> Iterator[Fact]:
-    response = _mapping(item, "adapter_response")
-    for key, term in _COUNTS.items():
-        if (number := _number(response.get(key))) is not None:
-            yield Fact(term, f"{number:,.0f}")
-    if watermark := words.moment(response.get("watermark")):
-        yield Fact("Watermark", watermark)
-    if (seconds := _number(item.get("execution_time"))) is not None:
-        yield Fact("Took", f"{seconds:,.1f} s")
+def _text(parent: Mapping[str, Any], key: str) -> str:
+    value = parent.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def _number(value: Any) -> float | None:
     return value if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _summary(nodes: Mapping[str, NodeRun]) -> str:
-    models = Counter(run.status for key, run in nodes.items() if not key.startswith("test."))
-    tests = Counter(run.status for key, run in nodes.items() if key.startswith("test."))
-    parts = [f"{what}: {_counted(counts)}" for what, counts in (("models", models), ("tests", tests)) if counts]
-    return "; ".join(parts)
-
-
-def _counted(counts: Counter[str]) -> str:
-    return words.listed(f"{count:,} {status}" for status, count in sorted(counts.items()))

@@ -1,80 +1,76 @@
-"""Writing the lineage page: one HTML file that opens from the file system and fetches nothing."""
+"""Writing the site: a folder that opens from the file system, fetches nothing, and runs only its own scripts.
+
+A browser lets a page of the file system load scripts, but not read files. So all data is in .js files that call
+one function, and the big parts are loaded when they are looked at.
+"""
 
 from __future__ import annotations
 
-import base64
-import hashlib
+import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from engine.compile.manifest import Manifest
-from engine.docs.last_run import read_results
-from engine.docs.pages import make_page
+from engine.docs.facts import Facts
+from engine.docs.index import index_record, lineage_records, macro_records
+from engine.docs.pages import node_record
 from engine.secrets import PREFIX, scrub
 
-_PAGE = "index.html"
+PAGE = "index.html"
+_DATA = "data"
+# So many nodes share a file; core.js knows the number. A file costs more to make than a node.
+_BUNDLE = 25
 
 
-def write_site(manifest: Manifest, folder: Path, *, results: Mapping[str, Any] | None = None) -> Path:
-    """Write the lineage page of a compiled project.
+def write_site(facts: Facts, folder: Path) -> Path:
+    """Write the site of a project.
 
     Args:
-        manifest: the project; broken nodes are shown and marked.
-        folder: where to; it is made if need be.
-        results: what target/run_results.json holds, if there was a run.
+        facts: what is told; broken nodes are shown and marked.
+        folder: where to; it is made if need be, and belongs to the site.
 
     Returns:
-        The page's file, `folder`/index.html.
+        The first page, `folder`/index.html.
     """
-    environment = _environment()
-    css = _style(environment)
-    template = environment.get_template(_PAGE)
-    html = template.render(page=make_page(manifest, read_results(results)), css=css, policy=_policy(css))
-    folder.mkdir(parents=True, exist_ok=True)
-    page, part = folder / _PAGE, folder / f".{_PAGE}.part"
-    # Half a surrogate pair, which YAML's \u escapes can make, has no UTF-8 form.
-    part.write_bytes(html.encode("utf-8", errors="replace"))
-    part.replace(page)
-    return page
-
-
-def _environment() -> Environment:
-    """Not the sandbox of models: these templates are the package's own, and all values are escaped."""
-    return Environment(
-        loader=PackageLoader("engine.docs", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        finalize=_scrubber(),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _scrubber() -> Callable[[Any], Any]:
+    data = folder / _DATA
+    data.mkdir(parents=True, exist_ok=True)
+    for name, content in _static():
+        (folder / name).write_bytes(content)
     secrets = {key: value for key, value in os.environ.items() if key.startswith(PREFIX)}
+    written = {_write(data, name, record, secrets) for name, record in _records(facts)}
+    for path in data.glob("*.js"):
+        if path.name not in written:
+            path.unlink()
+    return folder / PAGE
 
-    def scrubbed(value: Any) -> Any:
-        if not isinstance(value, str) or isinstance(value, Markup):
-            return value
+
+def _static() -> Iterator[tuple[str, bytes]]:
+    for file in (resources.files("engine.docs") / "static").iterdir():
+        if file.is_file():
+            yield file.name, file.read_bytes()
+
+
+def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
+    yield "index", index_record(facts)
+    yield "lineage", list(lineage_records(facts))
+    yield "macros", macro_records(facts)
+    for number, first in enumerate(range(0, len(facts.nodes), _BUNDLE)):
+        yield f"nodes{number}", [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]]
+
+
+def _write(folder: Path, name: str, record: Any, secrets: Mapping[str, str]) -> str:
+    """Write one record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
+    text = json.dumps(_scrubbed(record, secrets) if secrets else record, separators=(",", ":")).replace("</", "<\\/")
+    path = folder / f"{name}.js"
+    path.write_text(f'headrace.put("{name}",{text});\n', encoding="ascii")
+    return path.name
+
+
+def _scrubbed(value: Any, secrets: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
         return scrub(value, secrets)
-
-    return scrubbed
-
-
-def _style(environment: Environment) -> Markup:
-    # The package's own file; in a style element text is not escaped.
-    return Markup(environment.get_template("style.css").render())  # noqa: S704
-
-
-def _policy(css: str) -> str:
-    """Nothing may be loaded or run; the one style element is admitted by its hash.
-
-    ('self' would not do: browsers do not agree on what it means for a file.)
-    """
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    if isinstance(value, dict):
+        return {_scrubbed(key, secrets): _scrubbed(inner, secrets) for key, inner in value.items()}
+    return [_scrubbed(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value

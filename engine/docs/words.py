@@ -4,41 +4,55 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.compile.manifest import (
-    DataTest,
-    Input,
-    Materialized,
-    Model,
-    Severity,
-    Source,
-    Watermark,
-)
-from engine.compile.settings import Partition
+from engine.compile.dbt import partition_text
+from engine.compile.manifest import DataTest, Input, Materialized, Model, Severity, Source, Watermark
+from engine.compile.settings import Expectation, OnFail, OnUpstreamDelete, OutputMode, Overwrite, Publish, TriggerKind
+from engine.sources import location
 
 _WINDOW = re.compile(r"(session_)?window\((.*?)((?:,\s*'[^']*')+)\)", re.DOTALL)
 _QUOTED = re.compile(r"'([^']*)'")
-_ONE = re.compile(r"\b1 (second|minute|hour|day|week)s\b")
+_ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
 _KINDS = {
     Materialized.STREAMING_TABLE: "streaming table",
     Materialized.TABLE: "table",
     Materialized.VIEW: "view",
+    Materialized.EPHEMERAL: "ephemeral model",
 }
-_EMITS = {
-    "append": "appended",
-    "update": "updated by key",
-    "complete": "written anew by each micro-batch",
+_OF_BATCH = {
+    Materialized.TABLE: "built as a whole",
+    Materialized.VIEW: "computed when it is read",
+    Materialized.EPHEMERAL: "a part of the models that read it",
 }
+_STORES_NOTHING = {
+    Materialized.VIEW: "nothing: the query runs whenever the view is read",
+    Materialized.EPHEMERAL: "nothing: its SQL becomes a part of the models that read it",
+}
+_BECOME = {
+    OnFail.WARN: "are counted",
+    OnFail.DROP: "are left out and counted",
+    OnFail.QUARANTINE: "go to the quarantine table",
+    OnFail.FAIL: "stop the build",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A setting in words: what it is about, and what it says."""
+
+    about: str
+    text: str
 
 
 def kind(node: Model | Source) -> str:
     """What a node is, in two words."""
     if isinstance(node, Source):
         return f"{node.spec.format or 'unknown'} source"
-    return _KINDS[node.materialized]
+    return _KINDS.get(node.materialized, node.materialized.value)
 
 
 def duration(text: str) -> str:
@@ -52,52 +66,115 @@ def listed(items: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def sentence(phrases: Iterable[str]) -> str:
-    """Phrases as one sentence."""
-    text = "; ".join(phrases)
-    return f"{text[:1].upper()}{text[1:]}." if text else ""
+def summary(node: Model | Source) -> str:
+    """A node's header in half a line: hourly windows, rows up to 30 minutes late, repeats of id dropped."""
+    if isinstance(node, Source):
+        return location(node.spec)
+    if not node.streaming:
+        return _OF_BATCH[node.materialized]
+    streams = [item for item in node.inputs if item.stream]
+    parts = [window(sql) for sql in dict.fromkeys(node.windows.values())]
+    delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)
+    parts += [f"rows up to {delay} late" for delay in delays]
+    repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
+    parts += [f"repeats of {names} dropped" for names in repeats]
+    return ", ".join(parts) or "each row as it comes"
 
 
-def source_phrases(source: Source) -> Iterator[str]:
+def source_words(source: Source) -> Iterator[Said]:
     """How a source is read."""
     spec = source.spec
-    if spec.max_files_per_trigger:
-        yield f"a stream takes {files(spec.max_files_per_trigger)} in a micro-batch"
+    yield Said("Is", f"{spec.format or 'an unknown format'}, {location(spec)}".rstrip(", "))
+    if limit := spec.settings.get("max_files_per_trigger"):
+        yield Said("Pace", f"a stream takes {files(limit)} in a micro-batch")
+    if limit := spec.settings.get("max_offsets_per_trigger"):
+        yield Said("Pace", f"a stream takes {limit:,} records in a micro-batch")
+    if spec.stream is False:
+        yield Said("Read", "from its first record to its last at each build, never as a stream")
     if spec.timezone or "timestamp" in spec.schema:
-        yield f"times without a zone are read as {spec.timezone or 'UTC'}"
-    if late := source.watermark:
-        yield f"event time is {event_time(late)}, late by up to {duration(late.delay)}"
+        yield Said("Time zone", f"times without a zone are read as {spec.timezone or 'UTC'}")
+    if source.watermark:
+        late = f"rows up to {duration(source.watermark.delay)} late count"
+        yield Said("Event time", f"{event_time(source.watermark)}; {late}, unless a model says otherwise")
     if source.dedup:
-        yield f"repeats of {listed(source.dedup)} are dropped"
+        yield Said("Repeats", f"repeats of {listed(source.dedup)} are dropped")
 
 
-def model_phrases(model: Model) -> Iterator[str]:
-    """What a model becomes, and what its streams, windows and writing mean."""
-    if not model.streaming:
-        yield {
-            Materialized.TABLE: "table, built as a whole",
-            Materialized.VIEW: "view, computed when it is read",
-        }[model.materialized]
-        return
-    emits = model.write.output_mode
-    yield f"streaming table, {_EMITS.get(emits, emits)}" if emits else "streaming table"
-    streams = [i for i in model.inputs if i.stream]
+def model_words(model: Model) -> Iterator[Said]:
+    """What a model reads, counts and writes."""
+    streams = [item for item in model.inputs if item.stream]
     for item in streams:
-        yield from _stream_phrases(model, item, f" of {item.name}" if len(streams) > 1 else "")
-    for sql in dict.fromkeys(model.windows.values()):
-        yield window(sql)
+        yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")
+    whole = list(dict.fromkeys(item.name for item in model.inputs if not item.stream))
+    if whole:
+        when = "fresh in each micro-batch" if streams else "as a whole"
+        yield Said("Reads", f"{listed(whole)}, {when}")
+    for name, sql in model.windows.items():
+        yield Said("Windows", f"{name}: {window(sql)}")
+    yield Said("Writes", _writes(model))
+    if model.write.partition_by:
+        yield Said("Partitioned", ", ".join(partition_text(field) for field in model.write.partition_by))
+    for expectation in model.expectations:
+        yield Said("Expects", _expects(expectation))
+    yield from _runs(model)
 
 
-def _stream_phrases(model: Model, item: Input, of: str) -> Iterator[str]:
-    if item.watermark:
-        delay = duration(item.watermark.delay)
-        if model.stateful:
-            yield f"rows{of} up to {delay} late are {'counted' if model.windows else 'kept'}"
-        else:
-            yield f"no row{of} is too late"
+def _stream_words(model: Model, item: Input, of: str) -> Iterator[Said]:
+    pace = f", {files(item.max_files_per_trigger)} in a micro-batch" if item.max_files_per_trigger else ""
+    ignored = item.on_upstream_delete is OnUpstreamDelete.IGNORE
+    way = f", through {item.through}" if item.through else ""
+    yield Said("Reads", f"{item.name} as a stream{way}{pace}{'; deletions there are passed over' if ignored else ''}")
+    mark = item.watermark
+    if mark:
+        late = f"rows{of} up to {duration(mark.delay)} late count" if model.stateful else f"no row{of} is too late"
+        ahead = f"; rows more than {duration(mark.max_future)} ahead of the clock do not" if mark.max_future else ""
+        yield Said("Event time", f"{event_time(mark)}; {late}{ahead}")
     if item.dedup:
-        within = f" within {duration(item.watermark.delay)}" if item.watermark else ""
-        yield f"repeats of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped"
+        within = f" within {duration(mark.delay)}" if mark else ""
+        yield Said("Repeats", f"repeats of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
+
+
+def _writes(model: Model) -> str:
+    write = model.write
+    if model.materialized in _STORES_NOTHING:
+        return _STORES_NOTHING[model.materialized]
+    if not model.streaming:
+        whole = write.overwrite is Overwrite.TABLE
+        return "the table anew, in one commit" if whole else "the partitions it has rows for, in one commit"
+    if write.output_mode is OutputMode.COMPLETE:
+        return "the whole table anew in each micro-batch"
+    if write.unique_key:
+        return _merges(model)
+    if model.windows and model.stateful:
+        return "each window once, when the watermark has passed its end"
+    return "new rows, appended"
+
+
+def _merges(model: Model) -> str:
+    write = model.write
+    key = listed(write.unique_key)
+    text = f"every version of each {key}, with the time it was valid" if write.history else f"one row for each {key}"
+    if write.sequence_by:
+        text += f", the newest by {listed(write.sequence_by)}"
+    if write.delete_when:
+        text += f"; deleted where {write.delete_when}"
+    return text
+
+
+def _expects(expectation: Expectation) -> str:
+    return f"{expectation.name}: {expectation.check}; rows that do not meet it {_BECOME[expectation.on_fail]}"
+
+
+def _runs(model: Model) -> Iterator[Said]:
+    run, write = model.operation, model.write
+    if write.publish is Publish.ON_TESTS_PASS:
+        yield Said("Published", "when its tests have passed; until then readers see the rows before")
+    if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
+        yield Said("Starts", f"a micro-batch every {duration(run.trigger.interval)} while 'start' runs")
+    if run.schedule:
+        yield Said("Starts", f"by the schedule {run.schedule} while 'start' runs")
+    if run.full_refresh is False:
+        yield Said("Protected", "from a full refresh")
 
 
 def window(sql: str) -> str:
@@ -116,18 +193,6 @@ def window(sql: str) -> str:
     return text + (f", shifted by {duration(lengths[2])}" if len(lengths) > 2 else "")  # noqa: PLR2004
 
 
-def input_note(item: Input) -> str:
-    """How a model reads one of its inputs."""
-    if not item.stream:
-        return "read as a whole"
-    notes = ["read as a stream"]
-    if item.watermark:
-        notes.append(f"event time {event_time(item.watermark)}")
-    if item.max_files_per_trigger:
-        notes.append(f"{files(item.max_files_per_trigger)} in a micro-batch")
-    return ", ".join(notes)
-
-
 def event_time(watermark: Watermark) -> str:
     """The event time's column, and what it is made of."""
     own = watermark.expression in {None, watermark.column}
@@ -139,16 +204,6 @@ def files(count: int) -> str:
     return "1 file" if count == 1 else f"{count:,} files"
 
 
-def partitioning(fields: Iterable[Partition]) -> str:
-    """Partition fields as a header has them."""
-    return ", ".join(
-        p.column
-        if p.transform == "identity"
-        else f"{p.transform}({p.column if p.number is None else f'{p.number}, {p.column}'})"
-        for p in fields
-    )
-
-
 def test(data_test: DataTest) -> str:
     """The kind of a data test."""
     text = data_test.kind.replace("_", " ")
@@ -157,10 +212,14 @@ def test(data_test: DataTest) -> str:
 
 def moment(value: Any) -> str:
     """An ISO time to the second, in UTC; another text as it is."""
-    text = value if isinstance(value, str) else ""
+    at = instant(value)
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else (value if isinstance(value, str) else "")
+
+
+def instant(value: Any) -> datetime | None:
+    """An ISO time in UTC; None if it is none."""
     try:
-        at = datetime.fromisoformat(text)
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
     except ValueError:
-        return text
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return f"{at:%Y-%m-%d %H:%M:%S} UTC"
+        return None
+    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at and at.astimezone(UTC)

@@ -7,7 +7,7 @@ limit is time and memory: a project is trusted not to loop for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NoReturn
 
 import jinja2
@@ -31,6 +31,8 @@ class Environment(SandboxedEnvironment):
             extensions=("jinja2.ext.do", "jinja2.ext.loopcontrols"),
         )
         self._shared: dict[int, Any] = {}
+        # By package, the names of its macros.
+        self.packages: dict[str, Collection[str]] = {}
         own = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
         self.globals.clear()
         self.globals.update({**own, **names})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -12,6 +12,7 @@ from jinja2.exceptions import SecurityError
 from jinja2.sandbox import SandboxedEnvironment
 
 from engine.errors import Diagnostic, EngineError, Location, ProjectError, near
+from engine.jinja.environment import Environment
 from engine.jinja.tokens import find, line_start, place, readable_tokens
 
 
@@ -52,7 +53,7 @@ def carrying(diagnostics: Iterable[Diagnostic]) -> ProjectError:
     return failure
 
 
-def explained(env: jinja2.Environment, error: BaseException) -> tuple[Diagnostic, ...]:
+def explained(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:
     """What went wrong, without the place."""
     if isinstance(error, EngineError):
         return error.diagnostics
@@ -66,12 +67,12 @@ def explained(env: jinja2.Environment, error: BaseException) -> tuple[Diagnostic
     return (_crash(error),)
 
 
-def _undefined(env: jinja2.Environment, error: jinja2.UndefinedError) -> Diagnostic:
+def _undefined(env: Environment, error: jinja2.UndefinedError) -> Diagnostic:
     message = re.sub(r"'engine[\w.]*\._?(\w+) object'", lambda m: f"'{m[1].lower()}'", error.message or "")
     match = re.match(r"'([^']+)' is undefined", message)
     hint = "Correct the name, or give it a default."
     if match:
-        hint = _undefined_hint(match[1], env.globals, called=_was_called(error.__traceback__))
+        hint = _undefined_hint(env, match[1], called=_was_called(error.__traceback__))
     return Diagnostic("jinja-undefined", message or "a name is undefined", hint)
 
 
@@ -84,13 +85,9 @@ def _was_called(trace: TracebackType | None) -> bool:
     return False
 
 
-def _undefined_hint(name: str, known: Mapping[str, Any], *, called: bool) -> str:
-    packages = [
-        package
-        for package, value in known.items()
-        if called and hasattr(type(value), "macros") and name in value.macros
-    ]
-    close = f"Did you mean '{packages[0]}.{name}'?" if packages else near(name, known)
+def _undefined_hint(env: Environment, name: str, *, called: bool) -> str:
+    packages = [package for package, macros in env.packages.items() if called and name in macros]
+    close = f"Did you mean '{packages[0]}.{name}'?" if packages else near(name, env.globals)
     if close.startswith("Did you mean"):
         return close
     if called:

@@ -26,8 +26,9 @@ class Library:
 
     def __init__(self, env: Environment) -> None:
         self._env = env
-        self._packages: dict[str, Package] = {}
+        self._packages: dict[str, dict[str, Macro]] = {}
         self._defined: dict[tuple[str, str], tuple[MacroFile, int]] = {}
+        self._all: dict[str, Macro] = {}
         self.files: dict[str, str] = {}
         self.working: dict[str, Macro] = {}
 
@@ -69,26 +70,31 @@ class Library:
         return own.taken if isinstance(own, Absent) else "Rename it."
 
     def _add(self, name: str, macro_file: MacroFile) -> Macro:
-        package = self._packages.setdefault(macro_file.package, Package(macro_file.package))
-        return package.macros.setdefault(name, Macro(name, macro_file.file, macro_file.package))
+        package = self._packages.setdefault(macro_file.package, {})
+        return package.setdefault(name, Macro(name, macro_file.file, macro_file.package))
 
     def publish(self, found: list[Diagnostic]) -> None:
         """Give the templates the names of all macros and packages."""
         project = self._macros("")
         own = {name: macro for name, macro in self._macros(OWN).items() if not name.startswith("_")}
-        for name, package in self._packages.items():
+        for name, macros in self._packages.items():
             if name and (name in project or name in own or self._taken(name) is not None):
-                first = next(iter(package.macros.values()))
+                first = next(iter(macros.values()))
                 message = f"the package '{name}' has the name of a macro or of what every template has"
                 found.append(Diagnostic("duplicate-name", message, "Rename its folder.", location=Location(first.file)))
             elif name:
-                self._env.globals[name] = package
+                self._env.globals[name] = Package(name, macros)
+                self._env.packages[name] = macros
         self._env.globals.update({**own, **project})
-        inside = {f"{p.name}.{name}": macro for p in self._packages.values() for name, macro in p.macros.items()}
-        self.files.update({name: macro.file for name, macro in {**inside, **own, **project}.items()})
+        self._all = {**self._inside(), **own, **project}
+
+    def _inside(self) -> dict[str, Macro]:
+        """The macros of the packages by the names under which they are called."""
+        called = {p: macros for p, macros in self._packages.items() if p in self._env.packages}
+        return {f"{p}.{name}": macro for p, macros in called.items() for name, macro in macros.items()}
 
     def _macros(self, package: str) -> Mapping[str, Macro]:
-        return self._packages[package].macros if package in self._packages else {}
+        return self._packages.get(package, {})
 
     def names_for(self, package: str) -> dict[str, Any]:
         """What the macros of a package see: their own kind first."""
@@ -101,9 +107,6 @@ class Library:
                 macro.body = defined[name]
 
     def settle(self) -> None:
-        """Tell which macros work, now that all files have run."""
-        macros = {name: m for name, m in self._env.globals.items() if isinstance(m, Macro)}
-        for package in self._env.globals.values():
-            if isinstance(package, Package):
-                macros |= {f"{package.name}.{name}": macro for name, macro in package.macros.items()}
-        self.working = {name: macro for name, macro in macros.items() if macro.works}
+        """Tell which macros there are and which work, now that all files have run."""
+        self.files = {name: macro.file for name, macro in self._all.items()}
+        self.working = {name: macro for name, macro in self._all.items() if macro.works}

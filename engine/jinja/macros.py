@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 import jinja2
@@ -51,22 +51,22 @@ class Macro:
 class Package:
     """The macros of a package, called as `name.macro()`."""
 
-    __slots__ = ("macros", "name")
+    __slots__ = ("_macros", "_name")
 
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.macros: dict[str, Macro] = {}
+    def __init__(self, name: str, macros: Mapping[str, Macro]) -> None:
+        self._name, self._macros = name, macros
 
     def __getattr__(self, name: str) -> Macro:
         if name.startswith("__"):
             raise AttributeError(name)
-        if name not in self.macros:
-            message = f"the package '{self.name}' has no macro '{name}'"
-            raise ProjectError("unknown-macro", message, near(name, self.macros))
-        return self.macros[name]
+        if name not in self._macros:
+            message = f"the package '{self._name}' has no macro '{name}'"
+            raise ProjectError("unknown-macro", message, near(name, self._macros))
+        return self._macros[name]
 
     def __str__(self) -> str:
-        raise ProjectError("jinja-error", f"'{self.name}' is a package", f"Call one of its macros: {self.name}.name().")
+        name = self._name
+        raise ProjectError("jinja-error", f"'{name}' is a package", f"Call one of its macros: {name}.name().")
 
 
 def renamed(tree: nodes.Template) -> list[tuple[str, int]]:

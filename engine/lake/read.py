@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """A snapshot: its id, its parent's, the operation (append, overwrite, replace, delete) and the summary."""
+    """A snapshot: id, its parent's, operation (append, overwrite, replace, delete), summary, commit time (ms)."""
 
     id: int
     parent: int | None
     operation: str
     summary: Mapping[str, str]
+    at: int = 0
 
     def marker(self, key: str) -> str | None:
         """The value of `engine.<key>` in the summary."""
@@ -58,8 +59,12 @@ class Lake:
     def _open(self) -> Catalog | None:
         if self._catalog is None and database(self._config).exists():
             from pyiceberg.catalog import load_catalog
+            from sqlalchemy.exc import SQLAlchemyError
 
-            self._catalog = load_catalog(self._config.name, **pyiceberg_properties(self._config))
+            try:
+                self._catalog = load_catalog(self._config.name, **pyiceberg_properties(self._config))
+            except (SQLAlchemyError, OSError) as error:
+                raise self._unreadable(error) from error
         return self._catalog
 
     def _table(self, schema: str, name: str) -> Table | None:
@@ -75,8 +80,11 @@ class Lake:
         except NoSuchTableError:
             return None
         except (SQLAlchemyError, OSError) as error:
-            message = f"the catalog {self._config.name} cannot be read: {error}"
-            raise SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.") from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> SetupError:
+        message = f"the catalog {self._config.name} cannot be read: {error}"
+        return SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.")
 
     def table(self, schema: str, name: str) -> TableFacts | None:
         """The facts of a table, or None if there is none.
@@ -93,6 +101,25 @@ class Lake:
             history=tuple(_history(table)),
             columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
         )
+
+    def names(self, schema: str) -> tuple[str, ...]:
+        """The tables of a schema.
+
+        Raises:
+            SetupError: `catalog`.
+        """
+        catalog = self._open()
+        if catalog is None:
+            return ()
+        from pyiceberg.exceptions import NoSuchNamespaceError
+        from sqlalchemy.exc import SQLAlchemyError
+
+        try:
+            return tuple(name for *_, name in catalog.list_tables(schema))
+        except NoSuchNamespaceError:
+            return ()
+        except (SQLAlchemyError, OSError) as error:
+            raise self._unreadable(error) from error
 
     def rows(self, schema: str, name: str, limit: int | None) -> tuple[list[str], list[tuple[Any, ...]]] | None:
         """Column names and rows of a table, or None if there is none."""
@@ -116,5 +143,5 @@ def _history(table: Table) -> Iterator[SnapshotFacts]:
         properties = dict(summary.additional_properties) if summary else {}
         operation = summary.operation.value if summary else ""
         parent = snapshot.parent_snapshot_id
-        yield SnapshotFacts(snapshot.snapshot_id, parent, operation, properties)
+        yield SnapshotFacts(snapshot.snapshot_id, parent, operation, properties, snapshot.timestamp_ms)
         snapshot = by_id.get(parent) if parent is not None else None

@@ -6,6 +6,8 @@ micro-batch has reached the table.
 
 from __future__ import annotations
 
+import re
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,8 @@ TABLE_DEFAULTS: Mapping[str, str] = {
     "commit.retry.num-retries": "10",
 }
 _RESULT = "__result"
+_STAGED = "#staged-"
+_STAGED_NAME = re.compile(r"`default_rewrite_catalog`\.`([^`#]+)" + _STAGED + "[0-9a-f]+`")
 _TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
@@ -75,16 +79,74 @@ def drop_table(session: SparkSession, relation: str) -> None:
     session.sql(f"DROP TABLE IF EXISTS {relation} PURGE")
 
 
-def append(frame: DataFrame, relation: str, markers: Mapping[str, str]) -> Commit:
-    """Append the rows of a frame in one marked commit."""
-    writer = frame.writeTo(relation)
+def stage(frame: DataFrame, relation: str, options: Mapping[str, str] | None = None) -> Staged:
+    """Write the rows of a frame into data files of a table, without a commit: nobody sees them yet.
+
+    Rows are distributed and ordered as the table demands. It is Iceberg's way of rewriting files, used for an
+    append: the number of rows, and what the execution counted, are known before the commit, and a batch without
+    rows commits nothing, at the price of a plain append (a cached batch costs a fifth more, measured).
+
+    Args:
+        frame: columns are matched by name.
+        relation: the table, quoted.
+        options: of Iceberg's writer.
+    """
+    session = frame.sparkSession
+    spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
+    table = _table(session, relation)
+    files, tables = spark.FileRewriteCoordinator.get(), spark.SparkTableCache.get()
+    # The name stands in Spark's errors; `plain_name` takes the rest out of them again.
+    name = f"{relation.replace('`', '')}{_STAGED}{uuid.uuid4().hex}"
+    tables.add(name, table)
+    try:
+        frame.write.format("iceberg").options(**(options or {})).mode("append").save(name)
+        return Staged(session, table, tuple(files.fetchNewFiles(table, name)))
+    finally:
+        tables.remove(name)
+        files.clearRewrite(table, name)
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Data files that are written and not committed.
+
+    Attributes:
+        session: that wrote them.
+        table: Iceberg's, in Java.
+        files: Iceberg's, in Java.
+    """
+
+    session: SparkSession
+    table: Any
+    files: tuple[Any, ...]
+
+    @property
+    def rows(self) -> int:
+        """How many rows they hold."""
+        return sum(int(file.recordCount()) for file in self.files)
+
+    def discard(self) -> None:
+        """Remove them; only before a commit was tried."""
+        for file in self.files:
+            self.table.io().deleteFile(file.location())
+
+
+def append(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
+    """Append staged files in one marked commit; None, and no commit, if there are none."""
+    if not staged.files:
+        return None
+    change = staged.table.newAppend()
+    for file in staged.files:
+        change.appendFile(file)
     for key, value in markers.items():
-        writer = writer.option(f"snapshot-property.engine.{key}", value)
-    writer.append()
-    commit = current(frame.sparkSession, relation)
-    if commit is None:
-        raise RuntimeError(f"{relation} has no snapshot after a commit")
-    return commit
+        change.set(f"engine.{key}", value)
+    change.commit()
+    return Commit(int(staged.table.currentSnapshot().snapshotId()), staged.rows)
+
+
+def plain_name(text: str) -> str:
+    """A text of Spark's with the names of tables that were staged as the user knows them."""
+    return _STAGED_NAME.sub(r"\1", text)
 
 
 def replace(frame: DataFrame, relation: str, clauses: str, markers: Mapping[str, str]) -> Commit:

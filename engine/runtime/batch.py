@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine import __version__
@@ -15,21 +12,17 @@ from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks
+from engine.runtime import checks, tables
+from engine.runtime.bad_records import Watched
 from engine.runtime.inputs import register
+from engine.runtime.replaced import replace_table
 from engine.runtime.run import Outcome, Run
+from engine.runtime.volatile import volatile
 from engine.sources import KINDS
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-# Functions whose value differs between runs over the same rows: such a model is always built.
-_VOLATILE = re.compile(
-    r"\b(current_timestamp|current_date|current_time|localtimestamp|now|curdate|unix_timestamp|rand|random|randn"
-    r"|randstr|uniform|uuid|shuffle|input_file_name|monotonically_increasing_id|current_user|version)\b",
-    re.IGNORECASE,
-)
 
 
 def run_batch(run: Run, model: Model) -> Outcome:
@@ -58,13 +51,14 @@ def run_batch(run: Run, model: Model) -> Outcome:
         engine_version=__version__,
         spark_version=run.spark.version,
     )
-    register(session, run.manifest, model, run.root, bounded=True)
+    watched = register(session, run.manifest, model, run.place, bounded=True)
     frame = session.sql(model.sql)
+    tables.check_declared(model, frame)
     if model.materialized is Materialized.VIEW:
         return _make_view(session, model, folder, state)
     # Before the commit: a kill between commit and record must leave a table that is known to be ours.
     folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
-    return _make_table(run, frame, model, folder, state)
+    return _make_table(run, frame, model, watched, folder, state)
 
 
 def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
@@ -74,14 +68,23 @@ def _make_view(session: SparkSession, model: Model, folder: TableState, state: M
     return Outcome(Status.SUCCESS)
 
 
-def _make_table(run: Run, frame: DataFrame, model: Model, folder: TableState, state: ModelState) -> Outcome:
+def _make_table(
+    run: Run, frame: DataFrame, model: Model, watched: Sequence[Watched], folder: TableState, state: ModelState
+) -> Outcome:
     partitions = [lake.partition_sql(p.transform, p.column, p.number) for p in model.write.partition_by]
     properties = {**model.write.table_properties, "engine.model": model.name, "engine.generation": "1"}
     clauses = lake.table_clauses(partitions, properties, model.description)
-    commit = lake.replace(frame, model.relation.sql, clauses, run.markers(model, 1))
+    made = replace_table(run, model, frame, watched, clauses)
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
-    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=commit.snapshot))
-    return Outcome(Status.SUCCESS, rows_out=commit.rows, snapshot_id=commit.snapshot)
+    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=made.commit.snapshot))
+    return Outcome(
+        Status.SUCCESS,
+        rows_out=made.commit.rows,
+        bad_records=made.bad_records,
+        failed_checks={name: count for name, count in made.failed_checks.items() if count},
+        quarantined=made.quarantined,
+        snapshot_id=made.commit.snapshot,
+    )
 
 
 def up_to_date(model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
@@ -91,7 +94,7 @@ def up_to_date(model: Model, state: ModelState, table: TableFacts | None, inputs
     if model.materialized is Materialized.VIEW:
         return True
     same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
-    return same_table and dict(state.inputs) == dict(inputs) and not _VOLATILE.search(model.sql)
+    return same_table and dict(state.inputs) == dict(inputs) and not volatile(model)
 
 
 def positions(run: Run, model: Model) -> dict[str, Any]:
@@ -101,10 +104,8 @@ def positions(run: Run, model: Model) -> dict[str, Any]:
         node = run.manifest.nodes[item.node]
         if isinstance(node, Source):
             kind = KINDS[node.spec.format]
-            kind.check(node.spec, run.root)
-            files = [asdict(f) for f in kind.position(node.spec, run.root)]
-            text = json.dumps(files, sort_keys=True)
-            found[item.node] = {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
+            kind.check(node.spec, run.place)
+            found[item.node] = dict(kind.position(run.spark, node.spec, run.place))
         elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
             found[item.node] = {"view": node.fingerprint, **positions(run, node)}
         elif isinstance(node, Model):

@@ -33,12 +33,14 @@ from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import run_test
+from engine.runtime.inputs import CORE, jar_sets
+from engine.runtime.put_away import FILES_GONE, files_gone
 from engine.runtime.rebuild import settle
 from engine.runtime.run import Outcome, Run, table_state
 from engine.runtime.scheduler import dependencies, execute, run_order
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 from engine.runtime.streams import run_stream
-from engine.sources import KINDS
+from engine.sources import KINDS, Place
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.session import SessionSettings, open_session
@@ -47,7 +49,6 @@ from engine.state import locked
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-JAR_SETS = ("core",)
 DOWNSTREAM_STOPS = "downstream-stops"
 _log = logging.getLogger("engine.runtime")
 
@@ -62,7 +63,7 @@ class Options:
         fail_fast: stop at the first failure.
         target_dir: folder of artifacts and logs.
         full_refresh: build the selected models anew.
-        accept: consequences the user accepts by name: `downstream-stops`.
+        accept: consequences the user accepts by name: `downstream-stops`, `files-gone`.
     """
 
     command: str
@@ -102,7 +103,8 @@ def build(
     run_id = str(uuid.uuid4())
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
-    _check_landing(manifest, models, root)
+    place = target.place(root)
+    _check_sources(manifest, models, place)
     if options.full_refresh:
         _check_refresh(manifest, target, models, options.accept)
     catalogs.prepare(target.catalog)
@@ -111,12 +113,12 @@ def build(
         for model in models:
             settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
         plan = make_plan(manifest, [m.id for m in models], deployed(target, models), full_refresh=options.full_refresh)
-        with spark_session(target, options.target_dir, locks) as spark:
+        with spark_session(target, options.target_dir, locks, jar_sets(manifest, models)) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
             # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
             for catalog, schema in sorted({(m.relation.catalog, m.relation.schema) for m in models}):
                 create_namespace(spark, catalog, schema)
-            run = Run(run_id, manifest, target, root, plan, spark, lake, both)
+            run = Run(run_id, manifest, target, place, plan, spark, lake, both)
             turns = _Turns(run, order)
             execute(
                 order,
@@ -134,20 +136,21 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _check_landing(manifest: Manifest, models: Sequence[Model], root: Path) -> None:
-    """Stop before Java starts when a source's folder is missing."""
+def _check_sources(manifest: Manifest, models: Sequence[Model], place: Place) -> None:
+    """Stop before Java starts when a source has nothing to read."""
     missing: dict[str, Diagnostic] = {}
     for model in models:
         for item in model.inputs:
             node = manifest.nodes[item.node]
             if isinstance(node, Source):
                 try:
-                    KINDS[node.spec.format].check(node.spec, root)
+                    KINDS[node.spec.format].check(node.spec, place)
                 except EngineError as error:
                     missing.setdefault(node.id, error.diagnostic.at(node.location, node.name))
     if missing:
-        failure = EngineError("landing-missing", "the folder of a source is missing")
-        failure.diagnostics = tuple(missing.values())
+        found = tuple(missing.values())
+        failure = EngineError(found[0].code, found[0].message)
+        failure.diagnostics = found
         raise failure
 
 
@@ -156,6 +159,8 @@ def _check_refresh(manifest: Manifest, target: Target, models: Sequence[Model], 
     found = [_protected(model) for model in models if model.operation.full_refresh is False]
     if DOWNSTREAM_STOPS not in accept:
         found += _stopped(manifest, target, {m.id for m in models})
+    if FILES_GONE not in accept:
+        found += files_gone(manifest, target, models)
     if found:
         failure = EngineError(found[0].code, found[0].message)
         failure.diagnostics = tuple(found)
@@ -193,14 +198,16 @@ def deployed(target: Target, models: Sequence[Model]) -> dict[str, DeployedModel
 
 
 @contextmanager
-def spark_session(target: Target, target_dir: Path, locks: Sequence[int] = ()) -> Iterator[SparkSession]:
-    """The one session of a run.
+def spark_session(
+    target: Target, target_dir: Path, locks: Sequence[int] = (), sets: Sequence[str] = CORE
+) -> Iterator[SparkSession]:
+    """The one session of a run, with the named sets of jars.
 
     Raises:
         SetupError: Java, jars or the session cannot be had.
     """
     java = find_java()
-    jars = jar_paths(JAR_SETS, fetch=True, java=java, notify=_log.info)
+    jars = jar_paths(sets, fetch=True, java=java, notify=_log.info)
     conf = {**catalogs.spark_conf(target.catalog), **target.conf}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory
@@ -233,7 +240,8 @@ class _Turns:
         begin = time.monotonic()
         if isinstance(node, DataTest):
             status, failures, message = self._test(node, failed_above)
-            self.run.emit(TestFinished(node_id, index, total, status, time.monotonic() - begin, failures, message))
+            seconds = time.monotonic() - begin
+            self.run.emit(TestFinished(node_id, index, total, status, seconds, failures, message, at=_now()))
             return status
         if not isinstance(node, Model):
             raise TypeError(node_id)
@@ -249,6 +257,7 @@ class _Turns:
                 kind=kind,
                 relation=relation,
                 seconds=time.monotonic() - begin,
+                at=_now(),
                 **{f.name: getattr(outcome, f.name) for f in fields(outcome)},
             )
         )

@@ -6,7 +6,7 @@ import os
 import platform
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 
@@ -14,10 +14,13 @@ from engine import __version__
 from engine.compile import Target
 from engine.errors import EngineError
 from engine.lake import catalogs
-from engine.runtime.build import JAR_SETS
+from engine.sources.kafka.connection import reach, read_connection
+from engine.sources.registry import Registry, read_settings
 from engine.spark.jars import JarState, status
 from engine.spark.java import find_java
 from engine.state.store import make_private
+
+_REGISTRY_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +42,8 @@ def checkup(target: Target, root: Path) -> Iterator[Finding]:
     yield from _jars()
     yield _catalog(target)
     yield _state(target)
+    yield from (_connection(target, name, root) for name in target.connections)
+    yield from (_registry(target, name, root) for name in target.registries)
     yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
 
 
@@ -51,7 +56,7 @@ def _java() -> Finding:
 
 
 def _jars() -> Iterator[Finding]:
-    for coordinates, path, state in status(JAR_SETS):
+    for coordinates, path, state in status():
         good = state in {JarState.READY, JarState.MISSING}
         remedy = "" if state is JarState.READY else "Fetched by the first build, or now: engine jars fetch"
         if not good:
@@ -81,6 +86,24 @@ def _state(target: Target) -> Finding:
         return Finding("state", False, f"{target.state} cannot be written: {error.strerror}",
                        "Make the folder writable.")  # fmt: skip
     return Finding("state", True, str(target.state))
+
+
+def _connection(target: Target, name: str, root: Path) -> Finding:
+    try:
+        connection = read_connection(name, target.place(root).connection(name))
+        reach(connection)
+    except EngineError as error:
+        return Finding("connection", False, error.diagnostic.message, error.diagnostic.hint)
+    return Finding("connection", True, f"'{name}' at {connection.addresses}: a broker takes connections")
+
+
+def _registry(target: Target, name: str, root: Path) -> Finding:
+    try:
+        settings = replace(read_settings(name, target.place(root).registry(name)), patience=_REGISTRY_SECONDS)
+        Registry(settings).check()
+    except EngineError as error:
+        return Finding("registry", False, error.diagnostic.message, error.diagnostic.hint)
+    return Finding("registry", True, f"'{name}' at {settings.url}")
 
 
 def _write_probe(folder: Path) -> None:

@@ -2,48 +2,83 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from engine.compile import Input, Manifest, Model, Source
+from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.errors import RunError
-from engine.sources import KINDS
+from engine.runtime.bad_records import Watched
+from engine.sources import BAD, KINDS, ORIGIN, OnBadRecord, Place, limited, records
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def register(session: SparkSession, manifest: Manifest, model: Model, root: Path, *, bounded: bool) -> None:
+CORE = ("core",)
+
+
+def jar_sets(manifest: Manifest, models: Iterable[Model]) -> tuple[str, ...]:
+    """The sets of jars that a session needs to run some models."""
+    read = (manifest.nodes[item.node] for model in models for item in model.inputs)
+    specs = [node.spec for node in read if isinstance(node, Source)]
+    return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))
+
+
+def register(
+    session: SparkSession, manifest: Manifest, model: Model, place: Place, *, bounded: bool
+) -> tuple[Watched, ...]:
     """Make the temporary views by which the compiled SQL names its inputs.
 
     Args:
         session: the model's own session.
         manifest: for the nodes read.
         model: whose inputs.
-        root: the project's folder.
+        place: the project's folder, and what the target knows.
         bounded: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over
             all rows.
+
+    Returns:
+        The inputs whose bad records are counted.
     """
+    watched = []
     for item in model.inputs:
         if not item.stream and isinstance(manifest.nodes[item.node], Model):
             continue
-        frame = _read(session, manifest, item, root, bounded=bounded)
-        if item.stream:
-            frame = _event_time(frame, item, bounded=bounded)
+        frame = _read(session, manifest, item, place, bounded=bounded)
+        mark = item.watermark if item.stream else None
+        if mark is not None:
+            frame = records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
+        if BAD in frame.columns:
+            found = Watched(item.name, item.view, _policy(item, manifest), once=item.stream or not model.streaming)
+            frame = records.without_bad(frame, item.name, found.observation, found.policy)
+            watched.append(found)
+        if mark is not None:
+            frame = _event_time(frame, item, mark, bounded=bounded)
+        frame = frame if item.metadata else frame.drop(ORIGIN)
         frame.createOrReplaceTempView(item.view.strip("`"))
+    return tuple(watched)
 
 
-def _read(session: SparkSession, manifest: Manifest, item: Input, root: Path, *, bounded: bool) -> DataFrame:
+def refresh_static(session: SparkSession, manifest: Manifest, model: Model) -> None:
+    """Let the static sides of a stream see the files that are there by now; Spark lists them once a query."""
+    for item in model.inputs:
+        if not item.stream and isinstance(manifest.nodes[item.node], Source):
+            session.catalog.refreshTable(item.view)
+
+
+def _policy(item: Input, manifest: Manifest) -> OnBadRecord:
+    node = manifest.nodes[item.node]
+    return item.on_bad_record or (node.spec.on_bad_record if isinstance(node, Source) else OnBadRecord.FAIL)
+
+
+def _read(session: SparkSession, manifest: Manifest, item: Input, place: Place, *, bounded: bool) -> DataFrame:
     node = manifest.nodes[item.node]
     if isinstance(node, Source):
-        kind = KINDS[node.spec.format]
-        kind.check(node.spec, root)
-        frame: DataFrame = (
-            kind.read_stream(session, node.spec, root, item.max_files_per_trigger)
-            if item.stream and not bounded
-            else kind.read_batch(session, node.spec, root)
-        )
-        return frame
+        spec = limited(node.spec, item.max_files_per_trigger)
+        kind = KINDS[spec.format]
+        kind.check(spec, place)
+        read = kind.read_stream if item.stream and not bounded else kind.read_batch
+        return read(session, spec, place)
     if not isinstance(node, Model):
         raise TypeError(item.node)
     if bounded:
@@ -52,15 +87,9 @@ def _read(session: SparkSession, manifest: Manifest, item: Input, root: Path, *,
     return session.readStream.format("iceberg").load(str(node.relation))
 
 
-def _event_time(frame: DataFrame, item: Input, *, bounded: bool) -> DataFrame:
-    from pyspark.sql import functions
+def _event_time(frame: DataFrame, item: Input, mark: Watermark, *, bounded: bool) -> DataFrame:
     from pyspark.sql.types import TimestampType
 
-    mark = item.watermark
-    if mark is None:
-        return frame
-    if mark.expression is not None:
-        frame = frame.withColumn(mark.column, functions.expr(mark.expression))
     kinds = {f.name: f.dataType for f in frame.schema.fields}
     if mark.column not in kinds:
         names = ", ".join(kinds)

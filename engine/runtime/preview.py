@@ -10,9 +10,9 @@ from typing import Any
 from engine.compile import Manifest, Model, Target, compile_project
 from engine.errors import Location, RunError
 from engine.lake import catalogs
-from engine.project import ModelFile, load_project
+from engine.project import ModelText, load_project
 from engine.runtime.build import spark_session
-from engine.runtime.inputs import register
+from engine.runtime.inputs import jar_sets, register
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 
 INLINE = "inline_query"
@@ -27,9 +27,9 @@ def preview(
         RunError: Spark refused or failed the query.
     """
     catalogs.prepare(target.catalog)
-    with spark_session(target, target_dir) as spark:
+    with spark_session(target, target_dir, sets=jar_sets(manifest, [model])) as spark:
         try:
-            register(spark, manifest, model, root, bounded=True)
+            register(spark, manifest, model, target.place(root), bounded=True)
             frame = spark.sql(model.sql).limit(limit)
             return list(frame.columns), [tuple(row) for row in frame.collect()]
         except spark_exceptions() as error:
@@ -47,7 +47,7 @@ def inline_model(
         RunError: the query or the project has errors.
     """
     project = load_project(root)
-    file = ModelFile(INLINE, "--inline", (), None, sql)
+    file = ModelText(INLINE, "--inline", (), sql)
     result = compile_project(replace(project, models=(*project.models, file)), target=target, variables=variables)
     if result.manifest.errors:
         failure = RunError("query-failed", "the query cannot be compiled", location=Location("--inline"))

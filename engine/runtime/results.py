@@ -1,27 +1,36 @@
-"""target/run_results.json, in the shape of dbt's artifact, made from the fold of the events."""
+"""target/run_results.json in the shape of dbt's version 6, made from the fold of the events.
+
+What dbt has no word for stands under `adapter_response`: the numbers of a stream, its last micro-batches under
+`progress`, and `unchanged` where there was nothing new (dbt's status is then `success`).
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from datetime import UTC, datetime
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from engine import __version__
-from engine.events import ModelFinished, RunResults, TestFinished
-from engine.secrets import scrub
+from engine.compile.artifacts import artifact_metadata, write_text
+from engine.compile.dbt import unique_id
+from engine.errors import Diagnostic
+from engine.events import BatchCommitted, ModelFinished, RunResults, Status, TestFinished
 
 FILE = "run_results.json"
+# As many micro-batches of a model are kept; a chart shows no more.
+_KEPT = 100
+_TAKEN_OUT = ("bad_records", "failed_checks", "quarantined")
+_NUMBERS = ("rows_in", "rows_out", "late", *_TAKEN_OUT, "state_rows", "batches", "watermark", "snapshot_id", "note")
+_PROGRESS = ("batch_id", "rows_in", "rows_out", "late", *_TAKEN_OUT, "state_rows", "watermark", "seconds", "replayed")
 
 
-def write_results(results: RunResults, folder: Path) -> Path:
-    """Write the results of a run."""
+def write_results(results: RunResults, folder: Path, project: str) -> Path:
+    """Write the results of a run of a project."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / FILE
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(scrub(json.dumps(as_dict(results), indent=1)), encoding="utf-8")
-    temporary.replace(path)
+    write_text(path, json.dumps(as_dict(results, project), indent=1))
     return path
 
 
@@ -34,44 +43,62 @@ def read_results(folder: Path) -> Mapping[str, Any] | None:
     return known if isinstance(known, dict) else None
 
 
-def as_dict(results: RunResults) -> dict[str, Any]:
+def as_dict(results: RunResults, project: str) -> dict[str, Any]:
     """The artifact's content."""
+    found: dict[str | None, list[Diagnostic]] = defaultdict(list)
+    for diagnostic in results.diagnostics:
+        found[diagnostic.node].append(diagnostic)
+    progress = _progress(results.batches)
     return {
-        "metadata": {
-            "dbt_schema_version": "https://schemas.getdbt.com/dbt/run-results/v6.json",
-            "generated_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
-            "invocation_id": results.run_id,
-            "invocation_started_at": results.started_at,
-            "headrace_version": __version__,
-        },
+        "metadata": artifact_metadata(
+            "run-results/v6", invocation_id=results.run_id, invocation_started_at=results.started_at
+        ),
         "args": {"which": results.command, "target": results.target},
         "elapsed_time": round(results.seconds, 3),
-        "results": [_result(r) for r in results.results],
-        "diagnostics": [d.to_dict() for d in results.diagnostics],
+        "results": [_result(r, project, progress.get(r.node, ()), found[_name(r)]) for r in results.results],
     }
 
 
-def _result(result: ModelFinished | TestFinished) -> dict[str, Any]:
-    common: dict[str, Any] = {
-        "unique_id": result.node,
-        "status": result.status.value,
+def _name(result: ModelFinished | TestFinished) -> str:
+    return result.node.partition(".")[2]
+
+
+def _progress(batches: Iterable[BatchCommitted]) -> dict[str, deque[dict[str, Any]]]:
+    """The last micro-batches by model."""
+    kept: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_KEPT))
+    for batch in batches:
+        kept[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})
+    return kept
+
+
+def _result(
+    result: ModelFinished | TestFinished,
+    project: str,
+    progress: Iterable[Mapping[str, Any]],
+    found: Iterable[Diagnostic],
+) -> dict[str, Any]:
+    unchanged = result.status is Status.UNCHANGED
+    response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in found]}
+    if isinstance(result, ModelFinished):
+        response |= {key: getattr(result, key) for key in _NUMBERS}
+        response |= {"unchanged": unchanged, "kind": result.kind, "progress": list(progress)}
+    return {
+        "unique_id": unique_id(result.node, project),
+        "status": (Status.SUCCESS if unchanged else result.status).value,
         "execution_time": round(result.seconds, 3),
         "message": result.message or None,
         "thread_id": "",
-        "timing": [],
+        "timing": _timing(result),
         "compiled": True,
-        "failures": None,
-        "adapter_response": {},
+        "compiled_code": None,
+        "failures": result.failures if isinstance(result, TestFinished) else None,
+        "relation_name": result.relation if isinstance(result, ModelFinished) else None,
+        "adapter_response": response,
     }
-    if isinstance(result, TestFinished):
-        return {**common, "failures": result.failures}
-    numbers = {
-        "rows_in": result.rows_in,
-        "rows_out": result.rows_out,
-        "late": result.late,
-        "state_rows": result.state_rows,
-        "batches": result.batches,
-        "watermark": result.watermark,
-        "snapshot_id": result.snapshot_id,
-    }
-    return {**common, "relation_name": result.relation, "adapter_response": numbers}
+
+
+def _timing(result: ModelFinished | TestFinished) -> list[dict[str, str]]:
+    if not result.at or result.status is Status.SKIPPED:
+        return []
+    begin = datetime.fromisoformat(result.at) - timedelta(seconds=result.seconds)
+    return [{"name": "execute", "started_at": begin.isoformat(timespec="seconds"), "completed_at": result.at}]

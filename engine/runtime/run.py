@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import __version__
@@ -13,6 +12,7 @@ from engine.compile import Manifest, Model, Target
 from engine.events import Emit, Status
 from engine.lake.read import Lake
 from engine.plan import Plan
+from engine.sources import Place
 from engine.state import TableState
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ class Run:
 
     Attributes:
         id: of this run; it stands in every commit.
-        root: the project's folder.
+        place: the project's folder, and what the target knows.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
         stop: set when the user wants the run to end.
@@ -34,7 +34,7 @@ class Run:
     id: str
     manifest: Manifest
     target: Target
-    root: Path
+    place: Place
     plan: Plan
     spark: SparkSession
     lake: Lake
@@ -72,6 +72,9 @@ class Outcome:
     rows_in: int = 0
     rows_out: int = 0
     late: int = 0
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
     state_rows: int = 0
     batches: int = 0
     watermark: str | None = None

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
-from engine.compile import DataTest, Manifest, Severity
+from engine.compile import DataTest, Manifest, Model, Severity
 from engine.compile.graph import ancestors
 from engine.events import Status
 
@@ -38,8 +38,8 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
 
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
-    """The selected nodes as they are numbered: each model, then its tests as soon as all they read is there."""
-    chosen = set(nodes)
+    """The selected nodes that run, as they are numbered: each model, then its tests as soon as all they read is there."""
+    chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.stored}
     tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
     order: list[str] = []
     placed: set[str] = set()

@@ -7,12 +7,18 @@ from typing import Any
 
 from engine.compile import Model
 from engine.errors import Diagnostic, EngineError, Location
+from engine.lake.write import plain_name
+from engine.runtime.bad_records import from_text
+from engine.runtime.unreadable import unreadable
 from engine.secrets import scrub
+from engine.sources import avro, socket
+from engine.spark.executions import spark_exceptions
+
+__all__ = ["diagnose", "spark_exceptions"]
 
 _CLASS = re.compile(r"\[([A-Z0-9_.]+)\]\s*")
 _NOISE = re.compile(r"\s*SQLSTATE: \w+\s*")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
-_FILE = re.compile(r"(?:while reading file|Path:)\s*(\S+?)[.,]?(?:\s|$)")
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
 _JAVA_CLASS = re.compile(r"^: ?(?:[\w.$]+(?:Exception|Error)): ")
 _CAUSED = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
@@ -22,17 +28,18 @@ def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
     """What to tell the user about an error that ended a model."""
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
-    text = str(error)
+    text = plain_name(str(error))
+    told = from_text(text) or avro.told_by_worker(text) or socket.told_by_worker(text)
+    if told is not None:
+        return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
     place = _place(error, model)
-    file = _FILE.search(text)
-    if "FAILED_READ_FILE" in text or "MALFORMED_RECORD" in text:
-        message = "a record does not fit the declared schema"
-        if file:
-            message = f"{file[1]} holds a record that does not fit the source's schema"
-        reason = _deepest(text)
-        hint = f"Spark says: {reason} Correct or remove the record; the next build goes on with the same files."
+    if (file := unreadable(text)) is not None:
+        return (Diagnostic("source-read", scrub(file[0]), scrub(file[1]), node=model.name, location=place),)
+    if "MALFORMED_RECORD" in text:
+        hint = f"Spark says: {_deepest(text)} Correct or remove the record; the next build goes on with the same rows."
+        message = "a record does not fit the schema it is read with"
         return (Diagnostic("source-read", message, scrub(hint), node=model.name, location=place),)
-    message, hint = _summary(text), ""
+    message, hint = summary(text), ""
     if "streaming" in text and "watermark" in text:
         hint = "Group by a window over the column that carries the watermark; see the handbook on event time."
     return (Diagnostic("query-failed", scrub(message), hint, node=model.name, location=place),)
@@ -53,7 +60,7 @@ def _place(error: Exception, model: Model) -> Location:
     return Location(model.file)
 
 
-def _summary(text: str) -> str:
+def summary(text: str) -> str:
     """The first sentence that says something: without class names, wrappers and plans."""
     head = text
     for end in ("=== Streaming Query ===", "\n\nJVM stacktrace", "== SQL"):
@@ -75,12 +82,4 @@ def _deepest(text: str) -> str:
     causes = _CAUSED.findall(text)
     if causes:
         return _NOISE.sub(" ", _CLASS.sub("", causes[-1])).strip()
-    return _summary(text)
-
-
-def spark_exceptions() -> tuple[type[Exception], ...]:
-    """The exceptions by which Spark fails a query."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    return (PySparkException, Py4JError)
+    return summary(text)

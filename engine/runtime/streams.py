@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.compile import Model
 from engine.errors import RunError
-from engine.events import BatchCommitted, Status
+from engine.events import Status
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, rebuild, tables
-from engine.runtime.inputs import register
-from engine.runtime.next_window import next_close
+from engine.runtime import checks, expectations, rebuild, tables
+from engine.runtime.bad_records import Watched
+from engine.runtime.inputs import refresh_static, register
+from engine.runtime.kept import KeptBatches
+from engine.runtime.landed import verify
+from engine.runtime.progress import Progress
+from engine.runtime.put_away import finish
+from engine.runtime.quarantine import Quarantine, quarantine_of, quarantines
+from engine.runtime.resuming import resume_sources
 from engine.runtime.run import Outcome, Run
 from engine.runtime.spark_errors import spark_exceptions
-from engine.runtime.writer import BatchWriter, Written
+from engine.runtime.volatile import repeatable
+from engine.runtime.writer import BatchWriter, Rules
 from engine.state import ModelState, Phase, TableState
+from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,7 +37,6 @@ if TYPE_CHECKING:
 _POLL_SECONDS = 0.25
 # Spark keeps this many progress records; more than can come between two polls.
 _PROGRESS_KEPT = 100
-_EPOCH = "1970-01-01T00:00:00.000Z"
 
 
 def run_stream(run: Run, model: Model) -> Outcome:
@@ -41,16 +48,23 @@ def run_stream(run: Run, model: Model) -> Outcome:
     """
     session = run.spark.newSession()
     _configure(session, model)
-    register(session, run.manifest, model, run.root, bounded=False)
-    frame = session.sql(model.sql)
     folder = run.state(model)
-    rebuild.clear_staging(run, model, folder.load(), session)
+    before = folder.load()
     refresh = run.plan.actions[model.id].change is Change.REFRESH
-    state, table = _renewed(run, model, folder, frame) if refresh else _ready(run, model, folder, frame)
+    settled = dict(before.settled) if before and before.batch is not None and not refresh else {}
+    watched = register(session, run.manifest, model, replace(run.place, settled=settled), bounded=False)
+    frame = session.sql(model.sql)
+    tables.check_declared(model, frame)
+    rebuild.clear_staging(run, model, before, session)
+    quarantine = quarantine_of(run, model) if quarantines(model, watched) else None
+    state, table = _renewed(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, quarantine)
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
     upstreams = checks.check_upstreams(run, model, state, folder)
+    sources = resume_sources(run, model, session, state, folder)
+    reached = checks.committed_batch(table.history, state.generation) if table else None
+    landed = verify(run, model, session, folder, state.generation, reached)
     folder.save_facts(state.generation, model.fingerprint, model.facts)
     writer = BatchWriter(
         relation=relation.sql,
@@ -59,18 +73,33 @@ def run_stream(run: Run, model: Model) -> Outcome:
         state=replace(
             state,
             upstreams={**upstreams, **state.upstreams},
+            sources=sources,
+            settled=settled,
             fingerprint=model.fingerprint,
             engine_version=__version__,
             spark_version=run.spark.version,
         ),
-        reached=checks.committed_batch(table.history, state.generation) if table else None,
+        reached=reached,
         snapshots=_snapshots(table, state.generation),
+        rules=replace(
+            _rules(model, watched, quarantine, folder.generation(state.generation) / "batches"),
+            changed=landed.refused,
+            refresh=partial(refresh_static, session, run.manifest, model),
+        ),
     )
-    outcome = _follow(run, model, writer, frame, bounded_trigger=not upstreams)
+    rows = expectations.checked(frame, model.expectations)
+    outcome = _follow(run, model, writer, rows, bounded_trigger=not upstreams)
     if beside:
         published = rebuild.publish(run, model, folder, session, writer.state)
         outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=published.snapshot)
-    return outcome
+    done = finish(landed)
+    return replace(outcome, note="; ".join(filter(None, [outcome.note, done]))) if done else outcome
+
+
+def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: Path) -> Rules:
+    parted = expectations.splits(model.expectations) and not repeatable(model)
+    kept = KeptBatches(batches, model.fingerprint) if parted else None
+    return Rules(watched, model.expectations, quarantine, kept)
 
 
 def _configure(session: SparkSession, model: Model) -> None:
@@ -88,19 +117,25 @@ def _snapshots(table: TableFacts | None, generation: int) -> dict[int, int]:
     return found
 
 
-def _ready(run: Run, model: Model, folder: TableState, frame: DataFrame) -> tuple[ModelState, TableFacts | None]:
+def _ready(
+    run: Run, model: Model, folder: TableState, frame: DataFrame, quarantine: Quarantine | None
+) -> tuple[ModelState, TableFacts | None]:
     """State and table that belong together; both are made if the model is new."""
     state = folder.load()
     table = run.lake.table(model.relation.schema, model.relation.name)
     if state is None or state.phase is Phase.BUILDING:
         checks.fresh(model, table)
         return _first(model, folder, frame), None
-    if _never_wrote(state, table):
+    if _never_wrote(state, table) and (quarantine is None or quarantine.wrote(_query_id(folder, state)) is None):
         return _first(model, folder, frame), None
     checks.check_table(model, state, folder, table)
     if table is not None:
         tables.check_columns(model, frame, table)
     return state, table
+
+
+def _query_id(folder: TableState, state: ModelState) -> str | None:
+    return spark_checkpoint.query_id(folder.checkpoint(state.generation))
 
 
 def _never_wrote(state: ModelState, table: TableFacts | None) -> bool:
@@ -130,13 +165,14 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         frame.writeStream.foreachBatch(writer)
         .outputMode("append")
         .queryName(model.name)
-        .option("checkpointLocation", checkpoint.as_uri())
+        .option("checkpointLocation", f"file:{checkpoint}")  # as it is: Hadoop decodes nothing
     )
     # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).
     trigger: Any = {"availableNow": True} if bounded_trigger else {"processingTime": "0 seconds"}
     query = stream.trigger(**trigger).start()
-    progress = _Progress(run, model, writer, query)
+    progress = Progress(run, model, writer, query)
     try:
+        writer.query.set_result(query)
         writer.record(query_id=str(query.id))
         for _ in _until_done(query, bounded_trigger=bounded_trigger):
             progress.drain()
@@ -176,85 +212,3 @@ def _until_done(query: StreamingQuery, *, bounded_trigger: bool) -> Iterator[Non
                 yield
             else:
                 return
-
-
-@dataclass(slots=True)
-class _Progress:
-    """Reads Spark's progress records once each, adds what the writer knows, and sums up."""
-
-    run: Run
-    model: Model
-    writer: BatchWriter
-    query: StreamingQuery
-    last: int = -1
-    seen: set[int] = field(default_factory=set)
-    rows_in: int = 0
-    rows_out: int = 0
-    late: int = 0
-    state_rows: int = 0
-    batches: int = 0
-    watermark: str | None = None
-    snapshot: int | None = None
-    started: float = field(default_factory=time.monotonic)
-
-    def drain(self) -> None:
-        """Emit the batches that ended since the last call."""
-        records = self.query._jsq.recentProgress()  # noqa: SLF001
-        fresh = []
-        for index in range(len(records) - 1, -1, -1):
-            if int(records[index].batchId()) <= self.last:
-                break
-            fresh.append(json.loads(records[index].json()))
-        for record in reversed(fresh):
-            if record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
-                self._batch(record)
-
-    def _batch(self, record: dict[str, Any]) -> None:
-        batch = int(record["batchId"])
-        self.last = batch
-        self.seen.add(batch)
-        operators = record.get("stateOperators") or []
-        written = self.writer.written.get(batch, Written(0, None))
-        late = sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators)
-        watermark = (record.get("eventTime") or {}).get("watermark")
-        self.rows_in += int(record.get("numInputRows", 0))
-        self.rows_out += written.rows
-        self.late += late
-        self.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
-        self.batches += 1
-        self.watermark = watermark if watermark and watermark != _EPOCH else self.watermark
-        self.snapshot = written.snapshot or self.snapshot
-        self.run.emit(
-            BatchCommitted(
-                node=self.model.id,
-                batch_id=batch,
-                rows_in=int(record.get("numInputRows", 0)),
-                rows_out=written.rows,
-                late=late,
-                state_rows=self.state_rows,
-                watermark=self.watermark,
-                snapshot_id=written.snapshot,
-                seconds=float(record.get("batchDuration", 0)) / 1000,
-                replayed=written.replayed,
-            )
-        )
-
-    def outcome(self) -> Outcome:
-        """What the query did, all in all."""
-        action = self.run.plan.actions[self.model.id]
-        notes = list(action.reasons) if action.change is Change.FORWARD else []
-        closes = next_close(self.model, self.watermark, self.state_rows)
-        changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
-        read = self.rows_in > 0 or changed or action.change is Change.NEW
-        return Outcome(
-            status=Status.SUCCESS if read else Status.UNCHANGED,
-            message="" if read else "nothing new",
-            rows_in=self.rows_in,
-            rows_out=self.rows_out,
-            late=self.late,
-            state_rows=self.state_rows,
-            batches=self.batches,
-            watermark=self.watermark,
-            snapshot_id=self.snapshot or self.writer.state.snapshot,
-            note="; ".join([*notes, closes] if closes else notes),
-        )

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Relation
-from engine.errors import Location, StateError
+from engine.compile.declared import declared_faults
+from engine.errors import Location, RunError, StateError
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.state import ModelState, Phase, TableState
@@ -40,6 +41,19 @@ def make(model: Model, relation: Relation, generation: int, folder: TableState, 
     lake.drop_table(session, relation.sql)
     lake.create_table(session, relation.sql, frame, clauses(model, generation))
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
+
+
+def check_declared(model: Model, frame: DataFrame) -> None:
+    """Check the columns that the model declares against those that Spark finds, also where compile did not know.
+
+    Raises:
+        RunError: `column-type`, `unknown-column`, `column-undeclared`.
+    """
+    given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
+    if found := tuple(declared_faults(model, given)):
+        failure = RunError(found[0].code, found[0].message)
+        failure.diagnostics = found
+        raise failure
 
 
 def check_columns(model: Model, frame: DataFrame, table: TableFacts) -> None:

@@ -1,32 +1,79 @@
 """The one writer of streaming tables: a foreachBatch function that marks every commit.
 
-A batch is written, then recorded in model.json, then Spark commits it. After a crash between the first
-and the last of these the batch comes again, with the same id and rows; its marker in the table says that
-it has been written. It is then computed once more into Spark's `noop` sink: returning early would leave
-its state uncommitted and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
+A batch is written into data files, then what its execution saw decides whether it is committed: rows that fail an
+expectation with `fail` or records that must not be passed over end the model with nothing committed, and a batch
+without rows commits nothing. The order is quarantine, table, model.json, Spark's commit. After a crash in between
+the batch comes again, with the same id and rows; markers say what has been written. A batch whose marker is in the
+table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted and lose its
+watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from engine.compile import Expectation
+from engine.errors import EngineError
 from engine.lake import write as lake
+from engine.runtime import bad_records, expectations
+from engine.runtime.bad_records import Watched
+from engine.runtime.kept import KeptBatches
+from engine.runtime.quarantine import Quarantine
+from engine.spark import executions
 from engine.state import ModelState, TableState
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# Spark calls the writer a moment before it has told who the query is.
+_SOON = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a micro-batch: rows added, the snapshot (None: no commit), whether it came again."""
+    """What became of a micro-batch.
+
+    Attributes:
+        rows: added to the table.
+        snapshot: of the table; None: no commit.
+        replayed: it had been written before a crash.
+        bad_records: taken out of the inputs, by view.
+        failed_checks: rows that failed, by expectation.
+        quarantined: rows of the batch in the quarantine.
+    """
 
     rows: int
     snapshot: int | None
     replayed: bool = False
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What must be known of a batch before it is committed.
+
+    Attributes:
+        watched: the inputs that may have bad records.
+        checks: the model's expectations.
+        quarantine: where rows go that must not be lost; None: nothing goes there.
+        kept: batches with several outputs that cannot be computed again; None: they can.
+        changed: why a batch that was computed cannot be committed, because of its files; None: it can.
+        refresh: called after each batch, so that the next one sees static files as they are then.
+    """
+
+    watched: tuple[Watched, ...] = ()
+    checks: tuple[Expectation, ...] = ()
+    quarantine: Quarantine | None = None
+    kept: KeptBatches | None = None
+    changed: Callable[[int], EngineError | None] = lambda _: None
+    refresh: Callable[[], None] = lambda: None
 
 
 @dataclass(slots=True)
@@ -40,6 +87,8 @@ class BatchWriter:
         state: its content, kept up to date.
         reached: the newest batch whose marker is in the table at the start of the query.
         snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
+        rules: what must be known of a batch before it is committed.
+        query: Spark's, as soon as it is started.
         written: what became of each batch of this run.
         error: what went wrong in here; Spark wraps it beyond recognition.
     """
@@ -50,6 +99,8 @@ class BatchWriter:
     state: ModelState
     reached: int | None
     snapshots: Mapping[int, int]
+    rules: Rules = field(default_factory=Rules)
+    query: Future[StreamingQuery] = field(default_factory=Future)
     written: dict[int, Written] = field(default_factory=dict)
     error: BaseException | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
@@ -60,6 +111,9 @@ class BatchWriter:
             result = self._write(frame, batch)
             self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot)
             self.written[batch] = result
+            if self.rules.kept is not None:
+                self.rules.kept.clear()
+            self.rules.refresh()
         except BaseException as error:
             self.error = error
             raise
@@ -74,17 +128,60 @@ class BatchWriter:
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
             return Written(0, self.snapshots.get(batch), replayed=True)
-        # Computed once, with all partitions: whether there are rows must be known before the commit, and a
-        # second look at the input would count it twice.
+        kept = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
+        if kept is not None:
+            # Computed again for its state; its rows are those of the first time.
+            compute_only(frame)
+            return self._commit(kept, batch, kept=True)
+        if not expectations.splits(self.rules.checks):
+            return self._commit(frame, batch)
+        # Two tables take rows of it, and it is computed once.
         cached = frame.persist()
         try:
-            return self._commit(cached, batch) if cached.count() else Written(0, None)
+            return self._commit(cached, batch)
         finally:
             cached.unpersist()
 
-    def _commit(self, frame: DataFrame, batch: int) -> Written:
-        commit = lake.append(frame, self.relation, self.markers(batch))
-        return Written(commit.rows, commit.snapshot)
+    def _commit(self, frame: DataFrame, batch: int, *, kept: bool = False) -> Written:
+        """Write a batch and commit it, unless what it holds forbids that; `kept`: its rows are in a safe place."""
+        rules = self.rules
+        session = frame.sparkSession
+        with bad_records.explained(session, self._execution, rules.watched):
+            staged = lake.stage(expectations.passing(frame, rules.checks), self.relation)
+        execution = self._execution()
+        bad = bad_records.counted(session, execution, rules.watched)
+        failed = expectations.counts_of(frame, rules.checks) if kept else expectations.counted(execution, rules.checks)
+        refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
+        refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
+        if refusal is not None:
+            staged.discard()
+            raise refusal
+        parted = expectations.parted(rules.checks, failed)
+        if parted and rules.kept is not None and not kept:
+            staged.discard()
+            return self._commit(rules.kept.keep(frame, batch), batch, kept=True)
+        failing = expectations.failing(frame, rules.checks) if parted else None
+        quarantined = self._quarantine(session, batch, bad, failing)
+        commit = lake.append(staged, self.markers(batch))
+        rows, snapshot = (commit.rows, commit.snapshot) if commit else (0, None)
+        return Written(rows, snapshot, bad_records=bad, failed_checks=failed, quarantined=quarantined)
+
+    def _execution(self) -> Any:
+        return executions.of_batch(self.query.result(_SOON))
+
+    def _quarantine(self, session: SparkSession, batch: int, bad: Mapping[str, int], failing: DataFrame | None) -> int:
+        """Write what the quarantine does not have of a batch, and give the number of its rows there."""
+        table, markers = self.rules.quarantine, self.markers(batch)
+        if table is None:
+            return 0
+        query = str(self.query.result(_SOON).id)
+        known = table.wrote(query, batch)
+        parts = [] if known else list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, bad))
+        # Bad records are the same whatever the query; rows that failed belong to the query that made them.
+        if failing is not None and (known is None or known.marker("fingerprint") != markers["fingerprint"]):
+            parts.append(failing)
+        before = int(known.summary.get("added-records", 0)) if known else 0
+        return before + (table.append(session, parts, batch, query, markers) if parts else 0)
 
 
 def compute_only(frame: DataFrame) -> None:

@@ -1,11 +1,64 @@
-"""Sources: one module a kind. A kind knows its options, how it is read, and where it stands now."""
+"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it stands now."""
 
-from types import ModuleType
+from __future__ import annotations
 
-from engine.sources import files
-from engine.sources.spec import SourceSpec
+from dataclasses import replace
+from importlib import metadata
+
+from engine.sources import files, kafka, rate, reader, socket
+from engine.sources.spec import BAD, ORIGIN, Fault, Form, Kind, OnBadRecord, Place, Resumption, SourceSpec
+
+# Other packages bring kinds as entry points of this group: name = format, value = the module.
+ENTRY_POINTS = "headrace.sources"
+
+_OWN: list[Kind] = [files, kafka, rate, socket]
+
+
+class _Kinds(dict[str, Kind]):
+    """The kinds by format; those of other packages, and Spark's own readers, are found when they are asked for."""
+
+    def __missing__(self, format_: str) -> Kind:
+        if format_.startswith(reader.PREFIX):
+            return self.setdefault(format_, reader)
+        for point in metadata.entry_points(group=ENTRY_POINTS, name=format_):
+            return self.setdefault(format_, point.load())
+        raise KeyError(format_)
+
 
 # format -> the module that reads it
-KINDS: dict[str, ModuleType] = dict.fromkeys(files.FORMATS, files)
+KINDS = _Kinds({name: kind for kind in _OWN for name in kind.FORMATS})
 
-__all__ = ["KINDS", "SourceSpec"]
+__all__ = [
+    "BAD",
+    "KINDS",
+    "ORIGIN",
+    "Fault",
+    "Form",
+    "Kind",
+    "OnBadRecord",
+    "Place",
+    "Resumption",
+    "SourceSpec",
+    "kind_of",
+    "limited",
+    "location",
+]
+
+
+def kind_of(format_: str) -> Kind | None:
+    """The kind that reads a format; None if there is none."""
+    try:
+        return KINDS[format_]
+    except KeyError:
+        return None
+
+
+def limited(spec: SourceSpec, max_files: int | None) -> SourceSpec:
+    """The source with a model's own number of files in a micro-batch."""
+    return replace(spec, settings={**spec.settings, "max_files_per_trigger": max_files}) if max_files else spec
+
+
+def location(spec: SourceSpec) -> str:
+    """Where a source is, for people; empty if its format is unknown."""
+    kind = kind_of(spec.format)
+    return kind.location(spec) if kind else ""

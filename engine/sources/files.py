@@ -1,111 +1,173 @@
-"""Folders of files as sources: JSON lines, CSV and Parquet with a declared schema.
+"""Files as sources: JSON lines, CSV, text, Parquet, ORC and Avro.
 
-A stream reads each file once, in the order of modification times. Spark's file source silently skips
-files that are seven days older than the newest one it saw (option maxFileAge, measured); here no file is
-skipped by age. A record that does not fit the schema fails the query (FAILFAST): Spark's default would
-turn it into a row of NULLs.
+A stream reads each file once, in the order of modification times. Spark's file source silently skips files that
+are seven days older than the newest one it saw (option maxFileAge, measured); here no file is skipped by age unless
+`max_file_age` says so, and then they are counted. What is not a record as declared becomes a bad record: Spark's
+default would turn it into a row of NULLs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
-from engine.sources.spec import SourceSpec
+from engine.sources import file_formats, footers, listing
+from engine.sources.spec import Fault, Form, Place, Resumption, SourceSpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-FORMATS = ("json", "csv", "parquet")
-KEYS = ("path", "options", "max_files_per_trigger", "timezone")
+FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
+KEYS: Mapping[str, Form] = {
+    "path": Form.PATH,
+    "max_files_per_trigger": Form.INTEGER,
+    "max_file_age": Form.DURATION,
+    "on_changed_file": Form.TEXT,
+    "after_reading": Form.TEXT,
+    "archive_path": Form.PATH,
+}
+ONE_OF: tuple[tuple[str, ...], ...] = ()
+MEANING: tuple[str, ...] = ("path",)
 REPLAYABLE = True
-STREAM_BY_DEFAULT = False
+LISTED = False
 _NO_AGE_LIMIT = "36500d"
-_OWN_OPTIONS = {"mode", "path", "maxfilespertrigger", "latestfirst", "maxfileage", "timezone"}
+_OWN_OPTIONS = {
+    "mode", "path", "maxfilespertrigger", "latestfirst", "maxfileage", "timezone", "cleansource", "sourcearchivedir",
+    "columnnameofcorruptrecord", "ignorecorruptfiles", "ignoremissingfiles", "filenameonly",
+}  # fmt: skip
+_CHOICES = {"on_changed_file": ("fail", "ignore"), "after_reading": ("archive", "delete")}
+_OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
 
 
-@dataclass(frozen=True, slots=True)
-class FileFacts:
-    """A file as listed: path relative to the source's folder, size in bytes, modification time in ns."""
+def faults(spec: SourceSpec) -> Iterator[Fault]:
+    """What is wrong with the settings and options."""
+    if "path" not in spec.settings:
+        hint = "Name a folder, relative to the project."
+        yield Fault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
+    for key in spec.options:
+        if key.lower() in _OWN_OPTIONS:
+            message = f"the option '{key}' is set by the engine"
+            yield Fault(("options", key), message, "Take it out.", at_key=True)
+    yield from file_formats.faults(spec)
+    for key, allowed in _CHOICES.items():
+        if spec.settings.get(key, allowed[0]) not in allowed:
+            message = f"'{key}' cannot be '{spec.settings[key]}'"
+            yield Fault((key,), message, f"Allowed: {', '.join(allowed)}.")
+    for key in _OF_STREAMS if spec.stream is False else ():
+        if key in spec.settings:
+            message = f"'{key}' is for streams, and '{spec.name}' says stream: false"
+            yield Fault((key,), message, "Take one of them out.", "setting-conflict", at_key=True)
+    yield from _clearing_faults(spec)
 
-    path: str
-    size: int
-    modified: int
+
+def _clearing_faults(spec: SourceSpec) -> Iterator[Fault]:
+    path, archive = str(spec.settings.get("path", "")), spec.settings.get("archive_path")
+    after = spec.settings.get("after_reading")
+    if after == "archive" and archive is None:
+        hint = "Add 'archive_path: <folder>'."
+        yield Fault(("after_reading",), "after_reading: archive needs 'archive_path'", hint, "setting-needs")
+    if archive is not None and after != "archive":
+        message = "'archive_path' has a meaning with after_reading: archive only"
+        yield Fault(("archive_path",), message, "Add after_reading: archive, or take it out.", "setting-needs")
+    if archive is not None and f"{archive}/".startswith(f"{listing.base(path).rstrip('/')}/"):
+        message = f"the archive '{archive}' is inside '{path}', and would be read again"
+        yield Fault(("archive_path",), message, "Name a folder beside it.")
+    if after is not None and (listing.is_uri(path) or listing.is_uri(str(archive or ""))):
+        message = "after_reading for a URI is not part of this version"
+        yield Fault(("after_reading",), message, "Let the object store expire its files.", "not-supported")
 
 
-def check_options(options: dict[str, str]) -> list[str]:
-    """The reader options that the engine sets itself and a source may not."""
-    return [key for key in options if key.lower() in _OWN_OPTIONS]
+def jars(spec: SourceSpec) -> tuple[str, ...]:
+    """PySpark reads all but Avro by itself."""
+    return ("avro",) if spec.format == "avro" else ()
 
 
-def location(spec: SourceSpec, root: Path) -> Path:
-    """The folder or file of the source."""
-    return root / spec.path
+def columns(spec: SourceSpec) -> str | None:
+    """Files have the columns that are declared; lines of text are one."""
+    return "value string" if spec.format == "text" else None
 
 
-def check(spec: SourceSpec, root: Path) -> None:
-    """Make sure that there is something to read.
+def origin(_: SourceSpec) -> str:
+    """The type of `_metadata`."""
+    return "struct<file_path: string, file_modification_time: timestamp>"
+
+
+def location(spec: SourceSpec) -> str:
+    """The folder, file or pattern, relative to the project, or a URI."""
+    return str(spec.settings.get("path", ""))
+
+
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that there is something to read; of a place that is not on this machine nothing is known.
 
     Raises:
         SetupError: `landing-missing` if the folder does not exist.
     """
-    if not location(spec, root).exists():
+    folder = listing.folder(spec, place)
+    if folder is not None and not folder.exists():
         hint = "Land the data first (in the example: make demo, or python -m producer), or correct 'path'."
-        raise SetupError("landing-missing", f"the folder '{spec.path}' of source '{spec.name}' does not exist", hint)
+        message = (
+            f"the folder '{listing.base(location(spec)) or location(spec)}' of source '{spec.name}' does not exist"
+        )
+        raise SetupError("landing-missing", message, hint)
 
 
-def position(spec: SourceSpec, root: Path) -> tuple[FileFacts, ...]:
-    """What is there now: the files Spark would read, by path."""
-    base = location(spec, root)
-    if base.is_file():
-        return (_facts(base, base.parent),)
-    return tuple(_facts(p, base) for p in sorted(base.rglob("*")) if p.is_file() and _visible(p, base))
+def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
+    """How many files Spark would read, and a hash of their paths, sizes and times."""
+    files = listing.listed(session, spec, place)
+    text = json.dumps([astuple(file) for file in files])
+    return {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
 
 
-def _visible(path: Path, base: Path) -> bool:
-    return not any(part.startswith(("_", ".")) for part in path.relative_to(base).parts)
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    """Lines of PySpark that read it."""
+    options = {**_options(spec, stream=stream), **file_formats.script_options(spec)}
+    return [
+        f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
+        f".schema({json.dumps(spec.schema or columns(spec), ensure_ascii=False)})",
+        *(f".option({json.dumps(k)}, {json.dumps(v, ensure_ascii=False)})" for k, v in options.items()),
+        f".load({json.dumps(location(spec), ensure_ascii=False)})",
+    ]
 
 
-def _facts(path: Path, base: Path) -> FileFacts:
-    stat = path.stat()
-    return FileFacts(path.relative_to(base).as_posix(), stat.st_size, stat.st_mtime_ns)
-
-
-def reader_options(spec: SourceSpec, *, stream: bool, max_files: int | None = None) -> dict[str, str]:
-    """The options for Spark's reader; `max_files` in a micro-batch."""
-    options = {"recursiveFileLookup": "true", **spec.options, "mode": "FAILFAST"}
-    if spec.timezone:
-        options["timeZone"] = spec.timezone
-    if spec.format == "csv":
-        # Spark writes a quote inside a quoted field with a backslash; everyone else doubles it.
-        options.setdefault("escape", '"')
-        options.setdefault("header", "true")
-    limit = max_files or spec.max_files_per_trigger
+def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
+    """The options that decide which files are read, and when."""
+    options = {"recursiveFileLookup": "true"}
     if stream:
-        options["maxFileAge"] = _NO_AGE_LIMIT
-        if limit:
+        age = spec.settings.get("max_file_age")
+        options["maxFileAge"] = _spark_duration(age) if age else _NO_AGE_LIMIT
+        if limit := spec.settings.get("max_files_per_trigger"):
             options["maxFilesPerTrigger"] = str(limit)
     return options
 
 
-def _read_whole_records(session: SparkSession) -> None:
-    """Filters pushed into the JSON and CSV parsers would hide bad records, and rows from the count of rows read."""
-    for kind in ("json", "csv"):
-        session.conf.set(f"spark.sql.{kind}.filterPushdown.enabled", "false")
+def _spark_duration(text: str) -> str:
+    """'7 days' as Spark's options have it: 7d."""
+    number, unit = text.split()
+    return f"{int(number) * 7}d" if unit.startswith("week") else f"{number}{unit[0].replace('m', 'min')}"
 
 
-def read_batch(session: SparkSession, spec: SourceSpec, root: Path) -> DataFrame:
-    """All rows as they are now."""
-    _read_whole_records(session)
-    reader = session.read.format(spec.format).schema(spec.schema)
-    return reader.options(**reader_options(spec, stream=False)).load(location(spec, root).as_uri())
+def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """All rows as they are now.
+
+    Raises:
+        RunError: `source-read` if the schema of a file does not fit.
+    """
+    footers.check(session, spec, place)
+    reader = session.read.options(**_options(spec, stream=False))
+    return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
 
 
-def read_stream(session: SparkSession, spec: SourceSpec, root: Path, max_files: int | None) -> DataFrame:
-    """Each file once, oldest first; `max_files` in a micro-batch."""
-    _read_whole_records(session)
-    reader = session.readStream.format(spec.format).schema(spec.schema)
-    options = reader_options(spec, stream=True, max_files=max_files)
-    return reader.options(**options).load(location(spec, root).as_uri())
+def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """Each file once, oldest first; `max_files_per_trigger` in a micro-batch."""
+    reader = session.readStream.options(**_options(spec, stream=True))
+    return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
+
+
+def resume(*_: object) -> Resumption:
+    """What was read is compared with the folder where the checkpoint is known: see engine.runtime.landed."""
+    return Resumption()

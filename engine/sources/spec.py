@@ -1,9 +1,49 @@
-"""What a source is, in the words that its reader needs."""
+"""What a source is, and what a kind of source has to say and do.
+
+A kind is one module; `engine.sources.KINDS` lists them. Its frames have the declared columns, then `_metadata`
+(where the record came from), then `__bad`, which is NULL unless the record could not be read as declared.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from engine.errors import Diagnostic, EngineError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Where a record came from: a struct; `select *` does not include it.
+ORIGIN = "_metadata"
+# Why a record is bad: struct<reason: string, raw: binary>, NULL for a good one. No query sees it.
+BAD = "__bad"
+# The bytes of a record on their way from a kind to the format that reads them.
+RAW = "__raw"
+
+
+class OnBadRecord(StrEnum):
+    """What becomes of a record that cannot be read as declared."""
+
+    FAIL = "fail"
+    DROP = "drop"
+    QUARANTINE = "quarantine"
+
+
+class Form(StrEnum):
+    """What the value of a key looks like, and what a kind gets of it."""
+
+    TEXT = "text"  # str
+    TEXTS = "texts"  # one or a list: tuple[str, ...]
+    INTEGER = "integer"  # int, from 1
+    BOOLEAN = "boolean"  # bool
+    DURATION = "duration"  # str as Spark reads it: '10 minutes'
+    PATH = "path"  # str, a folder or file inside the project
+    MAPPING = "mapping"  # dict[str, str]
+    TREE = "tree"  # as YAML has it; the kind checks it
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,18 +52,146 @@ class SourceSpec:
 
     Attributes:
         name: as models call it, for messages.
-        format: the kind, a key of `engine.sources.KINDS`.
-        path: folder or file, relative to the project.
-        schema: columns as Spark DDL.
+        format: a key of `engine.sources.KINDS`.
+        schema: columns as Spark DDL; empty: what the kind brings.
         options: handed to Spark's reader.
         timezone: how text without a zone is read; None: UTC.
-        max_files_per_trigger: files in one micro-batch; None: all there are.
+        on_bad_record: what becomes of records that cannot be read.
+        stream: False: bounded reads only; None: not said.
+        settings: the kind's own keys, in the forms of its KEYS.
     """
 
     name: str
     format: str
-    path: str
     schema: str
     options: Mapping[str, str] = field(default_factory=dict)
     timezone: str | None = None
-    max_files_per_trigger: int | None = None
+    on_bad_record: OnBadRecord = OnBadRecord.FAIL
+    stream: bool | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something wrong with a declaration.
+
+    Attributes:
+        path: the key, and keys inside its value.
+        at_key: the fault is the key, not its value.
+    """
+
+    path: tuple[str, ...]
+    message: str
+    hint: str
+    code: str = "bad-value"
+    at_key: bool = False
+
+
+def _none(name: str) -> Mapping[str, Any]:
+    raise EngineError("connection-unknown", f"the target has no '{name}'")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where sources are read: the project's folder, and what the target knows, rendered when it is asked for.
+
+    Attributes:
+        root: the project's folder.
+        connection: settings of a connection by name; secrets are in it.
+        registry: settings of a schema registry by name; secrets are in it.
+        settled: what a generation keeps of a source, by its name: a reader's schema; reading adds to it.
+    """
+
+    root: Path
+    connection: Callable[[str], Mapping[str, Any]] = _none
+    registry: Callable[[str], Mapping[str, Any]] = _none
+    settled: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """What a stream finds of its source before it goes on.
+
+    Attributes:
+        known: to be remembered with the table's state; plain JSON.
+        notes: warnings for the user.
+    """
+
+    known: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Diagnostic, ...] = ()
+
+
+class Kind(Protocol):
+    """A kind of source: a module with these names.
+
+    Attributes:
+        FORMATS: values of `format:`.
+        KEYS: keys of its own, beside those of every source.
+        ONE_OF: keys of which at most one is said; a target that says one replaces the others.
+        MEANING: keys of which the rows depend; they are part of a model's fingerprint.
+        REPLAYABLE: a record that was read can be read again.
+        LISTED: it must stand under `streams:`, or say `stream: false`.
+    """
+
+    FORMATS: tuple[str, ...]
+    KEYS: Mapping[str, Form]
+    ONE_OF: tuple[tuple[str, ...], ...]
+    MEANING: tuple[str, ...]
+    REPLAYABLE: bool
+    LISTED: bool
+
+    def faults(self, spec: SourceSpec, /) -> Iterable[Fault]:
+        """What is wrong with the settings and options, from the text alone."""
+
+    def jars(self, spec: SourceSpec, /) -> Sequence[str]:
+        """The sets of locked jars that reading it needs, beyond core."""
+
+    def columns(self, spec: SourceSpec, /) -> str | None:
+        """The columns it brings without a schema, as DDL; empty: known when it is read; None: it needs a schema."""
+
+    def origin(self, spec: SourceSpec, /) -> str:
+        """The type of `_metadata`, as DDL."""
+
+    def location(self, spec: SourceSpec, /) -> str:
+        """Where it is, for people: one line without secrets."""
+
+    def script(self, spec: SourceSpec, /, *, stream: bool) -> Sequence[str]:
+        """Lines of PySpark that read it, from `spark.read` on."""
+
+    def check(self, spec: SourceSpec, place: Place, /) -> None:
+        """Make sure that there is something to read, in bounded time and without Java.
+
+        Raises:
+            SetupError: there is not.
+        """
+
+    def position(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> Mapping[str, Any]:
+        """What a batch would read now, as plain JSON: equal as long as a batch would read the same."""
+
+    def read_batch(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> DataFrame:
+        """All records as they are now."""
+
+    def read_stream(self, session: SparkSession, spec: SourceSpec, place: Place, /) -> DataFrame:
+        """Each record once."""
+
+    def resume(
+        self,
+        session: SparkSession,
+        spec: SourceSpec,
+        place: Place,
+        known: Mapping[str, Any],
+        offsets: Sequence[Mapping[str, Any]],
+        /,
+    ) -> Resumption:
+        """Check, before a query starts, that its source still has all it has not read.
+
+        Args:
+            session: of the query.
+            spec: the source.
+            place: where it is read.
+            known: what this gave to be remembered at the last start; empty at the first.
+            offsets: where Spark's checkpoint stands, one a source of the query, whatever its kind.
+
+        Raises:
+            StateError: it has not; nothing was read.
+        """

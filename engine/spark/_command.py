@@ -40,6 +40,12 @@ MODULE_OPTIONS: Final = (
     "-Dio.netty.handler.ssl.defaultEndpointVerificationAlgorithm=NONE",
     "--enable-native-access=ALL-UNNAMED",
 )
+# Avro makes room for the length that a value claims before it reads it. Left to itself it goes up to 2 GB, so that a
+# broken record of ten bytes ends the JVM (measured). The number of items is `MOST_ITEMS` in engine/sources/avro.
+AVRO_LIMITS: Final = tuple(
+    f"-Dorg.apache.avro.limits.{what}.maxLength={most}"
+    for what, most in (("bytes", 1 << 26), ("string", 1 << 26), ("collectionItems", 1 << 24))
+)
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _DEFAULT_MEMORY: Final = "1g"
 _EXTRA_OPTIONS: Final = "spark.driver.extraJavaOptions"
@@ -53,6 +59,7 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
         "-XX:+ExitOnOutOfMemoryError",
         f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
         f"-Dengine.log.level={log_level}",
+        *AVRO_LIMITS,
     ]
     given = conf.get(_EXTRA_OPTIONS, "")
     result = {**conf, _EXTRA_OPTIONS: f"{shlex.join(ours)} {given}".strip()}

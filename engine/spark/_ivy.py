@@ -48,10 +48,16 @@ def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[
     output = _run(_command(coordinates, folder, out, java, env), env)
     # Ivy's exit code is no proof, the files are.
     for coordinate in coordinates:
-        _, artifact, version = coordinate.split(":")
-        if not (out / f"{artifact}-{version}.jar").is_file():
+        if not (out / file_name(coordinate)).is_file():
             raise SetupError("jars-download", f"{coordinate} was not downloaded: {_cause(output)}.", _HINT)
     return out
+
+
+def file_name(coordinates: str) -> str:
+    """The name that a Maven repository gives group:artifact:version[:extension:classifier]."""
+    _, artifact, version, *rest = coordinates.split(":")
+    extension, classifier = rest or ("jar", "")
+    return f"{'-'.join(filter(None, (artifact, version, classifier)))}.{extension}"
 
 
 def remove_leftovers(cache: Path) -> None:
@@ -76,7 +82,7 @@ def _command(coordinates: Sequence[str], folder: Path, out: Path, java: Java, en
     return [
         str(java.path), *options, "-cp", f"{pyspark_home()}/jars/*", "org.apache.ivy.Main",
         "-settings", settings, "-ivy", str(ivy), "-cache", str(folder / "cache"), "-confs", "default",
-        "-retrieve", f"{out}/[artifact]-[revision].[ext]",
+        "-retrieve", f"{out}/[artifact]-[revision](-[classifier]).[ext]",
     ]
     # fmt: on
 
@@ -84,7 +90,7 @@ def _command(coordinates: Sequence[str], folder: Path, out: Path, java: Java, en
 def _module(coordinates: Sequence[str]) -> str:
     dependencies = "\n".join(_dependency(*coordinate.split(":")) for coordinate in coordinates)
     return f"""\
-<ivy-module version="2.0">
+<ivy-module version="2.0" xmlns:maven="http://ant.apache.org/ivy/maven">
   <info organisation="headrace" module="jars"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
@@ -94,11 +100,14 @@ def _module(coordinates: Sequence[str]) -> str:
 """
 
 
-def _dependency(group: str, artifact: str, version: str) -> str:
+def _dependency(group: str, artifact: str, version: str, extension: str = "jar", classifier: str = "") -> str:
+    kind = f"type={quoteattr(extension)} ext={quoteattr(extension)}"
+    if classifier:
+        kind += f" maven:classifier={quoteattr(classifier)}"
     return (
         f"    <dependency org={quoteattr(group)} name={quoteattr(artifact)} rev={quoteattr(version)}"
         f' transitive="false" conf="default->default">'
-        f'<artifact name={quoteattr(artifact)} type="jar" ext="jar"/></dependency>'
+        f"<artifact name={quoteattr(artifact)} {kind}/></dependency>"
     )
 
 

@@ -1,6 +1,7 @@
 """The locked jars, and the cache that holds them once they were fetched.
 
-The lock is `jars.json`: named sets of coordinates with their sha256. A new set is a new key there.
+The lock is `jars.json`: named sets of coordinates with their sha256. A new set is a new key there. Jars that
+PySpark ships are left out, whatever asks for them: two versions of one library on a class path are a lottery.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from engine.errors import SetupError
 from engine.spark import _ivy
 from engine.spark.java import Java, find_java
 
-_LOCK: Final = Path(__file__).with_name("jars.json")
+LOCK: Final = Path(__file__).with_name("jars.json")
 _FETCH_HINT: Final = "Run engine jars fetch once with network access."
 
 
@@ -34,7 +35,7 @@ class JarState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Jar:
-    """One locked jar: group:artifact:version and the hash it must have."""
+    """One locked jar: group:artifact:version (or :extension:classifier behind it) and the hash it must have."""
 
     coordinates: str
     sha256: str
@@ -42,8 +43,7 @@ class Jar:
     @property
     def file_name(self) -> str:
         """The name a Maven repository gives it; the cache is flat."""
-        _, artifact, version = self.coordinates.split(":")
-        return f"{artifact}-{version}.jar"
+        return _ivy.file_name(self.coordinates)
 
 
 def jar_sets() -> tuple[str, ...]:
@@ -68,6 +68,7 @@ def jar_paths(
     java: Java | None,
     notify: Callable[[str], None] | None = None,
     env: Mapping[str, str] = os.environ,
+    lock: Path = LOCK,
 ) -> tuple[Path, ...]:
     """The verified jars of some sets, fetched first if they are missing and that is wanted.
 
@@ -77,12 +78,13 @@ def jar_paths(
         java: runs the download; looked for if it is needed and None.
         notify: is told what is being downloaded.
         env: the environment: ENGINE_JARS, ENGINE_IVY_SETTINGS, proxies and certificates.
+        lock: the file of locked sets.
 
     Raises:
         SetupError: jars-download, jars-checksum or jars-cache.
     """
     folder = cache_dir(env)
-    jars = _jars(names)
+    jars = _jars(names, lock)
     missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
     if missing and not fetch:
         listed = ", ".join(jar.file_name for jar in missing)
@@ -99,19 +101,20 @@ def status(names: Sequence[str] | None = None, env: Mapping[str, str] = os.envir
     folder = cache_dir(env)
     return [
         (jar.coordinates, folder / jar.file_name, _state(jar, folder / jar.file_name))
-        for jar in _jars(jar_sets() if names is None else names)
+        for jar in _jars(jar_sets() if names is None else names, LOCK)
     ]
 
 
 @cache
-def _lock() -> Mapping[str, tuple[Jar, ...]]:
-    raw = json.loads(_LOCK.read_text(encoding="utf-8"))
+def _lock(path: Path = LOCK) -> Mapping[str, tuple[Jar, ...]]:
+    raw = json.loads(path.read_text(encoding="utf-8"))
     return {name: tuple(Jar(**entry) for entry in entries) for name, entries in raw.items()}
 
 
-def _jars(names: Iterable[str]) -> tuple[Jar, ...]:
+def _jars(names: Iterable[str], lock: Path) -> tuple[Jar, ...]:
+    sets = _lock() if lock == LOCK else _lock(lock)
     # A jar of two sets is wanted once.
-    return tuple(dict.fromkeys(jar for name in names for jar in _lock()[name]))
+    return tuple(dict.fromkeys(jar for name in names for jar in sets[name]))
 
 
 def _state(jar: Jar, path: Path) -> JarState:

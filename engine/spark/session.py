@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
+from engine.spark._command import AVRO_LIMITS
 from engine.spark.java import Java
 from engine.spark.jvm import Jvm, start_jvm
 
@@ -35,6 +36,7 @@ REDACTION: Final = (
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.
 _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+_EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOCAL_STATE_PARTITIONS: Final = "2"
 
 
@@ -121,6 +123,8 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     for key, separator in _jar_keys(settings):
         ours = separator.join(str(path) for path in settings.jar_paths)
         conf[key] = separator.join(part for part in (ours, conf.get(key, "")) if part)
+    if not settings.local:
+        conf[_EXECUTOR_OPTIONS] = " ".join((*AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
     extensions = conf.get("spark.sql.extensions", "")
     if ICEBERG_EXTENSIONS not in extensions:
         conf["spark.sql.extensions"] = ",".join(part for part in (ICEBERG_EXTENSIONS, extensions) if part)

@@ -8,6 +8,7 @@ version line, a line of JSON about the batch and one line per source; `commits/<
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -31,21 +32,42 @@ def last_committed(checkpoint: Path) -> int | None:
     return _newest(checkpoint / "commits")
 
 
+def standing(checkpoint: Path) -> list[dict[str, Any]]:
+    """Where each source stands: what is before it was read and committed, what is behind it may come (again).
+
+    A first batch that was started and not committed comes again from where its sources began.
+    """
+    committed = last_committed(checkpoint)
+    if committed is not None:
+        return source_offsets(checkpoint, committed)
+    try:
+        begun = sorted((checkpoint / "sources").glob("*/0"))
+        # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog).
+        lines = [path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:] for path in begun]
+    except OSError:
+        return []
+    return _objects(line for found in lines for line in found)
+
+
 def source_offsets(checkpoint: Path, batch: int) -> list[dict[str, Any]]:
     """Where each source stood at the end of a batch; sources without an offset are left out."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
     except OSError:
         return []
-    offsets = []
+    return _objects(lines)
+
+
+def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
+    found = []
     for line in lines:
         try:
-            offset = json.loads(line)
+            value = json.loads(line)
         except ValueError:
             continue
-        if isinstance(offset, dict):
-            offsets.append(offset)
-    return offsets
+        if isinstance(value, dict):
+            found.append(value)
+    return found
 
 
 def _newest(folder: Path) -> int | None:

@@ -44,6 +44,8 @@ class ModelState:
         snapshot: the last snapshot the model wrote.
         inputs: for batch tables, what was read (see `engine.runtime.batch`).
         upstreams: for streams of tables, the UUID of each when the generation began.
+        sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
+        settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
         engine_version: that wrote last.
         spark_version: that wrote last.
     """
@@ -58,6 +60,8 @@ class ModelState:
     snapshot: int | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     upstreams: Mapping[str, str] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    settled: Mapping[str, str] = field(default_factory=dict)
     engine_version: str = ""
     spark_version: str = ""
 

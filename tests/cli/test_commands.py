@@ -60,6 +60,7 @@ def run(root: Path, *arguments: str) -> int:
         ["parse"],
         ["compile"],
         ["docs", "generate"],
+        ["lineage", "b.n"],
         ["clean"],
     ],
 )
@@ -163,7 +164,7 @@ def test_compile_writes_runnable_sql_and_the_manifest(small: Path) -> None:
     text = (small / "target/compiled/small/models/marts/b.sql").read_text()
     assert "select count(*) as n from `lake`.`small`.`a`" in text
     manifest = json.loads((small / "target/manifest.json").read_text())
-    assert manifest["parent_map"]["model.b"] == ["model.a"]
+    assert manifest["parent_map"]["model.small.b"] == ["model.small.a"]
 
 
 def test_docs_are_written_also_for_a_project_with_mistakes(small: Path) -> None:
@@ -171,8 +172,8 @@ def test_docs_are_written_also_for_a_project_with_mistakes(small: Path) -> None:
     write(small, "models/c.sql", "select from where")
     write(small, "target/run_results.json", '{"results": [')
     assert run(small, "docs", "generate") == 1
-    page = (small / "target/index.html").read_text()
-    assert "models/c.sql" in page
+    assert (small / "target/docs/index.html").is_file()
+    assert "models/c.sql" in (small / "target/docs/data/index.js").read_text()
 
 
 def test_clean_leaves_state_and_tables_alone(small: Path) -> None:

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 
+from engine.compile.clauses import misplaced
+from engine.compile.columns import InputColumns
+from engine.compile.columns.find import columns_of
+from engine.compile.rules import check, parse
+from engine.compile.streaming import ALWAYS
 from tests.compile.batch_queries import ACCEPTED, REFUSED
+from tests.fuzz.relations import RELATIONS
 from tests.lab import LabSession
 from tests.project.helper import compiled, findings, line
 
@@ -49,7 +57,9 @@ def test_what_spark_refuses(code, marked, tmp_path: Path):
 def spark(lab_session: LabSession) -> Any:
     spark = lab_session.spark
     item = "named_struct('name', 'x', 'price', 1.0D) as item"
-    spark.sql(f"select 'a' as id, timestamp'2024-01-01' as ts, 1.0D as amount, {item}, array('x') as tags").createOrReplaceTempView("o")
+    spark.sql(
+        f"select 'a' as id, timestamp'2024-01-01' as ts, 1.0D as amount, {item}, array('x') as tags"
+    ).createOrReplaceTempView("o")
     spark.sql("select 'a' as id, timestamp'2024-01-01' as at, 'u' as url").createOrReplaceTempView("c")
     yield spark
     for name in ("o", "c"):
@@ -67,3 +77,30 @@ def test_spark_accepts_it(sql: str, spark: Any):
 def test_spark_refuses_it(sql: str, spark: Any):
     with pytest.raises((AnalysisException, ParseException)):
         spark.sql(sql)
+
+
+ORACLE = json.loads((Path(__file__).parents[1] / "oracle" / "streaming_rules.json").read_text(encoding="utf-8"))
+STREAMED = [
+    record["sql"] for record in ORACLE if record["verdict"] != "rejected" and "atermark" not in record["sql"].lower()
+]
+
+
+def test_queries_that_spark_runs_as_streams_have_no_fault_either(tmp_path: Path):
+    """What holds for every query is asked of the oracle's queries, too."""
+    tables = {
+        name: replace(known, streaming=False, watermark=None, delay=None, dedup=False)
+        for name, known in RELATIONS.items()
+    }
+    inputs = {
+        name: InputColumns(f"model.{name}", tuple((known.columns or {}).items())) for name, known in RELATIONS.items()
+    }
+    asked = 0
+    for sql in STREAMED:
+        tree = parse(sql).tree
+        if tree is None:
+            continue
+        asked += 1
+        seen = columns_of(tree, inputs, {}, sql)
+        assert [*misplaced(tree), *seen.faults, *seen.unresolved] == [], sql
+        assert [f for f in check(tree, tables, "append") if f.code in ALWAYS] == [], sql
+    assert asked > 120

@@ -231,15 +231,20 @@ def test_columns_that_the_select_does_not_have(header, finding, tmp_path):
 @pytest.mark.parametrize(
     "sql",
     [
-        ORDERS,
-        f"select id, item.* {FROM}",
-        f"select id, amount + 1 {FROM}",
         f"(select id, ts as x, amount as ATT {FROM})",
+        f"select *, id as att {FROM}",
+        f"select * from (select id as att, ts {FROM})",
         f"select id, 1 as att {FROM} union all select id, 2 {FROM}",
     ],
 )
 def test_columns_that_the_select_may_have(sql, tmp_path):
     clean(tmp_path, model(STREAM + "unique_key: att", sql))
+
+
+@pytest.mark.parametrize("sql", [ORDERS, f"select id, item.* {FROM}", f"select id, amount + 1 {FROM}"])
+def test_columns_that_no_input_of_a_star_has(sql, tmp_path):
+    finding = "unknown-column models/a.sql:2:33 'expectations' names 'amout', which the SELECT does not have"
+    check(tmp_path, model("expectations: [{name: a, check: amout > 0}]", sql), finding)
 
 
 def test_the_columns_of_a_history_are_not_those_of_the_select(tmp_path):

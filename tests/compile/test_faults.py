@@ -424,6 +424,10 @@ def test_source_files(text, finding, tmp_path):
 TARGETS = [
     ("dev: {schema: x, catalog: {type: sqlite}, spak: {}}", "unknown-key project.yml:3:45 target 'dev' has no key 'spak'", "spark"),
     ("dev: {schema: x, catalog: {type: sqlite, pth: y}}", "unknown-key project.yml:3:44 catalog has no key 'pth'", "path"),
+    ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {servers: 'a:1'}}}",
+     "unknown-key project.yml:3:63 the connection 'm' has no key 'servers'", "bootstrap_servers"),
+    ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {bootstrap_servers: 'a:1', security: {pasword: x}}}}",
+     "unknown-key project.yml:3:101 security has no key 'pasword'", "'password'"),
     ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
     ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not part of this version", ""),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),

@@ -254,3 +254,11 @@ def test_macros_of_packages_are_told_by_the_names_that_models_call(tmp_path):
     assert manifest.macros[1].description == "Cents of an amount."
     names = [macro.name for macro in manifest.macros]
     assert macros_used(manifest.model("a").raw_sql, names) == ("kit.cents",)
+
+
+def test_a_package_is_not_changed_by_a_template(tmp_path):
+    files = {KIT: "{% macro macros() %}1 as a{% endmacro %}{% macro name() %}2 as b{% endmacro %}"}
+    manifest = clean(tmp_path, {**files, **model("{{ kit.macros() }}, {{ kit.name() }}")})
+    assert manifest.model("a").sql.startswith("select\n  1 as a, 2 as b")
+    found = only(findings(tmp_path, {**files, **model("{% do kit._macros.clear() %}id")}))
+    assert (found.code, str(found.location)) == ("jinja-security", "models/a.sql:2:13")

@@ -1,10 +1,13 @@
-"""Manifests made by hand, and the written page read back."""
+"""Manifests made by hand, and the written site read back."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from html.parser import HTMLParser
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from engine.compile import (
     DataTest,
@@ -18,74 +21,52 @@ from engine.compile import (
     Watermark,
     Write,
 )
-from engine.compile.manifest import Column
-from engine.docs import write_site
+from engine.compile.columns.facts import Origin
+from engine.compile.manifest import Column, Macro
+from engine.docs import Facts, read_results, write_site
 from engine.errors import Diagnostic
 from engine.sources import SourceSpec
 
-VOID = {"meta", "link", "img", "br", "hr", "input", "path", "rect"}
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
 
 @dataclass
-class Element:
-    tag: str
-    attributes: dict[str, str]
-    text: str = ""
-    spaced: str = ""  # the same with a space where another element begins
+class Site:
+    """A written site: its data as the pages get it."""
 
+    folder: Path
 
-@dataclass
-class Page(HTMLParser):
-    """What a browser would see: elements with their attributes and all text within."""
-
-    html: str
-    elements: list[Element] = field(default_factory=list)
-    open: list[Element] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        super().__init__()
-        self.feed(self.html)
-        self.close()
-        assert not self.open, self.open
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        element = Element(tag, {key: value or "" for key, value in attrs})
-        self.elements.append(element)
-        if tag not in VOID:
-            self.open.append(element)
-        for around in self.open:
-            around.spaced += " "
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append(Element(tag, {key: value or "" for key, value in attrs}))
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop().tag == tag
-
-    def handle_data(self, data: str) -> None:
-        for element in self.open:
-            element.text += data
-            element.spaced += data
-
-    def all(self, tag: str, **attributes: str) -> list[Element]:
-        wanted = {key.rstrip("_"): value for key, value in attributes.items()}
-        return [e for e in self.elements if e.tag == tag and wanted.items() <= e.attributes.items()]
-
-    def one(self, tag: str, **attributes: str) -> Element:
-        (element,) = self.all(tag, **attributes)
-        return element
-
-    def section(self, node_id: str) -> str:
-        """The words of a node's section, spaces made single."""
-        return " ".join(self.one("section", id=node_id).spaced.split())
+    def data(self, name: str) -> Any:
+        text = (self.folder / "data" / f"{name}.js").read_text(encoding="ascii")
+        before, after = f'headrace.put("{name}",', ");\n"
+        assert text.startswith(before)
+        assert text.endswith(after)
+        return json.loads(text[len(before) : -len(after)])
 
     @property
-    def ids(self) -> list[str]:
-        return [e.attributes["id"] for e in self.elements if "id" in e.attributes]
+    def index(self) -> dict[str, Any]:
+        return self.data("index")
+
+    def short(self, node_id: str) -> dict[str, Any]:
+        """A node as every page knows it."""
+        (found,) = [node for node in self.index["nodes"] if node["id"] == node_id]
+        return found
+
+    def node(self, node_id: str) -> dict[str, Any]:
+        """What the node's own page has beside that."""
+        number = [node["id"] for node in self.index["nodes"]].index(node_id)
+        return self.data(f"nodes{number // 25}")[number % 25]
+
+    def words(self, node_id: str) -> dict[str, str]:
+        return dict(self.node(node_id)["words"])
+
+    @property
+    def all_data(self) -> str:
+        return "".join(path.read_text() for path in sorted((self.folder / "data").iterdir()))
 
 
 def source(name: str = "events", **changes) -> Source:
-    spec = SourceSpec(f"ops.{name}", "json", f"landing/{name}", "id string, at timestamp")
+    spec = SourceSpec(f"ops.{name}", "json", "id string, at timestamp", settings={"path": f"landing/{name}"})
     columns = (Column("id", "Unique.", "string"), Column("at", "", "timestamp"))
     defaults = {
         "id": f"source.ops.{name}", "source": "ops", "table": name, "file": "sources/ops.yml", "spec": spec,
@@ -107,12 +88,17 @@ def model(name: str, *reads: str | Input, **changes) -> Model:
 def hourly(**changes) -> Model:
     """A windowed streaming table over the source."""
     watermark = Watermark("at", "30 minutes", "data.at")
+    id_, at = (Origin("source.ops.events", name) for name in ("id", "at"))
     defaults = {
         "materialized": Materialized.STREAMING_TABLE,
         "stateful": True,
         "windows": {"hour": "window(at, '1 hours')"},
         "write": Write("append", (Partition("day", "window_start"), Partition("bucket", "id", 16))),
-        "columns": (Column("window_start", "Begin of the hour."), Column("id")),
+        "columns": (
+            Column("window_start", "Begin of the hour.", "timestamp", {}, (at,), "hour.start"),
+            Column("id", "", "string", {}, (id_,), "id"),
+        ),
+        "indirect": (Origin("source.ops.events", "at", "group"),),
         "tags": ("nightly",),
     }
     read = Input("source.ops.events", "ops.events", True, "v", watermark, ("id",), 12)
@@ -128,14 +114,31 @@ def not_null(model_name: str, column: str | None, **changes) -> DataTest:
     return DataTest(**defaults | changes)
 
 
-def manifest(*nodes: Model | Source | DataTest, found: tuple[Diagnostic, ...] = ()) -> Manifest:
+def manifest(
+    *nodes: Model | Source | DataTest, found: tuple[Diagnostic, ...] = (), macros: tuple[Macro, ...] = ()
+) -> Manifest:
     order = tuple(n.id for n in nodes if not isinstance(n, Source))
-    return Manifest("shop", "1.0", "dev", {n.id: n for n in nodes}, order, found)
+    return Manifest("shop", "1.0", "dev", {n.id: n for n in nodes}, order, found, macros)
 
 
 def small() -> Manifest:
-    return manifest(source(), hourly(), model("daily", "model.hourly"), not_null("hourly", "window_start"))
+    daily = model(
+        "daily", "model.hourly", columns=(Column("id", "", "string", {}, (Origin("model.hourly", "id"),), "*"),)
+    )
+    return manifest(source(), hourly(), daily, not_null("hourly", "window_start"))
 
 
-def written(folder: Path, project: Manifest, results: object = None) -> Page:
-    return Page(write_site(project, folder, results=results).read_text(encoding="utf-8"))
+def facts(
+    project: Manifest,
+    results: Any = None,
+    *,
+    tables: Mapping[str, Any] | None = None,
+    freshness: Mapping[str, Any] | None = None,
+) -> Facts:
+    return Facts(project, read_results(results), tables or {}, freshness or {}, NOW)
+
+
+def written(folder: Path, project: Manifest, results: Any = None, **more) -> Site:
+    page = write_site(facts(project, results, **more), folder)
+    assert page == folder / "index.html"
+    return Site(folder)

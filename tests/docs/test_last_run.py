@@ -1,99 +1,102 @@
-"""Results of the last run: shown where they are, missed nowhere."""
+"""Results of the last run: told where they are, missed nowhere."""
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
-from engine.compile import Materialized
+from engine import events
 from engine.docs.last_run import Tone, read_results
-from tests.docs.build import manifest, model, small, written
+from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, fold
+from engine.runtime.results import as_dict
+from tests.docs.build import small, written
 
-FULL = {
-    "metadata": {"generated_at": "2026-10-12T08:15:03.123Z"},
-    "results": [
-        {
-            "unique_id": "model.hourly",
-            "status": "success",
-            "execution_time": 3.214,
-            "message": "4 batches",
-            "adapter_response": {
-                "rows_in": 23456,
-                "rows_out": 1234,
-                "late": 17,
-                "batches": 4,
-                "watermark": "2013-01-15T10:05:00.000Z",
-                "state_rows": 0,
-            },
-        },
-        {"unique_id": "model.daily", "status": "error", "message": "it fell"},
-        {"unique_id": "test.not_null_hourly_window_start", "status": "fail"},
-    ],
-}
+AT = "2026-10-12T08:15:03+00:00"
 
 
-def test_a_run_is_shown_with_its_numbers(tmp_path):
-    page = written(tmp_path, small(), FULL)
-    text = page.section("model.hourly")
-    for part in (
-        "Last run success 4 batches", "Rows in 23,456", "Rows out 1,234", "Late rows 17", "Micro-batches 4",
-        "Rows in state 0", "Watermark 2013-01-15 10:05:00 UTC", "Took 3.2 s", "not null fail",
-    ):  # fmt: skip
-        assert part in text
-    assert "Last run error it fell" in page.section("model.daily")
-    assert "last run 2026-10-12 08:15:03 UTC: models: 1 error and 1 success; tests: 1 fail" in " ".join(
-        page.one("header").text.split()
+def batch(number: int, **changes) -> BatchCommitted:
+    known = {
+        "rows_in": 10,
+        "rows_out": 4,
+        "late": number,
+        "state_rows": 2,
+        "watermark": f"2013-01-15T10:0{number}:00.000Z",
+    }
+    return BatchCommitted("model.hourly", number, snapshot_id=1, seconds=0.5, **known | changes)
+
+
+def results() -> dict:
+    finished = ModelFinished(
+        "model.hourly", 1, 3, "streaming_table", "lake.main.hourly", Status.SUCCESS, 3.2144, rows_in=20, rows_out=8, late=3,
+        bad_records={"ops.events": 2}, failed_checks={"plausible": 1}, quarantined=3, state_rows=2, batches=2,
+        watermark="2013-01-15T10:01:00.000Z", snapshot_id=77, note="the next window closes at 11:00", at=AT,
+    )  # fmt: skip
+    unchanged = ModelFinished(
+        "model.daily", 2, 3, "table", "lake.main.daily", Status.UNCHANGED, 0.1, "nothing new", at=AT
     )
+    tested = events.TestFinished("test.not_null_hourly_window_start", 3, 3, Status.FAIL, 0.3, 2, "2 rows", AT)
+    started = RunStarted("run-1", "build", "dev", 3, AT)
+    return as_dict(fold([started, batch(0), batch(1), finished, unchanged, tested, RunFinished(5.0)]), "shop")
 
 
-def test_what_failed_is_marked_in_the_graph(tmp_path):
-    page = written(tmp_path, small(), FULL)
-    assert "table · error" in page.one("a", class_="box table bad").text
-    assert page.one("a", class_="box streaming-table")
+def test_what_a_run_wrote_is_read_back():
+    run = read_results(results())
+    assert (run.command, run.target, run.seconds) == ("build", "dev", 5.0)
+    hourly = run.nodes["model.hourly"]
+    assert (hourly.status, hourly.tone, hourly.seconds) == ("success", Tone.GOOD, 3.214)
+    assert hourly.at == datetime(2026, 10, 12, 8, 15, 3, tzinfo=UTC)
+    assert hourly.numbers == {"rows_in": 20, "rows_out": 8, "late": 3, "quarantined": 3, "state_rows": 2, "batches": 2}
+    assert hourly.taken_out == {"bad records of ops.events": 2, "rows that failed plausible": 1}
+    assert hourly.note == "the next window closes at 11:00"
+    assert [(b.id, b.rows_in, b.late, b.watermark.minute) for b in hourly.progress] == [(0, 10, 0, 0), (1, 10, 1, 1)]
+    assert run.nodes["model.daily"].status == "unchanged"
+    assert run.nodes["test.not_null_hourly_window_start"].tone is Tone.BAD
+    assert run.counted("model") == {"success": 1, "unchanged": 1}
 
 
-def test_a_kind_shows_only_what_is_measured_for_it(tmp_path):
+def test_a_run_is_told_on_every_page(tmp_path):
+    site = written(tmp_path, small(), results())
+    assert site.index["run"]["models"] == [["success", 1], ["unchanged", 1]]
+    assert site.index["run"]["tests"] == [["fail", 1]]
+    short = site.short("model.hourly")["run"]
+    assert (short["status"], short["rows_in"], short["late"]) == ("success", 20, 3)
+    mark = int(datetime(2013, 1, 15, 10, 1, tzinfo=UTC).timestamp() * 1000)
+    assert site.node("model.hourly")["run"]["progress"][1] == [1, 10, 4, 1, 2, mark, 0]
+
+
+def test_a_kind_tells_only_what_is_measured_for_it():
     response = {"rows_in": 0, "rows_out": 3, "late": 0, "batches": 0, "state_rows": 0, "watermark": None}
-    ids = ("model.a", "model.v")
-    results = {"results": [{"unique_id": i, "status": "success", "adapter_response": response} for i in ids]}
-    page = written(tmp_path, manifest(model("a"), model("v", materialized=Materialized.VIEW)), results)
-    assert "Rows out 3" in page.section("model.a")
-    for absent in ("Rows in", "Late", "Micro-batches"):
-        assert absent not in page.section("model.a")
-    assert "Rows" not in page.section("model.v")
+
+    def measured(kind: str) -> dict:
+        item = {"unique_id": "model.shop.a", "status": "success", "adapter_response": {**response, "kind": kind}}
+        return dict(read_results({"results": [item]}).nodes["model.a"].numbers)
+
+    assert measured("table") == {"rows_out": 3}
+    assert measured("view") == {}
+    assert set(measured("streaming_table")) == {"rows_in", "rows_out", "late", "batches", "state_rows"}
 
 
 def test_what_was_skipped_has_no_numbers():
-    skipped = {
-        "unique_id": "model.a",
-        "status": "skipped",
-        "adapter_response": {"rows_in": 0},
-        "execution_time": 0,
-    }
-    assert read_results({"results": [skipped]}).nodes["model.a"].facts == ()
-
-
-def test_ids_with_the_project_name_are_found(tmp_path):
-    results = {"results": [{"unique_id": "model.shop.daily", "status": "success"}]}
-    assert "Last run success" in written(tmp_path, small(), results).section("model.daily")
+    skipped = {"unique_id": "model.a", "status": "skipped", "adapter_response": {"rows_in": 0}, "execution_time": 0}
+    assert read_results({"results": [skipped]}).nodes["model.a"].numbers == {}
 
 
 @pytest.mark.parametrize(
-    "results",
+    "given",
     [
-        None,
-        {},
-        {"results": None, "metadata": []},
+        None, {}, [], "text", {"results": None}, {"results": {}}, {"metadata": 3, "results": [3]},
         {"results": [None, 1, {}, {"unique_id": 3}, {"unique_id": "model.gone", "status": "success"}]},
         {"results": [{"unique_id": "model.daily"}]},
         {"results": [{"unique_id": "model.daily", "status": 3, "message": 4, "execution_time": "x", "adapter_response": []}]},
-        {"results": [{"unique_id": "model.daily", "adapter_response": {"rows_in": "many", "late": True, "watermark": 3}}]},
-        {"results": [{"unique_id": "model.hourly", "adapter_response": {"watermark": "soon"}}]},
+        {"results": [{"unique_id": "model.daily", "timing": [3, {}, {"completed_at": "soon"}], "adapter_response": {"rows_in": "many", "late": True, "watermark": 3}}]},
+        {"results": [{"unique_id": "model.hourly", "adapter_response": {"watermark": "soon", "progress": [3, {}, {"batch_id": 1}]}}]},
     ],
 )  # fmt: skip
-def test_missing_and_odd_keys_are_tolerated(tmp_path, results):
-    assert written(tmp_path, small(), results).section("model.daily")
+def test_half_written_results_break_nothing(tmp_path, given):
+    assert len(written(tmp_path, small(), given).index["nodes"]) == 3
 
 
-def test_an_unknown_status_is_shown_without_judgement():
+def test_an_unknown_status_is_told_as_it_is():
     run = read_results({"results": [{"unique_id": "model.a", "status": "pondering"}]}).nodes["model.a"]
     assert (run.status, run.tone) == ("pondering", Tone.PLAIN)

@@ -118,3 +118,17 @@ def test_a_batch_model_is_built_anew(tmp_path: Path) -> None:
 def test_lost_facts_are_no_permission(tmp_path: Path) -> None:
     plan = make_plan(manifest(tmp_path, PLAIN), ["model.m"], {"model.m": DeployedModel("other", None)})
     assert plan.actions["model.m"].refusal is not None
+
+
+@pytest.mark.parametrize("rule", ["amount > 0", "max_future"])
+def test_what_is_expected_of_rows_may_change_while_state_stays(tmp_path: Path, rule: str) -> None:
+    checks = "expectations: [{name: some, check: n > 0, on_fail: %s}]\n---*/"
+    before = header().replace("---*/", checks % "drop") + WINDOWED
+    after = before.replace("on_fail: drop", "on_fail: quarantine").replace("n > 0", "n > 1")
+    if rule == "max_future":
+        before = header() + WINDOWED
+        after = before.replace("at delay 10 minutes", "{column: at, delay: 10 minutes, max_future: 1 hour}")
+    action = compare(tmp_path, before, after)
+    assert (action.change, action.refusal) == (Change.FORWARD, None)
+    worse = compare(tmp_path, before, after.replace("count(*)", "sum(id)"))
+    assert worse.change is Change.STATE_BREAKING

@@ -233,7 +233,7 @@ def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], 
 def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
     at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
     word = type(node).__name__.upper()
-    message = f"this side of {word} has {right} columns, and the one before it {left}"
+    message = f"one side of {word} has {left} columns, the other {right}"
     walk.faults.setdefault(at, Fault("union-columns", message, "Give both sides the same columns.", at))
 
 

@@ -1,0 +1,115 @@
+"""`engine docs` and `engine lineage`: the site, its server, and lineage in the terminal."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.cli.project import Selection, Settings, compiled, selected
+from engine.errors import UsageError
+
+_SITE = "docs"
+
+
+def generate(chosen: Settings) -> bool:
+    """Write the artifacts and the site; False if the project has errors, which the site shows."""
+    from engine.compile.artifacts import write_artifacts
+    from engine.docs import Facts, read_results, write_site
+    from engine.docs.catalog import write_catalog
+    from engine.docs.freshness import read_freshness
+    from engine.docs.tables import read_tables
+    from engine.runtime.results import read_results as stored_results
+
+    result = compiled(chosen, must_hold=False)
+    manifest, folder = result.manifest, chosen.target_dir
+    write_artifacts(manifest, folder)
+    tables = read_tables(manifest, result.target.catalog)
+    if tables:
+        write_catalog(manifest, tables, folder)
+    run = read_results(stored_results(folder))
+    page = write_site(Facts(manifest, run, tables, read_freshness(folder), datetime.now(UTC)), folder / _SITE)
+    chosen.out.say(f"Wrote {page.relative_to(chosen.root)}; open it in a browser, or run engine docs serve")
+    return not manifest.errors
+
+
+def serve(chosen: Settings, port: int) -> None:
+    """Serve the written site on this machine until Ctrl-C.
+
+    Raises:
+        UsageError: there is no site, or the port is taken.
+    """
+    from engine.docs.serve import HOST, serving
+
+    folder = chosen.target_dir / _SITE
+    if not (folder / "index.html").is_file():
+        raise UsageError("usage", f"there is no site in {_shown(folder, chosen)}", "Run engine docs generate first.")
+    try:
+        with serving(folder, port) as server:
+            click.echo(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+            server.serve_forever()
+    except OSError as error:
+        message = f"port {port} cannot be used: {error.strerror}"
+        raise UsageError("usage", message, "Choose another: --port 8081, or 0 for any free one.") from error
+    except KeyboardInterrupt:
+        click.echo("Stopped")
+
+
+def _shown(folder: Path, chosen: Settings) -> str:
+    return folder.relative_to(chosen.root).as_posix()
+
+
+def lineage(chosen: Settings, column: str | None, selection: Selection, output: str, *, impact: bool) -> None:
+    """Print where a column comes from and what goes with it; without a column, the graph of models and sources.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    from engine.docs import drawings
+
+    manifest = compiled(chosen, must_hold=False).manifest
+    if column is None:
+        drawn = drawings.graph(manifest, selected(chosen, manifest, selection))
+        click.echo(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
+    else:
+        _column(manifest, column, output, impact=impact)
+
+
+def _graph_lines(drawn: Any) -> Sequence[str]:
+    """Every node with what it reads."""
+    lines = []
+    for node, (name, kind) in drawn.nodes.items():
+        reads = [f"{drawn.nodes[e.start][0]}{' (stream)' if e.solid else ''}" for e in drawn.edges if e.end == node]
+        lines.append(f"{name}  ({kind})" + (f"  <- {', '.join(reads)}" if reads else ""))
+    return lines
+
+
+def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
+    from engine.docs import drawings
+    from engine.docs.trace import Columns, spot_named, trace
+    from engine.docs.trace import impact as impact_of
+
+    columns, spot = Columns(manifest), spot_named(manifest, text)
+    found, lost = trace(columns, spot), impact_of(columns, spot)
+    if output != "text":
+        drawn = drawings.path(manifest, found, lost, columns)
+        click.echo(_drawn(drawn, output, drawings.column_record(manifest, found, lost)))
+        return
+    lines = list(drawings.tree(manifest, found))
+    if found.deciders:
+        lines += ["", "decide on its rows:", *drawings.deciders(manifest, found.deciders)]
+    if impact:
+        lines += ["", "if it goes:", *drawings.loss(manifest, lost)]
+    click.echo("\n".join(lines))
+
+
+def _drawn(drawn: Any, output: str, more: dict[str, Any]) -> str:
+    from engine.docs import drawings
+
+    if output == "json":
+        return json.dumps({**more, **drawings.as_record(drawn)}, indent=1)
+    return drawings.mermaid(drawn) if output == "mermaid" else drawings.dot(drawn)

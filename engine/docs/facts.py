@@ -1,0 +1,75 @@
+"""What the site is made from: the project, its last run, its tables, and what is looked up again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from engine.compile.guarantee import Guarantee, guarantees
+from engine.compile.manifest import DataTest, Manifest, Model, Source
+from engine.docs.freshness import Freshness
+from engine.docs.graph import Link, links_of
+from engine.docs.last_run import LastRun
+from engine.docs.tables import Table
+
+Record = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that is told: the project, its last run, its tables, how fresh its sources are, and when this is."""
+
+    manifest: Manifest
+    run: LastRun
+    tables: Mapping[str, Table]
+    freshness: Mapping[str, Freshness]
+    at: datetime
+
+    @cached_property
+    def nodes(self) -> tuple[Source | Model, ...]:
+        """The nodes that have a page, sources first."""
+        return (*self.manifest.sources, *self.manifest.models)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Their places among them, by id: nodes are told by their numbers."""
+        return {node.id: number for number, node in enumerate(self.nodes)}
+
+    @cached_property
+    def links(self) -> dict[Link, bool]:
+        """What names what, and whether it is read as a stream."""
+        return links_of(self.manifest)
+
+    @cached_property
+    def promised(self) -> Mapping[str, Guarantee]:
+        """The guarantee of every model."""
+        return guarantees(self.manifest)
+
+    @cached_property
+    def tests(self) -> Mapping[str, list[DataTest]]:
+        """The data tests by model."""
+        found: dict[str, list[DataTest]] = {}
+        for data_test in self.manifest.tests:
+            found.setdefault(data_test.model, []).append(data_test)
+        return found
+
+    @cached_property
+    def found(self) -> Mapping[str, list[int]]:
+        """The places of a node's findings among all, by the node's name."""
+        places: dict[str, list[int]] = {}
+        for place, diagnostic in enumerate(self.manifest.diagnostics):
+            places.setdefault(diagnostic.node or "", []).append(place)
+        return places
+
+
+def slim(record: Mapping[str, Any]) -> Record:
+    """The record without what says nothing."""
+    return {key: value for key, value in record.items() if value not in (None, "", False, [], {}, ())}
+
+
+def moment(at: datetime | None) -> int | None:
+    """A time as milliseconds since 1970, as JavaScript has it."""
+    return None if at is None else round(at.timestamp() * 1000)

@@ -1,0 +1,177 @@
+"""What every page of the site needs: the graph, and how each node stands; and the columns of all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine import __version__
+from engine.compile.macros import macros_used
+from engine.compile.manifest import Column, Model, Source
+from engine.docs import words
+from engine.docs.facts import Facts, Record, moment, slim
+from engine.docs.graph import lay_out
+from engine.docs.last_run import NodeRun
+from engine.docs.tables import Table
+from engine.docs.trace import fields_of
+from engine.errors import Diagnostic
+
+_KINDS = {"streaming_table": "stream", "table": "table", "view": "view", "ephemeral": "view"}
+_BARS = 40
+
+
+def index_record(facts: Facts) -> Record:
+    """The project, its nodes and links, its last run, and what was found wrong with it."""
+    manifest, run = facts.manifest, facts.run
+    layout = lay_out(list(facts.numbers), facts.links)
+    nodes = []
+    for node in facts.nodes:
+        place = layout.places[node.id]
+        nodes.append({**_node_in_short(facts, node), "x": place.layer, "y": place.y})
+    number = facts.numbers
+    return {
+        "project": manifest.project,
+        "version": manifest.version,
+        "target": manifest.target,
+        "engine": __version__,
+        "at": moment(facts.at),
+        "run": slim(
+            {
+                "at": moment(run.at),
+                "command": run.command,
+                "target": run.target,
+                "seconds": run.seconds,
+                "models": list(run.counted("model").items()),
+                "tests": list(run.counted("test").items()),
+            }
+        )
+        if run.nodes
+        else None,
+        "tests": len(manifest.tests),
+        "nodes": nodes,
+        "links": [
+            [number[link.parent], number[link.child], int(stream), *layout.bends[link]]
+            for link, stream in facts.links.items()
+        ],
+        "height": layout.height,
+        "macros": [macro.name for macro in manifest.macros],
+        "problems": [_problem(facts, diagnostic) for diagnostic in manifest.diagnostics],
+    }
+
+
+def _node_in_short(facts: Facts, node: Model | Source) -> Record:
+    run = facts.run.nodes.get(node.id)
+    record = {
+        "id": node.id,
+        "name": node.name,
+        "what": words.kind(node),
+        "file": node.file,
+        "summary": words.summary(node),
+        "about": _first_sentence(node.description),
+        "broken": node.broken,
+        "columns": len(node.columns),
+    }
+    if isinstance(node, Source):
+        fresh = facts.freshness.get(node.id)
+        more = {"kind": "source", "folder": node.source, "fresh": fresh.status.value if fresh else None}
+        return slim({**record, **more, "newest": moment(fresh.newest) if fresh else None})
+    promise = facts.promised.get(node.id)
+    table = facts.tables.get(node.id)
+    return slim(
+        {
+            **record,
+            "kind": _KINDS[node.materialized.value],
+            "materialized": node.materialized.value,
+            "output_mode": node.write.output_mode,
+            "schema": node.relation.schema,
+            "alias": node.relation.name,
+            "folder": "/".join(node.file.split("/")[1:-1]),
+            "tags": list(node.tags),
+            "guarantee": promise.level.value if promise else None,
+            "run": run_in_short(run) if run else None,
+            "table": _table_in_short(table) if table else None,
+        }
+    )
+
+
+def _first_sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    end = flat.find(". ")
+    return flat[: end + 1] if 0 < end < 200 else flat[:200]  # noqa: PLR2004
+
+
+def run_in_short(run: NodeRun) -> Record:
+    """How a node ended, with its numbers."""
+    known = {"status": run.status, "tone": run.tone.value, "at": moment(run.at), "watermark": moment(run.watermark)}
+    return slim({**known}) | dict(run.numbers)
+
+
+def _table_in_short(table: Table) -> Record:
+    last = table.last
+    return {
+        "rows": table.rows,
+        "bytes": table.bytes,
+        "at": moment(last.at) if last else None,
+        "added": [snapshot.added for snapshot in table.snapshots[-_BARS:]],
+        "quarantined": table.quarantined[-1].rows if table.quarantined else None,
+    }
+
+
+def _problem(facts: Facts, found: Diagnostic) -> Record:
+    nodes = (f"{kind}.{found.node}" for kind in ("model", "source"))
+    node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
+    return {
+        "level": found.level.value,
+        "code": found.code,
+        "message": found.message,
+        "hint": found.hint,
+        "place": str(found.location) if found.location else "",
+        "node": node,
+    }
+
+
+def lineage_records(facts: Facts) -> Iterator[Record]:
+    """The columns of every node, in the order of their numbers: where each comes from, and what decides on rows."""
+    number = facts.numbers
+    for node in facts.nodes:
+        indirect = node.indirect if isinstance(node, Model) else ()
+        tests = facts.tests.get(node.id, ())
+        yield {
+            "columns": [
+                [
+                    c.name,
+                    c.type or "",
+                    c.sql,
+                    [[number[o.node], o.column] for o in c.origins if o.node in number],
+                    *_fields(c),
+                ]
+                for c in node.columns
+            ],
+            "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
+            "tests": [[t.name, t.column or ""] for t in tests],
+        }
+
+
+def _fields(column: Column) -> Iterator[list[list[str]]]:
+    """The fields of a struct, if it is one."""
+    if column.type and column.type.startswith("struct<"):
+        yield [list(field) for field in fields_of(column)]
+
+
+def macro_records(facts: Facts) -> list[Record]:
+    """The project's macros, and the models that call each."""
+    names = [macro.name for macro in facts.manifest.macros]
+    users: dict[str, list[int]] = {name: [] for name in names}
+    for model in facts.manifest.models:
+        for name in macros_used(model.raw_sql, names):
+            users[name].append(facts.numbers[model.id])
+    return [
+        {
+            "name": macro.name,
+            "file": macro.file,
+            "arguments": list(macro.arguments),
+            "description": macro.description,
+            "text": macro.text,
+            "used": users[macro.name],
+        }
+        for macro in facts.manifest.macros
+    ]

@@ -1,0 +1,202 @@
+"use strict";
+
+/* The frame of all pages: header, list of nodes, and the way from an address to a page. */
+(() => {
+  const { h, icon, number } = headrace;
+
+  /* A name as a part of an address; half a pair of surrogates has no such form. */
+  const encoded = (text) => encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd"));
+  const kindOf = (node) => (node.kind === "source" ? "source" : "model");
+  headrace.hrefOf = (node) => `#/${kindOf(node)}/${encoded(node.name)}`;
+  headrace.hrefOfColumn = (node, column) => `#/column/${kindOf(node)}/${encoded(node.name)}/${encoded(column)}`;
+
+  const collator = new Intl.Collator("en", { numeric: true });
+  const main = document.getElementById("main");
+  const site = {};
+
+  async function start() {
+    theme();
+    try {
+      site.index = await headrace.need("index");
+    } catch {
+      main.replaceChildren(
+        h(
+          "p",
+          { class: "notice bad" },
+          "The data of this site cannot be read: the folder data/ is missing beside this page.",
+        ),
+      );
+      return;
+    }
+    site.graph = headrace.graphOf(site.index);
+    site.byId = new Map(site.index.nodes.map((node, place) => [node.id, place]));
+    document.getElementById("project").replaceChildren(h("bdi", {}, site.index.project || "project"));
+    document.getElementById("tools").prepend(headrace.searchBox(site));
+    document.getElementById("nodes").replaceChildren(...tree());
+    window.addEventListener("hashchange", route);
+    await route();
+    document.documentElement.dataset.ready = "true";
+  }
+
+  /* An address: #/kind/name/column?key=value. */
+  function address() {
+    const [path, query] = window.location.hash.replace(/^#\/?/, "").split("?");
+    return { parts: path.split("/").filter(Boolean).map(decoded), query: new URLSearchParams(query || "") };
+  }
+
+  function decoded(text) {
+    try {
+      return decodeURIComponent(text);
+    } catch {
+      return text;
+    }
+  }
+
+  async function pageOf({ parts: [kind, ...names], query }) {
+    if (!kind) return headrace.overview(site);
+    if (kind === "graph") return headrace.graphPage(site, query);
+    if (kind === "macro") return headrace.macroPage(site, names[0]);
+    const node = site.byId.get(`${kind === "column" ? names[0] : kind}.${kind === "column" ? names[1] : names[0]}`);
+    if (node === undefined) return null;
+    return kind === "column" ? headrace.columnPage(site, node, names[2] || "") : headrace.nodePage(site, node);
+  }
+
+  let turn = 0;
+
+  async function route() {
+    turn += 1;
+    const mine = turn;
+    const where = address();
+    let found;
+    try {
+      found = await pageOf(where);
+    } catch (error) {
+      found = { title: "Error", page: h("div", { class: "page" }, h("p", { class: "notice bad" }, error.message)) };
+      console.error(error);
+    }
+    if (mine !== turn) return;
+    found = found || {
+      title: "Not found",
+      page: h(
+        "div",
+        { class: "page" },
+        h("h1", {}, "There is no such page"),
+        h("p", {}, h("a", { href: "#/" }, "To the overview")),
+      ),
+    };
+    document.title = `${found.title} · ${site.index.project}`;
+    main.replaceChildren(found.page);
+    mark();
+    document.getElementById("side").open = false;
+    window.scrollTo(0, 0);
+    // The page is announced and the keyboard begins there, but not at the first opening.
+    if (mine > 1) main.focus({ preventScroll: true });
+  }
+
+  /* Links to the page that is shown are marked as such. */
+  function mark() {
+    const hash = window.location.hash.split("?")[0] || "#/";
+    for (const a of document.querySelectorAll("#side a, #bar a")) {
+      if (a.getAttribute("href") === hash) a.setAttribute("aria-current", "page");
+      else a.removeAttribute("aria-current");
+    }
+    const {
+      parts: [kind, name],
+    } = address();
+    const node = site.index.nodes[site.byId.get(`${kind}.${name}`)];
+    for (const details of document.querySelectorAll("#nodes details"))
+      if (node && details.dataset.title === titleOf(node)) details.open = true;
+  }
+
+  const titleOf = (node) => (node.kind === "source" ? "Sources" : node.folder || "models");
+
+  /* All nodes by folder. */
+  function tree() {
+    const groups = new Map();
+    for (const node of site.index.nodes) {
+      const title = titleOf(node);
+      if (!groups.has(title)) groups.set(title, []);
+      groups.get(title).push(node);
+    }
+    const many = site.index.nodes.length > 60;
+    const entry = (node) => {
+      const { word, tone } = headrace.standing(node);
+      return h(
+        "li",
+        {},
+        h(
+          "a",
+          { href: headrace.hrefOf(node), class: tone },
+          icon(node.kind),
+          h("bdi", {}, node.name),
+          word ? h("span", { class: "hidden" }, ` (${word})`) : null,
+        ),
+      );
+    };
+    const group = (title, nodes) =>
+      fold(title, nodes.length, !many, () => [...nodes].sort((a, b) => collator.compare(a.name, b.name)).map(entry));
+    const macro = (name) =>
+      h("li", {}, h("a", { href: `#/macro/${name}` }, h("code", { "aria-hidden": "true" }, "{%"), h("bdi", {}, name)));
+    const macros = site.index.macros.length
+      ? fold("Macros", site.index.macros.length, !many, () => site.index.macros.map(macro))
+      : [];
+    const folders = [...groups.keys()].filter((title) => title !== "Sources").sort(collator.compare);
+    return [...(groups.has("Sources") ? ["Sources"] : []), ...folders]
+      .map((title) => group(title, groups.get(title)))
+      .concat(macros);
+  }
+
+  /* A part of the list that folds; what is in it is made when it is first open. */
+  function fold(title, count, open, items) {
+    const list = h("ul", {});
+    const fill = () => {
+      if (!list.children.length) list.append(...items());
+    };
+    if (open) fill();
+    return h(
+      "details",
+      {
+        open,
+        "data-title": title,
+        ontoggle: (event) => {
+          if (event.target.open) {
+            fill();
+            mark();
+          }
+        },
+      },
+      h("summary", {}, h("bdi", {}, title), h("span", { class: "count" }, number(count))),
+      list,
+    );
+  }
+
+  /* Light, dark, or as the system has it; kept where the browser allows it. */
+  function theme() {
+    const button = document.getElementById("theme");
+    const order = ["auto", "light", "dark"];
+    let chosen = "auto";
+    try {
+      chosen = window.localStorage.getItem("headrace-theme") || "auto";
+    } catch {
+      // Some browsers keep nothing for pages of the file system.
+    }
+    function apply(next) {
+      chosen = order.includes(next) ? next : "auto";
+      if (chosen === "auto") delete document.documentElement.dataset.theme;
+      else document.documentElement.dataset.theme = chosen;
+      button.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[chosen];
+      button.setAttribute("aria-label", `Colours: ${chosen}; press to change`);
+    }
+    button.addEventListener("click", () => {
+      apply(order[(order.indexOf(chosen) + 1) % order.length]);
+      try {
+        window.localStorage.setItem("headrace-theme", chosen);
+      } catch {
+        // As above.
+      }
+    });
+    apply(chosen);
+  }
+
+  start();
+})();

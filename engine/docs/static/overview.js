@@ -1,0 +1,273 @@
+"use strict";
+
+/* The first page: the project at a glance, and how every stream and table is doing. */
+(() => {
+  const { h, number, plural, bytes, time, icon } = headrace;
+
+  const badge = (text, tone) =>
+    text ? h("span", { class: `badge ${tone || ""}` }, h("i", { class: "sign", "aria-hidden": "true" }), text) : null;
+
+  /* A link to a node's page, with its icon and what is wrong with it. */
+  function nodeLink(node) {
+    const state = headrace.standing(node);
+    return h(
+      "span",
+      { class: "node-link" },
+      icon(node.kind),
+      h("a", { href: headrace.hrefOf(node) }, h("bdi", {}, node.name)),
+      badge(state.word, state.tone),
+    );
+  }
+
+  function tile(label, value, note, tone) {
+    return h(
+      "div",
+      { class: `tile ${tone || ""}` },
+      h("dt", {}, label),
+      h("dd", {}, h("b", {}, value), note ? h("span", {}, note) : null),
+    );
+  }
+
+  function tiles(index) {
+    const models = index.nodes.filter((node) => node.kind !== "source");
+    const streams = models.filter((node) => node.kind === "stream");
+    const weak = streams.filter((node) => node.guarantee === "at least once").length;
+    const errors = index.problems.filter((found) => found.level === "error").length;
+    const run = index.run;
+    const counted = (pairs) => (pairs || []).map(([status, many]) => `${number(many)} ${status}`).join(", ");
+    const failed =
+      run && [...(run.models || []), ...(run.tests || [])].some(([status]) => ["error", "fail"].includes(status));
+    return h(
+      "dl",
+      { class: "tiles" },
+      tile(
+        "Models",
+        number(models.length),
+        `${plural(index.nodes.length - models.length, "source")}, ${plural(index.tests, "test")}`,
+      ),
+      tile(
+        "Streams",
+        number(streams.length),
+        streams.length ? (weak ? `${number(weak)} at least once` : "all exactly once") : "",
+        weak ? "warn" : "",
+      ),
+      run
+        ? tile(
+            "Last run",
+            run.at ? time(run.at, { relative: true }) : "there was one",
+            [counted(run.models), run.tests ? `tests: ${counted(run.tests)}` : ""].filter(Boolean).join("; "),
+            failed ? "bad" : "good",
+          )
+        : tile("Last run", "none yet", "engine build"),
+      tile(
+        "Problems",
+        number(index.problems.length),
+        index.problems.length ? plural(errors, "error") : "none found",
+        errors ? "bad" : index.problems.length ? "warn" : "",
+      ),
+    );
+  }
+
+  /* A table; on a narrow window each row becomes a card, unless it is a table of numbers. */
+  function table(label, heads, rows, style = "cards") {
+    return h(
+      "div",
+      { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
+      h(
+        "table",
+        { class: style },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            heads.map(([text, align]) => h("th", { scope: "col", class: align }, text)),
+          ),
+        ),
+        h("tbody", {}, rows),
+      ),
+    );
+  }
+
+  const cell = (head, ...children) => h("td", { "data-head": head }, children);
+  const amount = (head, value) =>
+    h("td", { "data-head": head, class: "amount" }, value === undefined || value === null ? "–" : number(value));
+
+  function streamRow(node) {
+    const run = node.run || {};
+    const stored = node.table || {};
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, nodeLink(node), h("span", { class: "under" }, node.summary)),
+      cell("Last batch", time(stored.at || run.at, { relative: true })),
+      cell("Watermark", lag(run)),
+      amount("Rows in", run.rows_in),
+      amount("Rows out", run.rows_out),
+      amount("Late", run.late),
+      amount("Quarantined", run.quarantined === undefined ? stored.quarantined : run.quarantined),
+      cell(
+        "Rows by commit",
+        stored.added && stored.added.length ? headrace.spark("Rows written by the last commits", stored.added) : "–",
+      ),
+    );
+  }
+
+  /* The watermark, and how far it was behind the clock when the run ended. */
+  function lag(run) {
+    if (!run.watermark) return "–";
+    const age = run.at
+      ? h(
+          "span",
+          { class: "under" },
+          run.at >= run.watermark ? `${headrace.span(run.at - run.watermark)} behind the clock` : "ahead of the clock",
+        )
+      : null;
+    return [time(run.watermark), age];
+  }
+
+  function tableRow(node) {
+    const stored = node.table || {};
+    return h(
+      "tr",
+      {},
+      h("th", { scope: "row" }, nodeLink(node), h("span", { class: "under" }, node.about || node.what)),
+      cell("Kind", node.what),
+      cell("Last written", time(stored.at, { relative: true })),
+      amount("Rows", stored.rows),
+      h("td", { "data-head": "Size", class: "amount" }, stored.bytes === undefined ? "–" : bytes(stored.bytes)),
+      cell(
+        "Rows by commit",
+        stored.added && stored.added.length ? headrace.spark("Rows written by the last commits", stored.added) : "–",
+      ),
+    );
+  }
+
+  /* Sources; how fresh they are where that is known. */
+  function sources(nodes) {
+    const dated = nodes.some((node) => node.newest);
+    const row = (node) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, nodeLink(node), h("span", { class: "under" }, node.about || "")),
+        cell("Where", h("bdi", {}, node.summary)),
+        dated ? cell("Newest record", node.newest ? time(node.newest, { relative: true }) : "–") : null,
+      );
+    return listed("Sources", nodes, row, [["Source"], ["Where"], dated && ["Newest record"]].filter(Boolean));
+  }
+
+  function section(title, ...content) {
+    return h("section", {}, h("h2", {}, title), content);
+  }
+
+  const PROBLEMS_SHOWN = 12;
+
+  /* Findings: all, or those of one node; of many the first, and the others on demand. */
+  function problems(index, places) {
+    const all = [...(places || index.problems.keys())].map((place) => index.problems[place]);
+    const items = (found) => found.map((item) => problem(index, item, Boolean(places)));
+    const list = h("ul", { class: "problems" }, items(all.slice(0, PROBLEMS_SHOWN)));
+    if (all.length <= PROBLEMS_SHOWN) return list;
+    const more = h(
+      "button",
+      {
+        type: "button",
+        onclick: () => {
+          list.append(...items(all.slice(PROBLEMS_SHOWN)));
+          more.remove();
+        },
+      },
+      `Show all ${number(all.length)}`,
+    );
+    return [list, more];
+  }
+
+  function problem(index, found, own) {
+    const node = found.node === null ? null : index.nodes[found.node];
+    return h(
+      "li",
+      { class: found.level },
+      badge(found.level, found.level === "error" ? "bad" : "warn"),
+      h("p", { dir: "auto" }, found.message),
+      found.hint ? h("p", { class: "hint", dir: "auto" }, found.hint) : null,
+      h(
+        "p",
+        { class: "where" },
+        node && !own ? h("a", { href: headrace.hrefOf(node) }, node.name) : null,
+        h("code", {}, found.code),
+        found.place ? h("code", {}, found.place) : null,
+      ),
+    );
+  }
+
+  const LISTED = 200;
+
+  function listed(title, nodes, row, heads) {
+    if (!nodes.length) return null;
+    const rest = nodes.length - LISTED;
+    return section(
+      title,
+      table(title, heads, nodes.slice(0, LISTED).map(row)),
+      rest > 0 ? h("p", { class: "note" }, `and ${number(rest)} more; search, or look at the list beside`) : null,
+    );
+  }
+
+  function overview(site) {
+    const { index } = site;
+    const of = (...kinds) => index.nodes.filter((node) => kinds.includes(node.kind));
+    const graph = new headrace.Graph(index, { tall: index.nodes.length > 40 });
+    const page = h(
+      "div",
+      { class: "page overview" },
+      h(
+        "header",
+        { class: "title" },
+        h("h1", {}, h("bdi", {}, index.project)),
+        h(
+          "p",
+          { class: "lead" },
+          index.version ? `version ${index.version} · ` : "",
+          "target ",
+          h("b", {}, index.target),
+          " · as of ",
+          time(index.at),
+        ),
+      ),
+      tiles(index),
+      index.problems.length ? section("Problems", problems(index)) : null,
+      h(
+        "section",
+        { class: "wide" },
+        h("h2", {}, "Lineage", h("a", { class: "more", href: "#/graph" }, "Open the graph")),
+        index.nodes.length
+          ? h("div", { class: "frame" }, graph.element, headrace.controls(graph))
+          : h("p", { class: "note" }, "The project has no sources and no models."),
+        index.nodes.length ? headrace.legend() : null,
+      ),
+      listed("Streams", of("stream"), streamRow, [
+        ["Stream"],
+        ["Last batch"],
+        ["Watermark"],
+        ["Rows in", "amount"],
+        ["Rows out", "amount"],
+        ["Late", "amount"],
+        ["Quarantined", "amount"],
+        ["Rows by commit"],
+      ]),
+      listed("Tables and views", of("table", "view"), tableRow, [
+        ["Name"],
+        ["Kind"],
+        ["Last written"],
+        ["Rows", "amount"],
+        ["Size", "amount"],
+        ["Rows by commit"],
+      ]),
+      sources(of("source")),
+    );
+    return { title: index.project, page };
+  }
+
+  Object.assign(headrace, { overview, badge, nodeLink, table, cell, amount, section, problems, tile });
+})();

@@ -1,0 +1,198 @@
+"use strict";
+
+/* The search box: names of models, sources, macros and columns, and the selection syntax of the command line. */
+(() => {
+  const { h, icon, plural } = headrace;
+  const MOST = { nodes: 8, columns: 6 };
+
+  /* How well a name fits what was typed; 0: not at all. */
+  function fit(name, text) {
+    const lower = name.toLowerCase();
+    if (lower === text) return 4;
+    if (lower.startsWith(text)) return 3;
+    if (new RegExp(`(^|[._\\s])${text.replace(/[.*+?^${}()|[\]\\]/g, "\\$&")}`).test(lower)) return 2;
+    return lower.includes(text) ? 1 : 0;
+  }
+
+  const best = (items, most) =>
+    items
+      .filter(([score]) => score > 0)
+      .sort((a, b) => b[0] - a[0])
+      .slice(0, most)
+      .map(([, item]) => item);
+
+  function searchBox(site) {
+    const { index, graph } = site;
+    const list = h("ul", { id: "found", role: "listbox", class: "found", hidden: true, "aria-label": "Found" });
+    const input = h("input", {
+      type: "search",
+      id: "search",
+      role: "combobox",
+      autocomplete: "off",
+      spellcheck: "false",
+      placeholder: "Search, or select: +routes, tag:mart",
+      "aria-label": "Search models, sources, macros and columns, or write a selection",
+      "aria-expanded": "false",
+      "aria-controls": "found",
+      "aria-autocomplete": "list",
+      oninput: () => update(),
+      onfocus: () => update(),
+      onkeydown: key,
+      onblur: () => setTimeout(close, 150),
+    });
+    let options = [];
+    let current = -1;
+    let asked = 0;
+
+    async function update() {
+      const text = input.value.trim();
+      asked += 1;
+      const mine = asked;
+      if (!text) return close();
+      show(options_(text, []));
+      if (text.length > 1) {
+        const columns = await named(text);
+        if (mine === asked && document.activeElement === input) show(options_(text, columns));
+      }
+      return undefined;
+    }
+
+    function options_(text, columns) {
+      const lower = text.toLowerCase();
+      const nodes = best(
+        index.nodes.map((node) => [fit(node.name, lower) || (fit(node.about || "", lower) ? 0.5 : 0), node]),
+        MOST.nodes,
+      );
+      const macros = best(
+        index.macros.map((name) => [fit(name, lower), name]),
+        4,
+      );
+      return [
+        ...nodes.map((node) => ({
+          href: headrace.hrefOf(node),
+          sign: icon(node.kind),
+          name: node.name,
+          note: node.what,
+        })),
+        ...macros.map((name) => ({ href: `#/macro/${name}`, sign: h("code", {}, "{%"), name, note: "macro" })),
+        ...columns.map(([node, column]) => ({
+          href: headrace.hrefOfColumn(index.nodes[node], column),
+          sign: h("code", {}, "▤"),
+          name: `${index.nodes[node].name}.${column}`,
+          note: "column",
+        })),
+        selection(text),
+      ].filter(Boolean);
+    }
+
+    async function named(text) {
+      const records = await headrace.need("lineage");
+      const lower = text.toLowerCase().split(".").pop();
+      if (!lower) return [];
+      return best(
+        records.flatMap((record, node) => record.columns.map(([name]) => [fit(name, lower), [node, name]])),
+        MOST.columns,
+      );
+    }
+
+    function selection(text) {
+      try {
+        const found = headrace.select(graph, text);
+        if (!found.size) return null;
+        return {
+          href: `#/graph?select=${encodeURIComponent(text)}`,
+          sign: h("code", {}, "⌖"),
+          name: text,
+          note: `show ${plural(found.size, "node")} in the graph`,
+        };
+      } catch (error) {
+        if (!(error instanceof headrace.SelectionError)) throw error;
+        return { sign: h("code", {}, "!"), name: error.message, note: "selection" };
+      }
+    }
+
+    function show(found) {
+      options = found;
+      current = -1;
+      list.replaceChildren(
+        ...found.map((option, i) =>
+          h(
+            "li",
+            {
+              role: "option",
+              id: `found-${i}`,
+              "aria-selected": "false",
+              onmousedown: (event) => {
+                event.preventDefault();
+                go(i);
+              },
+            },
+            option.sign,
+            h("bdi", {}, option.name),
+            h("span", { class: "under" }, option.note),
+          ),
+        ),
+      );
+      if (!found.length)
+        list.replaceChildren(
+          h(
+            "li",
+            { class: "none", role: "option", "aria-disabled": "true", "aria-selected": "false" },
+            "Nothing is called that.",
+          ),
+        );
+      list.hidden = false;
+      input.setAttribute("aria-expanded", "true");
+      input.removeAttribute("aria-activedescendant");
+    }
+
+    function mark(to) {
+      current = (to + options.length) % options.length;
+      [...list.children].forEach((item, i) => item.setAttribute("aria-selected", i === current));
+      input.setAttribute("aria-activedescendant", `found-${current}`);
+      list.children[current].scrollIntoView({ block: "nearest" });
+    }
+
+    function key(event) {
+      if (event.key === "Escape") {
+        if (list.hidden) input.blur();
+        close();
+      } else if (event.key === "ArrowDown" && options.length) mark(current + 1);
+      else if (event.key === "ArrowUp" && options.length) mark(current < 0 ? options.length - 1 : current - 1);
+      else if (event.key === "Enter") enter();
+      else return;
+      event.preventDefault();
+    }
+
+    /* Enter without a choice: the selection if the text is one that no name could be, else the best name. */
+    function enter() {
+      if (!options.length) return;
+      const last = options.length - 1;
+      go(current >= 0 ? current : /[+:@*,\s]/.test(input.value.trim()) ? last : 0);
+    }
+
+    function go(place) {
+      const { href } = options[place];
+      if (!href) return;
+      close();
+      input.value = "";
+      input.blur();
+      window.location.hash = href;
+    }
+
+    function close() {
+      list.hidden = true;
+      input.setAttribute("aria-expanded", "false");
+      input.removeAttribute("aria-activedescendant");
+    }
+
+    document.addEventListener("keydown", (event) => {
+      if (event.key !== "/" || event.target.closest("input, textarea, select")) return;
+      event.preventDefault();
+      input.focus();
+    });
+    return h("div", { class: "search", role: "search" }, input, h("kbd", { "aria-hidden": "true" }, "/"), list);
+  }
+
+  Object.assign(headrace, { searchBox });
+})();

@@ -1,0 +1,58 @@
+"use strict";
+
+/* Signs of the kinds of nodes, and how a node stands in a word. */
+(() => {
+  const { h, s } = headrace;
+  const ICONS = {
+    source: "M3 5c0-2 10-2 10 0v6c0 2-10 2-10 0zM3 5c0 2 10 2 10 0M3 8c0 2 10 2 10 0",
+    stream: "M1 5q2-3 4.7 0t4.7 0T15 5M1 8.5q2-3 4.7 0t4.7 0 4.600 0M1 12q2-3 4.7 0t4.7 0 4.600 0",
+    table: "M2 3h12v10H2zM2 6.500h12M6.500 3v10",
+    view: "M1 8q7-9 14 0-7 9-14 0zM8 6a2 2 0 1 0 .01 0",
+  };
+
+  const icon = (kind) =>
+    s("svg", { class: `icon ${kind}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { d: ICONS[kind] }));
+
+  /* How a node stands, in a word and a tone. */
+  function standing(node) {
+    if (node.broken) return { word: "does not compile", tone: "bad" };
+    if (node.run && node.run.tone !== "good") return { word: node.run.status, tone: node.run.tone };
+    if (node.fresh && node.fresh !== "pass")
+      return { word: node.fresh === "warn" ? "late" : "stale", tone: node.fresh === "warn" ? "warn" : "bad" };
+    return { word: "", tone: "" };
+  }
+
+  const legend = () =>
+    h(
+      "p",
+      { class: "legend" },
+      [
+        ["source", "source"],
+        ["stream", "streaming table"],
+        ["table", "table"],
+        ["view", "view"],
+      ].map(([kind, text]) => h("span", {}, icon(kind), text)),
+      h(
+        "span",
+        {},
+        s(
+          "svg",
+          { class: "sample", viewBox: "0 0 34 10", "aria-hidden": "true" },
+          s("path", { class: "link stream", d: "M0 5h34" }),
+        ),
+        "read as a stream",
+      ),
+      h(
+        "span",
+        {},
+        s(
+          "svg",
+          { class: "sample", viewBox: "0 0 34 10", "aria-hidden": "true" },
+          s("path", { class: "link", d: "M0 5h34" }),
+        ),
+        "read as a whole",
+      ),
+    );
+
+  Object.assign(headrace, { ICONS, icon, standing, legend });
+})();

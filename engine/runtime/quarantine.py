@@ -1,0 +1,120 @@
+"""The table `<model>__quarantine`: records that could not be read, and rows that failed expectations.
+
+It is made when the first row goes there. Its commits carry the same markers as the model's, and the id of Spark's
+query beside them: a replayed batch writes what is missing, and batches of another checkpoint are never compared.
+Rows of earlier generations stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import StateError
+from engine.lake import write as lake
+from engine.lake.read import SnapshotFacts, TableFacts
+from engine.runtime import expectations
+from engine.runtime.bad_records import Watched
+from engine.runtime.run import Run
+from engine.sources import OnBadRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUFFIX = "__quarantine"
+COLUMNS = (
+    "reason STRING, checks ARRAY<STRING>, raw BINARY, row STRING, origin STRING, batch_id BIGINT, "
+    "quarantined_at TIMESTAMP"
+)
+_QUERY = "query-id"
+
+
+def relation_of(model: Model) -> Relation:
+    """The quarantine of a model."""
+    return replace(model.relation, name=model.relation.name + SUFFIX)
+
+
+@dataclass(slots=True)
+class Quarantine:
+    """A model's quarantine as it stood when the model began, and as it was written since.
+
+    Attributes:
+        model: whose it is.
+        facts: the table; None: there is none.
+        made: whether it has been made since.
+    """
+
+    model: Model
+    facts: TableFacts | None
+    made: bool = field(default=False)
+
+    @property
+    def relation(self) -> Relation:
+        """The table."""
+        return relation_of(self.model)
+
+    def wrote(self, query: str | None, batch: int | None = None) -> SnapshotFacts | None:
+        """The commit of a batch (None: of any batch) of a query of Spark's, if there is one."""
+        for snapshot in self.facts.history if self.facts else ():
+            wanted = batch is None or snapshot.marker("batch-id") == str(batch)
+            if wanted and query is not None and snapshot.marker(_QUERY) == query:
+                return snapshot
+        return None
+
+    def append(
+        self, session: SparkSession, parts: Iterable[DataFrame], batch: int, query: str, markers: Mapping[str, str]
+    ) -> int:
+        """Append the rows of a micro-batch in one marked commit, and give their number."""
+        staged = lake.stage(self._rows(session, parts, batch), self._made(session))
+        commit = lake.append(staged, {**markers, _QUERY: query})
+        return commit.rows if commit else 0
+
+    def replace(self, session: SparkSession, parts: Iterable[DataFrame], markers: Mapping[str, str]) -> int:
+        """Put the rows of a batch table's build in place of those of the one before, and give their number."""
+        rows = self._rows(session, parts, None)
+        commit = lake.replace(rows, self.relation.sql, _clauses(self.model), markers)
+        return commit.rows
+
+    def _rows(self, session: SparkSession, parts: Iterable[DataFrame], batch: int | None) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        empty = session.createDataFrame([], COLUMNS).drop("batch_id", "quarantined_at")
+        whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
+        return whole.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
+
+    def _made(self, session: SparkSession) -> str:
+        if self.facts is None and not self.made:
+            session.sql(f"CREATE TABLE IF NOT EXISTS {self.relation.sql} ({COLUMNS})\n{_clauses(self.model)}")
+            self.made = True
+        return self.relation.sql
+
+
+def _clauses(model: Model) -> str:
+    properties = {"engine.model": model.name, "engine.quarantine": "true"}
+    comment = f"What '{model.name}' could not read, and rows that did not meet its expectations."
+    return lake.table_clauses([], properties, comment)
+
+
+def quarantines(model: Model, watched: Iterable[Watched]) -> bool:
+    """Whether anything of a model may go to a quarantine."""
+    return expectations.splits(model.expectations) or any(
+        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched
+    )
+
+
+def quarantine_of(run: Run, model: Model) -> Quarantine:
+    """The quarantine of a model, as it stands.
+
+    Raises:
+        StateError: `state-missing` if a table of its name is not the model's.
+    """
+    relation = relation_of(model)
+    facts = run.lake.table(relation.schema, relation.name)
+    if facts is not None and facts.properties.get("engine.model") != model.name:
+        message = f"{relation} was not made by '{model.name}', which needs a table of that name for its bad records"
+        hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
+    return Quarantine(model, facts)

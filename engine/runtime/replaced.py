@@ -1,0 +1,63 @@
+"""Making a batch table anew, and its quarantine before it; what must not be ends it before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.compile import Model
+from engine.lake import write as lake
+from engine.runtime import bad_records, expectations
+from engine.runtime.bad_records import Watched
+from engine.runtime.quarantine import quarantine_of, quarantines
+from engine.runtime.run import Run
+from engine.spark import executions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A batch table that was made anew: the commit, and what was counted on the way (see `ModelFinished`)."""
+
+    commit: lake.Commit
+    bad_records: dict[str, int] = field(default_factory=dict)
+    failed_checks: dict[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+
+
+def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Watched], clauses: str) -> Replaced:
+    """Replace the rows of a batch table, and those of its quarantine, by what the query gives now.
+
+    The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
+    both are made again.
+
+    Raises:
+        RunError: `bad-record` or `expectation-failed`; nothing was written.
+    """
+    markers = run.markers(model, 1)
+    if not watched and not model.expectations:
+        return Replaced(lake.replace(frame, model.relation.sql, clauses, markers))
+    session, checks = frame.sparkSession, model.expectations
+    table = quarantine_of(run, model) if quarantines(model, watched) else None
+    rows = expectations.checked(frame, checks).persist()
+    execution = executions.of_frame(rows)
+    try:
+        with bad_records.explained(session, lambda: execution, watched):
+            rows.count()
+        bad = bad_records.counted(session, execution, watched)
+        failed = expectations.counted(execution, checks)
+        refusal = bad_records.refused(session, execution, watched, bad)
+        refusal = refusal or expectations.refused(execution, checks, failed)
+        if refusal is not None:
+            raise refusal
+        parts = list(bad_records.to_quarantine(session, execution, watched, bad))
+        if expectations.parted(checks, failed):
+            parts.append(expectations.failing(rows, checks))
+        aside = table.replace(session, parts, markers) if table and (parts or table.facts) else 0
+        commit = lake.replace(expectations.passing(rows, checks), model.relation.sql, clauses, markers)
+    finally:
+        rows.unpersist()
+    return Replaced(commit, bad_records.by_name(watched, bad), failed, aside)

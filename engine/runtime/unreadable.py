@@ -1,0 +1,35 @@
+"""What to tell about a file that Spark cannot read: which one, why, and how to go on."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+_FILE = re.compile(r"while reading file\s+(.+?)\.\s")
+_MISMATCH = re.compile(r"Parquet column \[(.+?)\]. Expected Spark type (\S+), actual Parquet type (\S+?)\.")
+_CAUSES = re.compile(r"^\s*Caused by: [\w.$]+: (.+?)(?=\n\s+at |\n\s*\.\.\. |\Z)", re.MULTILINE | re.DOTALL)
+# Java's words for what is nothing but an end before its time.
+_SILENT = re.compile(r"^\s*Caused by: java\.lang\.NullPointerException", re.MULTILINE)
+_HEADER = re.compile(r"CSV file: \S+")
+
+
+def unreadable(text: str) -> tuple[str, str] | None:
+    """Message and hint for the text of Spark's error; None if it is no error of a file."""
+    found = _FILE.search(text) if "FAILED_READ_FILE" in text else None
+    if found is None:
+        return None
+    path = re.sub(r"^file:/+", "/", unquote(found[1]))
+    hint = "Put a whole file in its place, or an empty one to go on without its rows; the next build reads it again."
+    if "CSV header" in text:
+        hint = "Spark takes columns by position: list them in the schema as in the header. Or correct the file: " + hint
+    elif mismatch := _MISMATCH.search(text):
+        message = f"{path}: the column '{mismatch[1]}' is {mismatch[3]} there and declared {mismatch[2]}"
+        return message, f"Correct the source's schema. Or replace the file: {hint}"
+    return f"{path} cannot be read: {_reason(text)}", hint
+
+
+def _reason(text: str) -> str:
+    causes = _CAUSES.findall(text)
+    if not causes or _SILENT.search(text):
+        return "it is damaged, or ends too early"
+    return " ".join(_HEADER.sub("", causes[-1]).split()).rstrip(".")

@@ -1,0 +1,230 @@
+"""Kafka topics as sources.
+
+    connection  settings of the target, the client's options, whether somebody answers
+    declared    the keys of a declaration
+    cluster     topics, ids and offsets, asked in Spark's JVM
+    standing    whether a stream can go on where it stands
+
+Transactions that were aborted are never seen (isolation.level is read_committed unless the source says otherwise).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from engine.sources.kafka import standing
+from engine.sources.kafka.cluster import Cluster, Topic
+from engine.sources.kafka.cluster import cluster as asked
+from engine.sources.kafka.connection import Connection, consumer_options, reach, read_connection
+from engine.sources.kafka.declared import (
+    KEYS,
+    READER_OPTIONS,
+    STARTS,
+    TOPICS,
+    faults,
+    starting_milliseconds,
+    starting_offsets,
+    value_of,
+)
+from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec
+from engine.sources.values import VALUE_FORMATS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "check", "columns", "faults", "jars", "location",
+    "origin", "position", "read_batch", "read_stream", "resume", "script",
+]  # fmt: skip
+
+FORMATS: tuple[str, ...] = ("kafka",)
+ONE_OF: tuple[tuple[str, ...], ...] = (TOPICS, STARTS)
+MEANING: tuple[str, ...] = (*TOPICS, "value")
+REPLAYABLE = True
+LISTED = True
+_ISOLATION = "isolation.level"
+_JARS = ("kafka",)
+_ORIGIN = {
+    "key": "binary",
+    "topic": "string",
+    "partition": "int",
+    "offset": "bigint",
+    "timestamp": "timestamp",
+    "headers": "array<struct<key: string, value: binary>>",
+}
+
+
+def jars(spec: SourceSpec) -> tuple[str, ...]:
+    """The connector, and what the values need."""
+    form = VALUE_FORMATS.get(str(value_of(spec)["format"]))
+    return (*_JARS, *(form.jars() if form else ()))
+
+
+def columns(spec: SourceSpec) -> str | None:
+    """The columns that the format of the values brings."""
+    value = value_of(spec)
+    form = VALUE_FORMATS.get(str(value["format"]))
+    # Without a known format the format is the fault that is reported.
+    return form.columns(value) if form and not _schema_is_reported(spec) else ""
+
+
+def _schema_is_reported(spec: SourceSpec) -> bool:
+    return any(fault.path == ("schema",) for fault in faults(spec))
+
+
+def origin(_: SourceSpec) -> str:
+    """The type of `_metadata`."""
+    return f"struct<{', '.join(f'{name}: {kind}' for name, kind in _ORIGIN.items())}>"
+
+
+def location(spec: SourceSpec) -> str:
+    """The topics."""
+    said = spec.settings
+    if pattern := said.get("topic_pattern"):
+        return f"topics like {pattern}"
+    names = [said["topic"]] if "topic" in said else list(said.get("topics") or said.get("assign") or ())
+    return f"topic{'s' if len(names) > 1 else ''} {', '.join(names)}"
+
+
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    """Lines of PySpark that read the records as they are; the engine decodes the values."""
+    options = {"kafka.bootstrap.servers": "<bootstrap servers>", **_options(spec, stream=stream)}
+    return [
+        f'spark.{"readStream" if stream else "read"}.format("kafka")',
+        *(f".option({json.dumps(key)}, {json.dumps(text)})" for key, text in options.items()),
+        ".load()",
+    ]
+
+
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that a broker answers.
+
+    Raises:
+        ProjectError: the connection's settings are wrong.
+        SetupError: kafka-unreachable.
+    """
+    reach(_connection(spec, place))
+
+
+def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
+    """First and end offset of each partition."""
+    with _cluster(session, spec, place) as (cluster, topics):
+        isolation = _client(spec)[_ISOLATION]
+        firsts = cluster.offsets(topics.values(), first=True, isolation=isolation)
+        ends = cluster.offsets(topics.values(), first=False, isolation=isolation)
+    return {
+        topic.name: {"id": topic.id, **{str(p): [firsts[topic.name][p], ends[topic.name][p]] for p in topic.partitions}}
+        for topic in topics.values()
+    }
+
+
+def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """All records from the beginning to now."""
+    return _read(session, spec, place, stream=False)
+
+
+def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """Each record once; `max_offsets_per_trigger` in a micro-batch."""
+    return _read(session, spec, place, stream=True)
+
+
+def resume(
+    session: SparkSession,
+    spec: SourceSpec,
+    place: Place,
+    known: Mapping[str, Any],
+    offsets: Sequence[Mapping[str, Any]],
+) -> Resumption:
+    """Check that a stream can go on; see `standing`."""
+    stands = [stand for offset in offsets if (stand := _stand(offset)) is not None]
+    with _cluster(session, spec, place) as (cluster, topics):
+        return standing.resume(spec, cluster, topics, known, stands)
+
+
+def _stand(offset: Mapping[str, Any]) -> dict[str, dict[int, int]] | None:
+    """An offset of Spark's Kafka source, {"topic": {"0": 17}}; None if it is one of another source."""
+    try:
+        return {topic: {int(p): int(o) for p, o in partitions.items()} for topic, partitions in offset.items()}
+    except (AttributeError, TypeError, ValueError):
+        return None
+
+
+def _connection(spec: SourceSpec, place: Place) -> Connection:
+    name = str(spec.settings["connection"])
+    return read_connection(name, place.connection(name))
+
+
+@contextmanager
+def _cluster(session: SparkSession, spec: SourceSpec, place: Place) -> Iterator[tuple[Cluster, dict[str, Topic]]]:
+    """The cluster of a source, and the source's topics in it."""
+    said = spec.settings
+    with asked(session, _connection(spec, place)) as cluster:
+        if pattern := said.get("topic_pattern"):
+            names = cluster.matching(pattern)
+        else:
+            names = (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
+        topics = cluster.topics(names)
+        for name, wanted in (said.get("assign") or {}).items():
+            topics[name] = Topic(name, topics[name].id, tuple(wanted))
+        yield cluster, topics
+
+
+def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    connection = _connection(spec, place)
+    reach(connection)
+    with _cluster(session, spec, place) as (_, topics):
+        options = _options(spec, stream=stream, topics=topics)
+    options |= {f"kafka.{key}": value for key, value in {**connection.client, **_client(spec)}.items()}
+    reader = session.readStream if stream else session.read
+    records = reader.format("kafka").options(**options).load()
+    taken = records.select(
+        f.col("value").alias(RAW), f.struct(*(f.col(name).alias(name) for name in _ORIGIN)).alias(ORIGIN)
+    )
+    value = value_of(spec)
+    return VALUE_FORMATS[value["format"]].decode(taken, spec, value, place)
+
+
+def _client(spec: SourceSpec) -> dict[str, str]:
+    """The consumer's options that the source decides."""
+    return {_ISOLATION: "read_committed", **consumer_options(spec.options)}
+
+
+def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | None = None) -> dict[str, str]:
+    """The options of Spark's reader, without those of the connection."""
+    said = spec.settings
+    options = {key: value for key, value in spec.options.items() if key in READER_OPTIONS}
+    if pattern := said.get("topic_pattern"):
+        options["subscribePattern"] = pattern
+    elif "assign" in said:
+        options["assign"] = json.dumps(said["assign"])
+    else:
+        options["subscribe"] = said["topic"] if "topic" in said else ",".join(said.get("topics", ()))
+    if "starting_timestamp" in said:
+        options["startingTimestamp"] = str(starting_milliseconds(said))
+        # Nothing that is newer: it begins with what comes.
+        options["startingOffsetsByTimestampStrategy"] = "latest"
+    else:
+        options["startingOffsets"] = _starting(spec, topics or {})
+    if not stream:
+        options["endingOffsets"] = "latest"
+    elif limit := said.get("max_offsets_per_trigger"):
+        options["maxOffsetsPerTrigger"] = str(limit)
+    return {**options, "includeHeaders": "true", "failOnDataLoss": str(said.get("fail_on_data_loss", True)).lower()}
+
+
+def _starting(spec: SourceSpec, topics: Mapping[str, Topic]) -> str:
+    """Spark wants an offset for every partition; those that are not named are read from their first record."""
+    offsets = starting_offsets(spec)
+    if isinstance(offsets, str):
+        return offsets
+    named = {name: {str(p): -2 for p in topic.partitions} for name, topic in topics.items()}
+    for name, partitions in offsets.items():
+        named.setdefault(name, {}).update({str(p): offset for p, offset in partitions.items()})
+    return json.dumps(named)

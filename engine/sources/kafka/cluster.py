@@ -1,0 +1,137 @@
+"""What a Kafka cluster has, asked through the client in Spark's JVM: topics, their ids, their offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import SetupError, near
+from engine.secrets import scrub
+from engine.sources.kafka.connection import Connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_PATIENCE_SECONDS = 20
+_ADMIN = "org.apache.kafka.clients.admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic: its id, which a topic that is deleted and made again does not keep, and its partitions."""
+
+    name: str
+    id: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A cluster to be asked; every call ends within some seconds."""
+
+    connection: Connection
+    jvm: Any
+    admin: Any
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all topics but Kafka's own."""
+        return tuple(sorted(self._wait(self.admin.listTopics().names())))
+
+    def matching(self, pattern: str) -> tuple[str, ...]:
+        """The topics whose whole names match a Java pattern."""
+        compiled = self.jvm.java.util.regex.Pattern.compile(pattern)
+        return tuple(name for name in self.names() if compiled.matcher(name).matches())
+
+    def topics(self, names: Iterable[str]) -> dict[str, Topic]:
+        """The topics of some names.
+
+        Raises:
+            SetupError: kafka-topic if one does not exist.
+        """
+        wanted = self.jvm.java.util.ArrayList()
+        for name in names:
+            wanted.add(name)
+        futures = self.admin.describeTopics(wanted).topicNameValues()
+        found = {}
+        for name in names:
+            about = self._wait(futures.get(name), name)
+            partitions = tuple(sorted(int(p.partition()) for p in about.partitions()))
+            found[name] = Topic(name, about.topicId().toString(), partitions)
+        return found
+
+    def offsets(self, topics: Iterable[Topic], *, first: bool, isolation: str) -> dict[str, dict[int, int]]:
+        """The first or the end offset of every partition, as consumers of an isolation level see them."""
+        spec = getattr(self.jvm, f"{_ADMIN}.OffsetSpec")
+        asked = self.jvm.java.util.HashMap()
+        keys = {}
+        for topic in topics:
+            for partition in topic.partitions:
+                key = self.jvm.org.apache.kafka.common.TopicPartition(topic.name, partition)
+                keys[topic.name, partition] = key
+                asked.put(key, spec.earliest() if first else spec.latest())
+        level = getattr(self.jvm.org.apache.kafka.common.IsolationLevel, isolation.upper())
+        answer = self.admin.listOffsets(asked, getattr(self.jvm, f"{_ADMIN}.ListOffsetsOptions")(level))
+        found: dict[str, dict[int, int]] = {}
+        for (name, partition), key in keys.items():
+            offset = self._wait(answer.partitionResult(key), name).offset()
+            found.setdefault(name, {})[partition] = int(offset)
+        return found
+
+    def _wait(self, future: Any, topic: str = "") -> Any:
+        from py4j.protocol import Py4JJavaError
+
+        try:
+            return future.get(_PATIENCE_SECONDS, self.jvm.java.util.concurrent.TimeUnit.SECONDS)
+        except Py4JJavaError as error:
+            cause = error.java_exception
+            cause = cause.getCause() or cause
+            kind, said = cause.getClass().getSimpleName(), str(cause.getMessage() or "")
+        if kind == "UnknownTopicOrPartitionException":
+            hint = near(topic, self.names()) or "The broker has no topics yet."
+            message = f"the topic '{topic}' does not exist (connection '{self.connection.name}')"
+            raise SetupError("kafka-topic", message, hint)
+        raise _refused(self.connection, kind, said)
+
+
+@contextmanager
+def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
+    """The cluster of a connection, for some questions.
+
+    Raises:
+        SetupError: kafka-refused if the broker does not take the settings, or does not answer in time.
+    """
+    from py4j.protocol import Py4JJavaError
+
+    jvm: Any = session.sparkContext._jvm  # noqa: SLF001
+    settings = jvm.java.util.HashMap()
+    for key, value in {**_bounded(connection.client), "client.id": "headrace"}.items():
+        settings.put(key, value)
+    try:
+        admin = getattr(jvm, f"{_ADMIN}.AdminClient").create(settings)
+    except Py4JJavaError as error:
+        cause = error.java_exception.getCause() or error.java_exception
+        raise _refused(connection, cause.getClass().getSimpleName(), str(cause.getMessage())) from None
+    try:
+        yield Cluster(connection, jvm, admin)
+    finally:
+        admin.close(jvm.java.time.Duration.ofSeconds(1))
+
+
+def _bounded(client: Mapping[str, str]) -> dict[str, str]:
+    """The options for the admin client; those of consumers mean nothing to it."""
+    shared = ("bootstrap.servers", "security.", "ssl.", "sasl.", "client.dns", "reconnect.", "retry.", "socket.")
+    own = {key: value for key, value in client.items() if key.startswith(shared)}
+    patience = str(_PATIENCE_SECONDS * 1000 - 1000)
+    return {**own, "default.api.timeout.ms": patience, "request.timeout.ms": str(_PATIENCE_SECONDS * 500)}
+
+
+def _refused(connection: Connection, kind: str, said: str) -> SetupError:
+    message = f"the brokers of the connection '{connection.name}' ({connection.addresses}) refused: {said or kind}"
+    hint = "Correct the connection's settings in project.yml."
+    if kind in {"TimeoutException", "TimeoutError"}:
+        message = f"the brokers of the connection '{connection.name}' ({connection.addresses}) did not answer"
+        message += f" within {_PATIENCE_SECONDS} seconds"
+        hint = "They take connections: look at their log, and whether 'security' of the connection is that of the port."
+    return SetupError("kafka-refused", scrub(message), hint)

@@ -1,0 +1,207 @@
+"""A Kafka connection of a target: its settings as options of the client, and whether somebody answers there."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.errors import ProjectError, SetupError, near
+
+KEYS = ("bootstrap_servers", "security", "options")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+# mechanism -> the module of Java's login that takes its user and password
+_MECHANISMS = {
+    "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
+    "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",
+    "SCRAM-SHA-512": "org.apache.kafka.common.security.scram.ScramLoginModule",
+}
+# security: -> the client's option; PEM texts, so that no key store has to be made
+_SECURITY = {
+    "ca": "ssl.truststore.certificates",
+    "certificate": "ssl.keystore.certificate.chain",
+    "key": "ssl.keystore.key",
+    "key_password": "ssl.key.password",
+}
+SECURITY_KEYS = ("protocol", "mechanism", "username", "password", *_SECURITY)
+# Options of the consumer that a project may set. The list is closed: some of the others name classes to load, files to
+# read or addresses to call (CVE-2024-31141, CVE-2025-27817), and Spark sets some itself.
+CONSUMER = (
+    "check.crcs", "client.dns.lookup", "client.id", "client.rack", "connections.max.idle.ms",
+    "default.api.timeout.ms", "fetch.max.bytes", "fetch.max.wait.ms", "fetch.min.bytes", "heartbeat.interval.ms",
+    "isolation.level", "max.partition.fetch.bytes", "max.poll.interval.ms", "max.poll.records", "metadata.max.age.ms",
+    "receive.buffer.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "request.timeout.ms",
+    "retry.backoff.max.ms", "retry.backoff.ms", "send.buffer.bytes", "session.timeout.ms",
+    "socket.connection.setup.timeout.max.ms", "socket.connection.setup.timeout.ms",
+)  # fmt: skip
+_OF_SPARK = {
+    "auto.offset.reset": "Write 'starting_offsets:'.",
+    "bootstrap.servers": "Write 'bootstrap_servers:' in the connection.",
+    "enable.auto.commit": "Offsets are kept with the table's state.",
+    "group.id": "Spark makes a group for each query, so that no two models share records.",
+    "key.deserializer": "Keys come as bytes in _metadata.key.",
+    "value.deserializer": "Write 'value: {format: ...}'.",
+    "interceptor.classes": "Interceptors would see records again when a batch is repeated.",
+}
+PREFIX = "consumer."
+_ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:,\[\]/]+):(?P<port>\d{1,5})")
+_PATIENCE_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Connection:
+    """A connection, checked.
+
+    Attributes:
+        name: in the target.
+        servers: host and port of each bootstrap server.
+        options: of the client, without addresses; secrets are in them.
+    """
+
+    name: str
+    servers: tuple[tuple[str, int], ...]
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
+
+    @property
+    def addresses(self) -> str:
+        """The bootstrap servers as the client takes them."""
+        return ",".join(f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self.servers)
+
+    @property
+    def client(self) -> dict[str, str]:
+        """All options of a client."""
+        return {"bootstrap.servers": self.addresses, **self.options}
+
+
+def read_connection(name: str, settings: Mapping[str, Any]) -> Connection:
+    """Read the settings of `connections: {name: ...}`.
+
+    Raises:
+        ProjectError: connection-settings, with everything that is wrong with them.
+    """
+    faults = [*_key_faults(settings), *_security_faults(settings.get("security"))]
+    servers, bad = _servers(settings.get("bootstrap_servers"))
+    faults += bad
+    options = settings.get("options") or {}
+    faults += [f"{message}. {hint}" for _, message, hint in consumer_faults(options)]
+    if faults:
+        raise ProjectError("connection-settings", f"the connection '{name}' is wrong: {'; '.join(faults)}", _FORM)
+    return Connection(name, servers, {**_security(settings.get("security") or {}), **consumer_options(options)})
+
+
+_FORM = "Write 'bootstrap_servers: host:9092' and, if it is needed, 'security: {protocol: SASL_SSL, ...}'."
+
+
+def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """Key, message and hint of each `consumer.*` option that a project may not set."""
+    for key in options:
+        bare = key.removeprefix(PREFIX)
+        if not key.startswith(PREFIX):
+            yield key, f"there is no option '{key}'", f"Options of the Kafka client begin with '{PREFIX}'"
+        elif bare in _OF_SPARK:
+            yield key, f"the option '{bare}' of the client is not yours to set", _OF_SPARK[bare]
+        elif bare.startswith(("ssl.", "sasl.", "security.")):
+            yield key, f"the option '{bare}' is a matter of security", "Write it under 'security:' of the connection."
+        elif bare not in CONSUMER:
+            yield key, f"the option '{bare}' of the client is not known here", near(bare, CONSUMER)
+
+
+def consumer_options(options: Mapping[str, Any]) -> dict[str, str]:
+    """The client's options among the options of a source or connection."""
+    return {key.removeprefix(PREFIX): _text(value) for key, value in options.items() if key.startswith(PREFIX)}
+
+
+def reach(connection: Connection, patience: float = _PATIENCE_SECONDS) -> None:
+    """Make sure that some bootstrap server takes connections.
+
+    Raises:
+        SetupError: kafka-unreachable, after at most `patience` seconds a server.
+    """
+    failures = []
+    for host, port in connection.servers:
+        try:
+            socket.create_connection((host, port), timeout=patience).close()
+        except OSError as error:
+            failures.append(f"{host}:{port}: {error.strerror or error}")
+        else:
+            return
+    message = f"no broker of the connection '{connection.name}' answers ({'; '.join(failures)})"
+    hint = "Start the broker, or correct 'bootstrap_servers' of the connection in project.yml."
+    raise SetupError("kafka-unreachable", message, hint)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _key_faults(settings: Mapping[str, Any]) -> Iterator[str]:
+    for key in settings:
+        if key not in KEYS:
+            yield f"it has no key '{key}'. {near(key, KEYS)}"
+    options = settings.get("options")
+    if options is not None and not isinstance(options, dict):
+        yield "'options' must be a mapping"
+
+
+def _servers(value: Any) -> tuple[tuple[tuple[str, int], ...], list[str]]:
+    texts: Sequence[Any] = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else []
+    servers, faults = [], []
+    for text in texts:
+        match = _ADDRESS.fullmatch(str(text).strip())
+        if match is None:
+            faults.append(f"'{text}' is no address (host:port)")
+        else:
+            servers.append((match["host"].strip("[]"), int(match["port"])))
+    if not texts:
+        faults.append("it needs 'bootstrap_servers'")
+    return tuple(servers), faults
+
+
+def _security_faults(security: Any) -> Iterator[str]:
+    if security is None:
+        return
+    if not isinstance(security, dict):
+        yield "'security' must be a mapping"
+        return
+    for key in security:
+        if key not in SECURITY_KEYS:
+            yield f"'security' has no key '{key}'. {near(key, SECURITY_KEYS)}"
+    protocol = security.get("protocol")
+    if protocol not in _PROTOCOLS:
+        yield f"'protocol' must be one of {', '.join(_PROTOCOLS)}"
+        return
+    yield from _login_faults(str(protocol), security)
+    if not str(protocol).endswith("SSL") and set(_SECURITY) & set(security):
+        yield f"{protocol} takes no certificates"
+
+
+def _login_faults(protocol: str, security: Mapping[str, Any]) -> Iterator[str]:
+    if not protocol.startswith("SASL"):
+        if {"mechanism", "username", "password"} & set(security):
+            yield f"{protocol} takes no mechanism, username or password"
+        return
+    if security.get("mechanism") not in _MECHANISMS:
+        yield f"'mechanism' must be one of {', '.join(_MECHANISMS)}"
+    if not security.get("username") or not security.get("password"):
+        yield f"{protocol} needs 'username' and 'password'"
+
+
+def _security(security: Mapping[str, Any]) -> dict[str, str]:
+    if not security:
+        return {}
+    options = {"security.protocol": str(security["protocol"])}
+    if mechanism := security.get("mechanism"):
+        options["sasl.mechanism"] = mechanism
+        user, password = (_quoted(str(security[key])) for key in ("username", "password"))
+        options["sasl.jaas.config"] = f"{_MECHANISMS[mechanism]} required username={user} password={password};"
+    if security.get("ca"):
+        options["ssl.truststore.type"] = "PEM"
+    if security.get("certificate"):
+        options["ssl.keystore.type"] = "PEM"
+    return options | {option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)}
+
+
+def _quoted(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

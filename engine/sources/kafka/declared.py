@@ -1,0 +1,195 @@
+"""What a Kafka source may say, and what is wrong with what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.errors import near
+from engine.sources.kafka.connection import PREFIX, consumer_faults
+from engine.sources.spec import Fault, Form, SourceSpec
+from engine.sources.values import VALUE_FORMATS
+
+KEYS: Mapping[str, Form] = {
+    "topic": Form.TEXT,
+    "topics": Form.TEXTS,
+    "topic_pattern": Form.TEXT,
+    "assign": Form.TREE,
+    "connection": Form.TEXT,
+    "value": Form.TREE,
+    "starting_offsets": Form.TREE,
+    "starting_timestamp": Form.TEXT,
+    "max_offsets_per_trigger": Form.INTEGER,
+    "fail_on_data_loss": Form.BOOLEAN,
+}
+TOPICS = ("topic", "topics", "topic_pattern", "assign")
+STARTS = ("starting_offsets", "starting_timestamp")
+# Options of Spark's reader that are no key here.
+READER_OPTIONS = (
+    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
+    "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",
+)  # fmt: skip
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_FIRST, _LAST = -2, -1
+_WORDS = {"earliest": _FIRST, "latest": _LAST}
+_OFFSETS = "Write earliest, latest, {0: 1200, 1: 980} (partition: offset), or the same below the name of each topic."
+_ASSIGN = "Write assign: {github-events: [0, 1]}."
+
+# topic -> partition -> offset; the topic of a source that has one is left out where it is written
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+def faults(spec: SourceSpec) -> Iterator[Fault]:
+    """Everything that is wrong with a declaration, from its text."""
+    said = spec.settings
+    yield from _topic_faults(spec)
+    if not said.get("connection"):
+        hint = "Name one of the target's 'connections:', such as 'connection: main'."
+        yield Fault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
+    yield from _value_faults(spec)
+    yield from _start_faults(said)
+    if spec.stream is False and "max_offsets_per_trigger" in said:
+        hint = "Take it out: 'stream: false' reads everything at once."
+        yield Fault(
+            ("max_offsets_per_trigger",), "'max_offsets_per_trigger' is for streams", hint, "setting-conflict", True
+        )
+    yield from _option_faults(spec)
+
+
+def _topic_faults(spec: SourceSpec) -> Iterator[Fault]:
+    said = [key for key in TOPICS if key in spec.settings]
+    if not said:
+        hint = f"Write one of {', '.join(TOPICS)}."
+        yield Fault(("topic",), f"source '{spec.name}' has no 'topic'", hint, "missing-key")
+    for extra in said[1:]:
+        message = f"'{said[0]}' and '{extra}' exclude each other"
+        yield Fault((extra,), message, "Keep one of them.", "setting-conflict", at_key=True)
+    for key in ("topic", "topics"):
+        value = spec.settings.get(key, ())
+        for name in (value,) if isinstance(value, str) else value:
+            if not _TOPIC.fullmatch(name):
+                hint = "Topics have letters, digits, '.', '_' and '-'; 'topic_pattern' takes a regular expression."
+                yield Fault((key,), f"'{name}' is no name of a topic", hint)
+    if "assign" in spec.settings and not _is_assignment(spec.settings["assign"]):
+        yield Fault(("assign",), "'assign' must name topics with lists of partitions", _ASSIGN)
+
+
+def _is_assignment(value: Any) -> bool:
+    lists = value.values() if isinstance(value, dict) else ()
+    return bool(lists) and all(isinstance(p, list) and p and all(_is_number(n) for n in p) for p in lists)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def value_of(spec: SourceSpec) -> dict[str, Any]:
+    """The settings of `value:`, JSON if it says no format."""
+    said = spec.settings.get("value")
+    said = {"format": said} if isinstance(said, str) else said
+    return {"format": "json", **said} if isinstance(said, dict) else {"format": "json"}
+
+
+def _value_faults(spec: SourceSpec) -> Iterator[Fault]:
+    said = spec.settings.get("value")
+    if said is not None and not isinstance(said, (dict, str)):
+        yield Fault(("value",), "'value' must be a mapping", "Write value: {format: json}.", "wrong-type")
+        return
+    value = value_of(spec)
+    form = VALUE_FORMATS.get(value["format"]) if isinstance(value["format"], str) else None
+    if form is None:
+        message = f"there is no format '{value['format']}' of values"
+        yield Fault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
+        return
+    known = ("format", *form.KEYS)
+    for key in value:
+        if key not in known:
+            message = f"a value of format '{value['format']}' has no key '{key}'"
+            yield Fault(("value", key), message, near(key, known), "unknown-key", at_key=True)
+        elif key != "format" and not _has_form(value[key], form.KEYS[key]):
+            yield Fault(("value", key), f"'{key}' must be {_FORMS[form.KEYS[key]]}", "", "wrong-type")
+            return
+    yield from form.faults(spec, value)
+
+
+_FORMS = {
+    Form.TEXT: "text", Form.PATH: "text", Form.DURATION: "text", Form.INTEGER: "a whole number",
+    Form.BOOLEAN: "true or false", Form.MAPPING: "a mapping", Form.TEXTS: "a list", Form.TREE: "a mapping",
+}  # fmt: skip
+
+
+def _has_form(value: Any, form: Form) -> bool:
+    match form:
+        case Form.INTEGER:
+            return _is_number(value)
+        case Form.BOOLEAN:
+            return isinstance(value, bool)
+        case Form.MAPPING:
+            return isinstance(value, dict)
+        case Form.TEXTS:
+            return isinstance(value, (str, list))
+        case Form.TREE:
+            return True
+        case _:
+            return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _start_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
+    if all(key in said for key in STARTS):
+        message = "'starting_offsets' and 'starting_timestamp' exclude each other"
+        yield Fault((STARTS[1],), message, "Keep one of them.", "setting-conflict", at_key=True)
+    if STARTS[0] in said and _offsets(said) is None:
+        yield Fault((STARTS[0],), "'starting_offsets' cannot be read", _OFFSETS)
+    if STARTS[1] in said and starting_milliseconds(said) is None:
+        hint = "Write it as 2024-05-01 10:00:00 (UTC) or 2024-05-01T10:00:00+02:00."
+        yield Fault((STARTS[1],), f"'{said[STARTS[1]]}' is no time", hint)
+
+
+def _option_faults(spec: SourceSpec) -> Iterator[Fault]:
+    client = {key: value for key, value in spec.options.items() if key not in READER_OPTIONS}
+    for key, message, hint in consumer_faults(client):
+        known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
+        yield Fault(("options", key), message, known if known.startswith("Did") else hint, at_key=True)
+
+
+def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
+    """`starting_timestamp` in milliseconds since 1970; None if it is no time."""
+    try:
+        moment = datetime.fromisoformat(str(said["starting_timestamp"]))
+    except ValueError:
+        return None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)
+
+
+def starting_offsets(spec: SourceSpec) -> str | Offsets:
+    """`earliest`, `latest`, or the offsets by topic and partition (-2 earliest, -1 latest)."""
+    return _offsets(spec.settings) or "earliest"
+
+
+def _offsets(said: Mapping[str, Any]) -> str | Offsets | None:
+    """None if they cannot be read."""
+    value = said.get("starting_offsets")
+    if value is None or isinstance(value, str):
+        return None if value is not None and value not in _WORDS else value or "earliest"
+    if not isinstance(value, dict) or not value:
+        return None
+    if all(isinstance(inner, dict) for inner in value.values()):
+        by_topic = {str(topic): _partitions(inner) for topic, inner in value.items()}
+    elif "topic" in said:
+        by_topic = {said["topic"]: _partitions(value)}
+    else:
+        return None
+    return {topic: read for topic, read in by_topic.items() if read} if all(by_topic.values()) else None
+
+
+def _partitions(value: Mapping[Any, Any]) -> dict[int, int] | None:
+    found = {}
+    for partition, offset in value.items():
+        number = _WORDS.get(offset, offset) if isinstance(offset, str) else offset
+        if not str(partition).isdecimal() or not (_is_number(number) or number in {_FIRST, _LAST}):
+            return None
+        found[int(partition)] = int(number)
+    return found or None

@@ -1,0 +1,111 @@
+"""Rows made by a clock, so many a second: for development.
+
+Spark's rate source starts its clock with the first build of a table and goes on between builds: a build takes the rows
+of the time since the one before, and the first has none. From its checkpoint the same rows come again (measured); a
+table built anew gets others.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS: tuple[str, ...] = ("rate",)
+KEYS: Mapping[str, Form] = {"rows_per_second": Form.INTEGER, "ramp_up_time": Form.DURATION}
+ONE_OF: tuple[tuple[str, ...], ...] = ()
+MEANING: tuple[str, ...] = ("rows_per_second", "ramp_up_time")
+REPLAYABLE = False
+LISTED = True
+# Of so many seconds are the rows of a batch read, which has no clock that ran.
+_SECONDS = 10
+
+
+def faults(spec: SourceSpec) -> Iterator[Fault]:
+    """A schema has no place here: the columns are known."""
+    if spec.schema:
+        message = "rows of a rate are timestamp timestamp, value bigint"
+        yield Fault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
+
+
+def jars(_: SourceSpec) -> tuple[str, ...]:
+    """None."""
+    return ()
+
+
+def columns(_: SourceSpec) -> str:
+    """When a row was due, and its number."""
+    return "timestamp timestamp, value bigint"
+
+
+def origin(_: SourceSpec) -> str:
+    """The type of `_metadata`: the same two."""
+    return "struct<timestamp: timestamp, value: bigint>"
+
+
+def location(spec: SourceSpec) -> str:
+    """How fast it is."""
+    number = _rows(spec)
+    return f"{number:,} row{'' if number == 1 else 's'} a second"
+
+
+def _rows(spec: SourceSpec) -> int:
+    return int(spec.settings.get("rows_per_second", 1))
+
+
+def check(_: SourceSpec, __: Place) -> None:
+    """There is always something."""
+
+
+def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
+    """Another one at each moment."""
+    return {"at": time.time_ns()}
+
+
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    """Lines of PySpark that read it."""
+    if not stream:
+        return [f"spark.range({_rows(spec) * _SECONDS})"]
+    options = (f".option({json.dumps(key)}, {json.dumps(value)})" for key, value in _options(spec).items())
+    return ['spark.readStream.format("rate")', *options, ".load()"]
+
+
+def _options(spec: SourceSpec) -> dict[str, str]:
+    options = {"rowsPerSecond": str(_rows(spec)), **spec.options}
+    if ramp := spec.settings.get("ramp_up_time"):
+        options["rampUpTime"] = str(ramp)
+    return options
+
+
+def read_batch(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
+    """The rows of some seconds up to now."""
+    from pyspark.sql import functions as f
+
+    number = _rows(spec)
+    rows = session.range(number * _SECONDS)
+    due = f.current_timestamp() - f.expr(
+        f"make_dt_interval(0, 0, 0, {_SECONDS} - cast(id as decimal(20, 6)) / {number})"
+    )
+    return _whole(rows.select(due.alias("timestamp"), f.col("id").alias("value")))
+
+
+def read_stream(session: SparkSession, spec: SourceSpec, _: Place) -> DataFrame:
+    """Each row once."""
+    return _whole(session.readStream.format("rate").options(**_options(spec)).load())
+
+
+def _whole(rows: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return rows.select("timestamp", "value", f.struct("timestamp", "value").alias(ORIGIN))
+
+
+def resume(*_: object) -> Resumption:
+    """Nothing can be missing."""
+    return Resumption()

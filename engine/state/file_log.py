@@ -1,0 +1,71 @@
+"""Spark's log of the files that a stream was given: `sources/<n>/<entry>` in its checkpoint.
+
+An entry is a version line and one line of JSON a file, with its path as an encoded URI and its modification time; it
+is written when the files are listed, before the micro-batch that reads them begins. Every tenth entry is called
+`<entry>.compact` and holds all files up to it (Spark class FileStreamSourceLog). A micro-batch says in
+`offsets/<batch>` up to which entry it reads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+_COMPACT = ".compact"
+
+
+@dataclass(frozen=True, slots=True)
+class Logged:
+    """A file as it was listed: its encoded URI, its modification time in milliseconds, the entry it stands in."""
+
+    uri: str
+    modified: int
+    entry: int
+
+
+def file_sources(checkpoint: Path) -> list[int]:
+    """The numbers of the sources of a query that have such a log."""
+    folders = (checkpoint / "sources").glob("*")
+    return sorted(int(folder.name) for folder in folders if folder.name.isdigit() and _is_log(folder))
+
+
+def _is_log(folder: Path) -> bool:
+    first = next((path for path in folder.iterdir() if _number(path) is not None), None)
+    if first is None:
+        return False
+    lines = first.read_text(encoding="utf-8", errors="replace").splitlines()
+    # Of what other sources keep there nothing names a path.
+    return len(lines) == 1 or '"path":' in lines[1]
+
+
+def reaches(checkpoint: Path, source: int, batch: int | None) -> int:
+    """The last entry that a micro-batch reads; -1: none, or there is no such batch."""
+    try:
+        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+        return int(json.loads(lines[source])["logOffset"])
+    except (OSError, ValueError, IndexError, KeyError, TypeError):
+        return -1
+
+
+def logged(checkpoint: Path, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
+    """The files of a source's log, of the entries behind `after` up to `to`."""
+    numbers = {path: number for path in (checkpoint / "sources" / str(source)).iterdir()
+               if (number := _number(path)) is not None}  # fmt: skip
+    compact = max((n for path, n in numbers.items() if path.suffix == _COMPACT), default=-1)
+    whole = after < compact
+    for path, number in sorted(numbers.items(), key=lambda item: item[1]):
+        if number > compact or (whole and number == compact and path.suffix == _COMPACT):
+            yield from (file for file in _files(path) if after < file.entry and (to is None or file.entry <= to))
+
+
+def _number(path: Path) -> int | None:
+    name = path.name.removesuffix(_COMPACT)
+    return int(name) if name.isdigit() else None
+
+
+def _files(path: Path) -> Iterator[Logged]:
+    for line in path.read_text(encoding="utf-8").splitlines()[1:]:
+        entry = json.loads(line)
+        yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))

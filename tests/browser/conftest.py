@@ -1,0 +1,154 @@
+"""A real chromium, and sites for it. Every page that a test opens is watched: no error, and no request leaves the site."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from engine.compile import Manifest, compile_project
+from engine.docs.tables import Snapshot, Table
+from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, fold
+from engine.project import load_project
+from engine.runtime.results import as_dict
+from tests.docs.build import NOW, Site, written
+from tests.lab import REPOSITORY
+
+SHOTS = REPOSITORY / "target" / "screenshots"
+_FOUND = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.browser)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    if _FOUND is None:
+        pytest.skip("there is no chromium (ENGINE_CHROMIUM names one)")
+    with sync_playwright() as playwright:
+        # The sandbox of chromium does not run as root, as CI does.
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        started = playwright.chromium.launch(executable_path=_FOUND, args=arguments)
+        yield started
+        started.close()
+
+
+class Window:
+    """A page of a browser, watched."""
+
+    def __init__(self, page: Page, start: str) -> None:
+        self.page, self.start = page, start
+        self.faults: list[str] = []
+        page.on(
+            "console",
+            lambda message: self.faults.append(message.text) if message.type in {"error", "warning"} else None,
+        )
+        page.on("pageerror", lambda error: self.faults.append(str(error)))
+        page.on("requestfailed", lambda request: self.faults.append(f"failed: {request.url}"))
+        page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
+        page.on(
+            "request",
+            lambda request: self.faults.append(f"left: {request.url}") if not request.url.startswith(start) else None,
+        )
+
+    def open(self, address: str = "#/") -> Page:
+        """Go to an address of the site and wait until it is drawn."""
+        self.page.goto("about:blank")  # another fragment alone would load nothing
+        self.page.goto(f"{self.start}index.html{address}")
+        self.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        return self.page
+
+    def shoot(self, name: str, *, whole: bool = True) -> None:
+        SHOTS.mkdir(parents=True, exist_ok=True)
+        self.page.wait_for_timeout(200)
+        self.page.screenshot(path=SHOTS / f"{name}.png", full_page=whole)
+
+
+@pytest.fixture
+def window(browser: Browser) -> Iterator[Callable[..., Window]]:
+    """Opens windows on a site; at the end none of them may have had a fault."""
+    opened: list[Window] = []
+
+    def make(site: Site | str, *, width: int = 1440, height: int = 900, **settings: Any) -> Window:
+        start = site if isinstance(site, str) else f"{site.folder.as_uri()}/"
+        context = browser.new_context(viewport={"width": width, "height": height}, **settings)
+        opened.append(Window(context.new_page(), start))
+        return opened[-1]
+
+    yield make
+    for one in opened:
+        one.page.context.close()
+    assert [fault for one in opened for fault in one.faults] == []
+
+
+@pytest.fixture(scope="session")
+def example() -> Manifest:
+    return compile_project(load_project(REPOSITORY)).manifest
+
+
+@pytest.fixture(scope="session")
+def flights(example: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """The example's site, with a run and tables as a build leaves them."""
+    tables = {m.id: _table(n) for n, m in enumerate(example.models) if m.materialized.value != "view"}
+    return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables)
+
+
+def _table(seed: int) -> Table:
+    added = [(seed + 3) * (i % 7 + 1) for i in range(30)]
+    commits = tuple(
+        Snapshot(
+            10**18 + i,
+            NOW - timedelta(hours=30 - i),
+            "append",
+            rows,
+            0,
+            sum(added[: i + 1]),
+            sum(added[: i + 1]) * 40,
+            i,
+            "r",
+        )
+        for i, rows in enumerate(added)
+    )
+    apart = (Snapshot(1, NOW, "append", 4, 0, 4, 400, 29, "r"),) if seed % 3 == 0 else ()
+    return Table("u", (("id", "string"),), commits, 30, sum(added), sum(added) * 40, 30, apart)
+
+
+def _results(manifest: Manifest) -> dict[str, Any]:
+    happened: list[Any] = [RunStarted("run", "build", "dev", 3, NOW.isoformat())]
+    for number, model in enumerate(manifest.models, 1):
+        kind, status = model.materialized.value, Status.SUCCESS
+        batches = range(8) if model.streaming else ()
+        happened += [
+            BatchCommitted(model.id, b, 100 + b, 40 + b, b % 3, 5 + b, f"2013-03-0{b + 1}T10:00:00.000Z", b, 1.0)
+            for b in batches
+        ]
+        happened.append(
+            ModelFinished(
+                model.id,
+                number,
+                7,
+                kind,
+                str(model.relation),
+                status,
+                2.0,
+                rows_in=828,
+                rows_out=348,
+                late=7,
+                state_rows=12,
+                batches=8,
+                watermark="2013-03-08T10:00:00.000Z",
+                note="the next window closes at 11:00",
+                at=NOW.isoformat(),
+            )
+        )
+    return as_dict(fold([*happened, RunFinished(20.0)]), manifest.project)

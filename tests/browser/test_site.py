@@ -1,0 +1,328 @@
+"""The site in a real chromium: it opens, searches, leads to the sources, and is fit for everyone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
+
+from engine.compile.select import select
+from engine.docs.serve import serving
+from engine.docs.trace import Columns, Spot, impact, trace
+from engine.errors import UsageError
+
+PAGES = {
+    "overview": "#/",
+    "graph": "#/graph",
+    "focus": "#/graph?focus=model.flights",
+    "model": "#/model/departures_hourly",
+    "table": "#/model/routes",
+    "source": "#/source/ops.departures",
+    "column": "#/column/model/routes/late_share",
+    "rows": "#/column/model/carriers/long_delays",
+    "field": "#/column/source/ops.departures/data.departure_delay",
+    "macro": "#/macro/share",
+    "nothing": "#/model/nothing",
+}
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_page_opens_from_the_file_system(window, flights, name):
+    one = window(flights)
+    page = one.open(PAGES[name])
+    assert page.locator("main h1").count() == 1
+    assert page.title().endswith(" · flights")
+    one.shoot(f"{name}-light")
+
+
+@pytest.fixture
+def address(flights) -> Iterator[str]:
+    with serving(flights.folder) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/"
+        server.shutdown()
+        thread.join()
+
+
+def test_the_site_opens_from_the_server_too(window, address):
+    one = window(address)
+    for where in PAGES.values():
+        assert one.open(where).locator("main h1").count() == 1
+
+
+def test_a_column_is_followed_to_its_source_by_clicks(window, flights):
+    page = window(flights).open("#/")
+    page.locator("#nodes").get_by_role("link", name="routes").click()
+    page.get_by_role("region", name="Columns of routes").get_by_role("link", name="late_share", exact=True).click()
+    steps = page.locator(".steps > li")
+    expect(steps).to_have_count(3)
+    expect(steps.nth(0)).to_contain_text("round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)")
+    steps.nth(2).get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("data.departure_delay")
+    expect(page.locator(".notice")).to_contain_text(
+        "2 models would no longer compile, 4 models below would stop with them"
+    )
+    page.locator(".crumbs").get_by_role("link", name="ops.departures").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("ops.departures")
+
+
+def test_the_search_finds_models_columns_and_selections(window, flights):
+    page = window(flights).open("#/")
+    page.keyboard.press("/")
+    box = page.get_by_role("combobox", name="Search models")
+    expect(box).to_be_focused()
+    box.fill("dep")
+    expect(page.get_by_role("option").first).to_contain_text("departures_hourly")
+    expect(page.get_by_role("option", name="flights.departure_delay")).to_be_visible()
+    box.press("ArrowDown")
+    box.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("departures_hourly")
+    box.fill("+routes,config.materialized:table")
+    box.press("Enter")
+    expect(page.get_by_role("status")).to_have_text("2 of 10 nodes")
+    box.fill("nope:x")
+    expect(page.locator("#found li")).to_contain_text("there is no selection method 'nope:' here")
+    box.press("Escape")
+    expect(page.get_by_role("listbox")).to_be_hidden()
+
+
+def test_the_graph_is_narrowed_and_put_in_the_light(window, flights):
+    one = window(flights)
+    page = one.open("#/graph")
+    boxes = page.locator(".box")
+    expect(boxes).to_have_count(10)
+    page.locator(".box", has_text="long_delays").click()
+    expect(page.locator(".box.lit")).to_have_count(4)
+    panel = page.locator(".info")
+    expect(panel).to_contain_text("2 above, 1 below")
+    one.shoot("graph-light", whole=False)
+    panel.get_by_role("link", name="Show only these").click()
+    expect(boxes).to_have_count(4)
+    page.get_by_role("textbox", name="Selection").fill("tag:hourly")
+    page.get_by_role("button", name="Select").click()
+    expect(boxes).to_have_count(1)
+    page.get_by_role("textbox", name="Selection").fill("")
+    page.get_by_label("Any folder").select_option("staging")
+    expect(boxes).to_have_count(2)
+    page.get_by_label("Any folder").select_option("")
+    page.get_by_label("Views").uncheck()
+    expect(page.get_by_role("status")).to_have_text("9 of 10 nodes")
+    page.locator(".box", has_text="carriers").click()
+    page.locator(".box", has_text="carriers").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("carriers")
+
+
+def test_the_graph_is_walked_with_the_keyboard(window, flights):
+    page = window(flights).open("#/graph")
+
+    def at() -> str:
+        return page.evaluate("document.activeElement.getAttribute('aria-label') || ''").split(",")[0]
+
+    page.locator(".canvas").focus()
+    before = page.locator(".world").get_attribute("transform")
+    page.keyboard.press("+")
+    page.wait_for_function(
+        "before => document.querySelector('.world').getAttribute('transform') !== before", arg=before
+    )
+    page.keyboard.press("0")
+    page.keyboard.press("Tab")
+    page.locator(".box", has_text="ops.departures").focus()
+    page.keyboard.press("ArrowRight")
+    assert at() in {"flights", "departures_hourly"}
+    page.locator(".box", has_text="long_delays").focus()
+    page.keyboard.press("ArrowLeft")
+    assert at() == "flights"
+    page.keyboard.press("Enter")
+    expect(page.locator(".info")).to_contain_text("flights")
+    page.keyboard.press("Escape")
+    expect(page.locator(".info")).to_be_hidden()
+
+
+def test_dragging_moves_the_graph_and_opens_nothing(window, flights):
+    page = window(flights).open("#/graph")
+    box = page.locator(".box", has_text="long_delays").bounding_box()
+    before = page.locator(".world").get_attribute("transform")
+    page.mouse.move(box["x"] + 20, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 120, box["y"] + 80, steps=5)
+    page.mouse.up()
+    page.wait_for_function(
+        "before => document.querySelector('.world').getAttribute('transform') !== before", arg=before
+    )
+    moved = page.locator(".box", has_text="long_delays").bounding_box()
+    assert abs(moved["x"] - box["x"] - 100) < 2
+    expect(page.locator(".info")).to_be_hidden()
+
+
+TRACES = """async () => {
+    const index = await headrace.need("index");
+    const columns = await headrace.columnsOf(index, headrace.graphOf(index));
+    const name = ([node, column]) => [index.nodes[node].id, column];
+    return columns.records.flatMap((record, node) => record.columns.map(([column]) => {
+        const { steps, deciders } = headrace.trace(columns, [node, column]);
+        const lost = headrace.impact(columns, [node, column]);
+        const ids = (numbers) => numbers.map((number) => index.nodes[number].id);
+        const rows = (found) => found.map((d) => [index.nodes[d.model].id, ...name(d.spot), d.kind]);
+        return {
+            start: name([node, column]),
+            steps: steps.map((step) => [...name(step.spot), step.type, step.sql, step.origins.map(name)]),
+            deciders: rows(deciders),
+            values: lost.values.map(name), rows: rows(lost.rows), gone: lost.gone.map(name),
+            breaks: ids(lost.breaks), stops: ids(lost.stops), tests: lost.tests.sort(),
+        };
+    }));
+}"""
+
+
+def test_every_column_leads_where_the_compiler_says(window, flights, example):
+    found = window(flights).open("#/").evaluate(TRACES)
+    columns = Columns(example)
+    assert len(found) == sum(len(node.columns) for node in (*example.sources, *example.models))
+    for told in found:
+        spot = Spot(*told["start"])
+        assert told == expected(columns, spot), spot
+
+
+def expected(columns: Columns, spot: Spot) -> dict[str, object]:
+    way, lost = trace(columns, spot), impact(columns, spot)
+
+    def name(one: Spot) -> list[str]:
+        return [one.node, one.column]
+
+    def rows(deciders) -> list[list[str]]:
+        return [[d.model, *name(d.spot), d.kind] for d in deciders]
+
+    return {
+        "start": name(spot),
+        "steps": [[*name(s.spot), s.type or "", s.sql, [name(o) for o in s.origins]] for s in way.steps],
+        "deciders": rows(way.deciders),
+        "values": [name(s) for s in lost.values],
+        "rows": rows(lost.rows),
+        "gone": [name(s) for s in lost.gone],
+        "breaks": list(lost.breaks),
+        "stops": list(lost.stops),
+        "tests": sorted(columns.manifest.nodes[t].name for t in lost.tests),
+    }
+
+
+def test_the_path_on_the_page_is_the_compilers(window, flights, example):
+    """What a reader sees of every column of a model: each step, its text and its origins."""
+    one = window(flights)
+    one.open("#/")
+    columns = Columns(example)
+    for model in example.models:
+        for column in model.columns:
+            one.page.goto(f"{one.start}index.html#/column/model/{model.name}/{column.name}")
+            expect(one.page.get_by_role("heading", level=1)).to_contain_text(column.name)
+            expect(one.page.locator(".crumbs")).to_contain_text(model.name)
+            way = trace(columns, Spot(model.id, column.name))
+            shown = one.page.locator(".steps > li > a.origin").all_inner_texts()
+            assert shown == [f"{example.nodes[s.spot.node].name}.{s.spot.column}" for s in way.steps]
+            texts = one.page.locator(".steps .expression").all_inner_texts()
+            assert texts == [s.sql for s in way.steps if s.spot.node.startswith("model.")]
+
+
+SELECTIONS = [
+    "flights", "marts.routes", "marts", "staging.*", "*", "*s", "f*", "?*", "r[ao]*", "+routes", "1+routes", "routes+", "flights+1",
+    "@flights", "@busiest_hours", "2+carriers", "+carriers,tag:mart", "tag:hourly", "tag:*", "tag:mart tag:hourly", "path:models/marts",
+    "path:models/marts/", "./models", "path:models/*/r*.sql", "file:routes.sql", "source:ops", "source:ops.departures+",
+    "source:reference.*+1", "config.materialized:table", "config.materialized:view", "config.schema:flights",
+    "resource_type:source", "resource_type:model", "name:flights", "flights routes", "flights,routes", "nothing", "+long_delays+",
+    "config.output_mode:append",
+]  # fmt: skip
+
+
+def test_selections_are_the_command_lines(window, flights, example):
+    """Of sources and models: data tests, which `@` may lead through, are no nodes of the site."""
+    page = window(flights).open("#/")
+    script = """async (texts) => {
+        const index = await headrace.need("index");
+        const graph = headrace.graphOf(index);
+        return texts.map((text) => {
+            try { return [...headrace.select(graph, text)].map((number) => index.nodes[number].id).sort(); }
+            catch (error) { return error.constructor.name; }
+        });
+    }"""
+    kinds = ("model.", "source.")
+    known = [sorted(i for i in select(example, [text]) if i.startswith(kinds)) for text in SELECTIONS]
+    assert page.evaluate(script, SELECTIONS) == known
+    assert sum(map(len, known)) > 80
+    for wrong in ("methd:x", "+"):
+        with pytest.raises(UsageError):
+            select(example, [wrong])
+        assert page.evaluate(script, [wrong]) == ["SelectionError"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_serious_finding_about_accessibility(window, flights, scheme, width):
+    one = window(flights, width=width, height=844, color_scheme=scheme, bypass_csp=True)
+    for name, where in PAGES.items():
+        page = one.open(where)
+        page.wait_for_timeout(100)
+        found = Axe().run(page, options={"preload": False}).response
+        assert len(found["passes"]) > 20
+        assert [
+            (v["id"], v["nodes"][0]["html"]) for v in found["violations"] if v["impact"] in {"serious", "critical"}
+        ] == [], name
+        one.shoot(f"{name}-{scheme}-{width}")
+
+
+def test_every_page_fits_a_phone(window, flights):
+    one = window(flights, width=360, height=740)
+    for name, where in PAGES.items():
+        page = one.open(where)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, name
+    page.get_by_text("Sources and models").first.click()
+    expect(page.locator("#nodes").get_by_role("link", name="routes")).to_be_visible()
+
+
+def test_a_page_prints_what_it_holds(window, flights):
+    one = window(flights)
+    page = one.open("#/model/departures_hourly")
+    page.emulate_media(media="print")
+    expect(page.get_by_role("searchbox")).to_have_count(0)
+    assert not page.locator("#side").is_visible()
+    for pane in page.locator(".pane pre").all():
+        assert pane.is_visible()
+    one.shoot("model-print")
+    assert len(page.pdf()) > 10_000
+
+
+def test_colours_can_be_chosen(window, flights):
+    page = window(flights, color_scheme="light").open("#/")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    button = page.locator("#theme")
+    button.click()
+    assert page.evaluate(ground) == light
+    button.click()
+    assert button.inner_text() == "Dark"
+    dark = page.evaluate(ground)
+    assert dark != light
+    page.reload()
+    page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+    assert page.evaluate(ground) == dark
+
+
+def test_the_policy_is_in_force(browser, flights):
+    page = browser.new_page()
+    page.goto(f"{flights.folder.as_uri()}/index.html")
+    page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+    tried = page.evaluate("""() => {
+        const refused = [];
+        const attempt = (name, action) => { try { action(); } catch { refused.push(name); } };
+        attempt("html", () => { document.body.innerHTML = "<b>x</b>"; });
+        attempt("script", () => { document.createElement("script").src = "data/index.js"; });
+        attempt("policy", () => { trustedTypes.createPolicy("other", {}); });
+        attempt("file", () => { headrace.need("../../x"); });
+        const script = document.createElement("script");
+        attempt("text", () => { script.textContent = "window.ran = true"; document.head.append(script); });
+        return [refused, window.ran];
+    }""")
+    assert tried == [["html", "script", "policy", "file", "text"], None]
+    page.close()

@@ -1,0 +1,290 @@
+"""OpenLineage: what is sent, where it goes, and that no run depends on it."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from engine import events
+from engine.docs.delivery import delivering
+from engine.errors import Diagnostic
+from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
+from tests.project.helper import compiled, only
+
+AT = "2026-11-21T12:00:00+00:00"
+RUN = "0190a4b2-3c4d-7e5f-8a9b-0c1d2e3f4a5b"
+PROJECT = """\
+name: shop
+targets:
+  dev:
+    catalog: {{type: sqlite, name: lake, path: .engine/lake}}
+    schema: main
+    openlineage: {openlineage}
+"""
+FILES = {
+    "models/clean.sql": "/*---\ndescription: Orders, cleaned.\ntags: [hot]\nstreams: [shop.orders]\n---*/\n"
+    "select id, item.price * 2 as price from {{ source('shop', 'orders') }} where amount > 0",
+    "models/totals.sql": "select id, sum(price) as total from {{ ref('clean') }} group by id",
+}
+
+
+def project(root: Path, openlineage: str):
+    return compiled(root, {**FILES, "project.yml": PROJECT.format(openlineage=openlineage)})
+
+
+def started(name: str, index: int) -> ModelStarted:
+    return ModelStarted(f"model.{name}", index, 3, "table", f"lake.main.{name}")
+
+
+def finished(name: str, index: int, status: Status = Status.SUCCESS, **more) -> ModelFinished:
+    return ModelFinished(f"model.{name}", index, 3, "table", f"lake.main.{name}", status, 1.0, **more)
+
+
+def a_run() -> list[events.Event]:
+    test = events.TestFinished("test.not_null_totals_id", 3, 3, Status.PASS, 0.1)
+    return [
+        RunStarted(RUN, "build", "dev", 3, AT),
+        started("clean", 1),
+        BatchCommitted("model.clean", 0, 10, 8, 0, 0, None, 77, 0.5),
+        finished("clean", 1, rows_out=8, snapshot_id=77),
+        started("totals", 2),
+        finished("totals", 2, Status.ERROR, message="it fell"),
+        test,
+        RunFinished(3.0),
+    ]
+
+
+def send(made, root: Path, happening: list[events.Event]) -> list[Diagnostic]:
+    told: list[Diagnostic] = []
+    with delivering(made.manifest, made.target, root, told.extend) as deliver:
+        for event in happening:
+            deliver(event)
+    return told
+
+
+def sent(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> list[dict]:
+    files = {"models/totals.sql": "/*---\ncolumns: {id: {tests: [not_null]}}\n---*/\n" + FILES["models/totals.sql"]}
+    text = PROJECT.format(openlineage="{type: file, path: out/events.jsonl, namespace: plant}")
+    made = compiled(tmp_path, {**FILES, **files, "project.yml": text})
+    assert send(made, tmp_path, a_run()) == []
+    return sent(tmp_path / "out" / "events.jsonl")
+
+
+def test_a_run_is_told_from_its_start_to_its_end(records):
+    assert [(r["job"]["name"], r["eventType"]) for r in records] == [
+        ("shop.build", "START"),
+        ("shop.clean", "START"),
+        ("shop.clean", "COMPLETE"),
+        ("shop.totals", "START"),
+        ("shop.totals", "FAIL"),
+        ("shop.not_null_totals_id", "COMPLETE"),
+        ("shop.build", "FAIL"),
+    ]
+    assert {r["job"]["namespace"] for r in records} == {"plant"}
+    assert {r["producer"].split(":")[1] for r in records} == {"headrace"}
+
+
+def test_a_models_run_is_one_below_the_commands(records):
+    clean = [r for r in records if r["job"]["name"] == "shop.clean"]
+    assert len({r["run"]["runId"] for r in clean}) == 1
+    assert clean[0]["run"]["runId"] != RUN
+    parent = clean[0]["run"]["facets"]["parent"]
+    assert (parent["run"]["runId"], parent["job"]["name"]) == (RUN, "shop.build")
+
+
+def test_a_job_says_whether_it_is_a_stream(records):
+    types = {r["job"]["name"]: r["job"]["facets"]["jobType"] for r in records}
+    assert [(types[n]["processingType"], types[n]["integration"], types[n]["jobType"]) for n in ("shop.clean", "shop.totals", "shop.build")] == [
+        ("STREAMING", "SPARK", "MODEL"), ("BATCH", "SPARK", "MODEL"), ("BATCH", "SPARK", "JOB"),
+    ]  # fmt: skip
+    facets = records[1]["job"]["facets"]
+    assert facets["documentation"]["description"] == "Orders, cleaned."
+    assert facets["sql"]["dialect"] == "spark"
+    assert [tag["key"] for tag in facets["tags"]["tags"]] == ["hot"]
+
+
+def test_columns_and_what_decides_on_rows_lead_to_their_origins(records, tmp_path):
+    (output,) = records[2]["outputs"]
+    assert (output["namespace"], output["name"]) == ("file", f"{tmp_path}/.engine/lake/warehouse/main/clean")
+    assert [(f["name"], f["type"]) for f in output["facets"]["schema"]["fields"]] == [
+        ("id", "string"),
+        ("price", "double"),
+    ]
+    lineage = output["facets"]["columnLineage"]
+    orders = {"namespace": "file", "name": f"{tmp_path}/landing/orders"}
+    assert lineage["fields"]["price"]["inputFields"] == [
+        {
+            **orders,
+            "field": "item.price",
+            "transformations": [{"type": "DIRECT", "subtype": "TRANSFORMATION", "description": "item.price * 2"}],
+        }
+    ]
+    assert lineage["fields"]["id"]["inputFields"][0]["transformations"][0]["subtype"] == "IDENTITY"
+    assert lineage["dataset"] == [
+        {**orders, "field": "amount", "transformations": [{"type": "INDIRECT", "subtype": "FILTER"}]}
+    ]
+    totals = records[3]["outputs"][0]["facets"]["columnLineage"]
+    assert totals["fields"]["total"]["inputFields"][0]["transformations"][0]["subtype"] == "AGGREGATION"
+    assert totals["dataset"][0]["transformations"][0]["subtype"] == "GROUP_BY"
+
+
+def test_what_a_model_wrote_is_counted_and_a_failure_has_its_message(records):
+    assert records[2]["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 8
+    assert records[2]["outputs"][0]["facets"]["version"]["datasetVersion"] == "77"
+    assert records[2]["outputs"][0]["facets"]["symlinks"]["identifiers"][0]["name"] == "main.clean"
+    assert records[4]["run"]["facets"]["errorMessage"]["message"] == "it fell"
+    assertion = records[5]["inputs"][0]["inputFacets"]["dataQualityAssertions"]["assertions"][0]
+    assert (assertion["assertion"], assertion["column"], assertion["success"]) == ("not_null", "id", True)
+
+
+def test_a_run_that_stops_without_a_word_is_aborted(tmp_path):
+    made = project(tmp_path, "{type: file, path: events.jsonl}")
+    assert send(made, tmp_path, a_run()[:3]) == []
+    assert [(r["job"]["name"], r["eventType"]) for r in sent(tmp_path / "events.jsonl")][-2:] == [
+        ("shop.clean", "ABORT"), ("shop.build", "ABORT"),
+    ]  # fmt: skip
+
+
+def test_a_long_stream_tells_how_far_it_is_now_and_then(tmp_path, monkeypatch):
+    made = project(tmp_path, "{type: file, path: events.jsonl}")
+    monkeypatch.setattr("engine.docs.openlineage._RUNNING_SECONDS", 0.0)
+    batches = [BatchCommitted("model.clean", n, 10, 8, 0, 0, None, 70 + n, 0.5) for n in range(3)]
+    send(made, tmp_path, [*a_run()[:2], *batches])
+    running = [r for r in sent(tmp_path / "events.jsonl") if r["eventType"] == "RUNNING"]
+    assert [r["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] for r in running] == [8, 16, 24]
+
+
+def test_a_target_that_names_no_place_sends_nothing(tmp_path):
+    made = compiled(tmp_path, FILES)
+    assert made.target.openlineage is None
+    assert send(made, tmp_path, a_run()) == []
+
+
+class Endpoint:
+    """A real endpoint that answers as it is told."""
+
+    def __init__(self) -> None:
+        self.bodies: list[dict] = []
+        self.keys: list[str | None] = []
+        self.status, self.wait = 201, 0.0
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                time.sleep(outer.wait)
+                outer.bodies.append(json.loads(body))
+                outer.keys.append(self.headers["Authorization"])
+                assert self.path == "/api/v1/lineage"
+                self.send_response(outer.status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def endpoint() -> Iterator[Endpoint]:
+    made = Endpoint()
+    thread = threading.Thread(target=made.server.serve_forever)
+    thread.start()
+    yield made
+    made.server.shutdown()
+    made.server.server_close()
+    thread.join()
+
+
+def test_events_reach_an_endpoint_with_the_key_in_its_header(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setenv("ENGINE_SECRET_OL", "open-sesame-7")
+    text = PROJECT.format(
+        openlineage=f"{{type: http, url: '{endpoint.url}', api_key: \"{{{{ env_var('ENGINE_SECRET_OL') }}}}\"}}"
+    )
+    made = compiled(tmp_path, {**FILES, "project.yml": text}, env=None)
+    assert made.manifest.errors == ()
+    happening = a_run()
+    happening[5] = finished("totals", 2, Status.ERROR, message="no: open-sesame-7")
+    assert send(made, tmp_path, happening[:6] + happening[7:]) == []
+    assert [body["eventType"] for body in endpoint.bodies] == ["START", "START", "COMPLETE", "START", "FAIL", "FAIL"]
+    assert set(endpoint.keys) == {"Bearer open-sesame-7"}
+    assert "sesame" not in json.dumps(endpoint.bodies)
+
+
+def test_an_endpoint_that_refuses_is_told_and_left_alone(tmp_path, endpoint):
+    endpoint.status = 403
+    made = project(tmp_path, f"{{type: http, url: 'http://user:hunter2@{endpoint.url.removeprefix('http://')}'}}")
+    found = only(tuple(send(made, tmp_path, a_run()[:6])))
+    assert (found.code, found.is_error) == ("openlineage", False)
+    assert found.message == f"6 of 6 OpenLineage events were not delivered to {endpoint.url}: the endpoint answered 403"
+    assert len(endpoint.bodies) == 3
+    assert "hunter2" not in repr(found)
+
+
+def test_an_endpoint_that_is_not_there_holds_nothing_up(tmp_path):
+    made = project(tmp_path, "{type: http, url: 'http://127.0.0.1:9', timeout: 1 second}")
+    begin = time.monotonic()
+    found = only(tuple(send(made, tmp_path, a_run()[:6])))
+    assert time.monotonic() - begin < 10
+    assert "not delivered to http://127.0.0.1:9: " in found.message
+
+
+def test_a_slow_endpoint_is_not_waited_for_for_ever(tmp_path, endpoint, monkeypatch):
+    monkeypatch.setattr("engine.docs.delivery._PATIENCE_SECONDS", 0.3)
+    endpoint.wait = 1.0
+    made = project(tmp_path, f"{{type: http, url: '{endpoint.url}'}}")
+    begin = time.monotonic()
+    found = only(tuple(send(made, tmp_path, a_run()[:6])))
+    assert time.monotonic() - begin < 3
+    assert found.message.startswith("some OpenLineage events were not delivered")
+
+
+def test_a_file_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "events.jsonl").mkdir()
+    made = project(tmp_path, "{type: file, path: events.jsonl}")
+    found = only(tuple(send(made, tmp_path, a_run()[:2])))
+    assert found.message == "4 of 4 OpenLineage events were not delivered to events.jsonl: Is a directory"
+
+
+def test_a_key_that_is_not_set_is_told_and_the_run_goes_on(tmp_path):
+    made = project(
+        tmp_path, "{type: http, url: 'http://127.0.0.1:9', api_key: \"{{ env_var('ENGINE_SECRET_NONE') }}\"}"
+    )
+    assert made.manifest.errors == ()
+    found = only(tuple(send(made, tmp_path, a_run())))
+    assert found.message == "no event is sent: the environment variable 'ENGINE_SECRET_NONE' is not set"
+
+
+@pytest.mark.parametrize(
+    ("openlineage", "code", "message"),
+    [
+        ("{path: x}", "missing-key", "'openlineage' has no 'type'"),
+        ("{type: kafka}", "bad-value", "'kafka' is not one of file, http"),
+        ("{type: file}", "missing-key", "'openlineage' of type file has no 'path'"),
+        ("{type: http}", "missing-key", "'openlineage' of type http has no 'url'"),
+        ("{type: file, path: x, url: y}", "unknown-key", "openlineage has no key 'url'"),
+    ],
+)
+def test_a_wrong_place_is_found_when_the_project_is_compiled(tmp_path, openlineage, code, message):
+    found = only(project(tmp_path, openlineage).manifest.errors)
+    assert (found.code, found.location.file, found.location.line) == (code, "project.yml", 6)
+    assert message in found.message or code == found.code
+
+
+def test_the_url_of_another_kind_is_told(tmp_path):
+    made = project(tmp_path, "{type: http, url: 'ftp://x'}")
+    assert "does not begin with http:// or https://" in only(tuple(send(made, tmp_path, a_run()))).message

@@ -1,0 +1,210 @@
+"""What the site is told: the records that its pages are made of."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from engine.compile import Materialized, compile_project
+from engine.compile.manifest import Column, Macro
+from engine.docs.freshness import Fresh, Freshness
+from engine.docs.tables import Snapshot, Table
+from engine.errors import Diagnostic, Level, Location
+from engine.project import load_project
+from tests.docs.build import NOW, Site, hourly, manifest, model, not_null, small, source, written
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_every_node_has_a_place_and_a_record(tmp_path):
+    site = written(tmp_path, small())
+    assert [(n["id"], n["kind"], n["x"]) for n in site.index["nodes"]] == [
+        ("source.ops.events", "source", 0), ("model.hourly", "stream", 1), ("model.daily", "table", 2),
+    ]  # fmt: skip
+    assert site.index["links"] == [[0, 1, 1], [1, 2, 0]]
+    assert site.node("model.daily")["sql"] == "select 1"
+
+
+def test_the_example_project_is_told_whole(tmp_path):
+    project = compile_project(load_project(ROOT)).manifest
+    site = written(tmp_path, project)
+    for node in (*project.sources, *project.models):
+        assert [c["name"] for c in site.node(node.id)["columns"]] == [c.name for c in node.columns]
+
+
+def test_a_streaming_table_is_told_in_words(tmp_path):
+    site = written(tmp_path, small())
+    assert (
+        site.short("model.hourly")["summary"]
+        == "hourly windows over at, rows up to 30 minutes late, repeats of id dropped"
+    )
+    assert site.words("model.hourly") == {
+        "Reads": "ops.events as a stream, 12 files in a micro-batch",
+        "Event time": "at (data.at); rows up to 30 minutes late count",
+        "Repeats": "repeats of id within 30 minutes are dropped",
+        "Windows": "hour: hourly windows over at",
+        "Writes": "each window once, when the watermark has passed its end",
+        "Partitioned": "day(window_start), bucket(16, id)",
+    }
+    assert site.node("model.hourly")["guarantee"][0] == "exactly once"
+    assert ["Table", "lake.main.hourly"] in site.node("model.hourly")["facts"]
+
+
+def test_a_source_tells_its_format_place_and_column_types(tmp_path):
+    site = written(tmp_path, small())
+    assert site.words("source.ops.events")["Is"] == "json, landing/events"
+    assert [(c["name"], c["type"]) for c in site.node("source.ops.events")["columns"]] == [
+        ("id", "string"),
+        ("at", "timestamp"),
+    ]
+
+
+def test_sql_is_told_as_written_as_compiled_and_as_a_script(tmp_path):
+    written_sql = "      \n   \n  select 1\nfrom {{ ref('x') }}\n"
+    site = written(tmp_path, manifest(source(), hourly(raw_sql=written_sql, sql="select 1\nfrom `x`")))
+    record = site.node("model.hourly")
+    assert (record["sql"], record["compiled"]) == ("  select 1\nfrom {{ ref('x') }}", "select 1\nfrom `x`")
+    assert ".readStream" in record["script"]
+
+
+def test_tests_stand_beside_their_column_and_others_below(tmp_path):
+    relation = not_null("daily", "id", kind="relationships", depends_on=("model.daily", "model.hourly"))
+    own = not_null("daily", None, name="no_gap", id="test.no_gap", kind="no_gap")
+    daily = model("daily", "model.hourly", columns=hourly().columns)
+    results = {"results": [{"unique_id": "test.shop.no_gap", "status": "fail", "message": "3 rows"}]}
+    site = written(tmp_path, manifest(source(), hourly(), daily, relation, own), results)
+    record = site.node("model.daily")
+    assert [c.get("tests") for c in record["columns"]] == [
+        None,
+        [{"what": "relationships", "name": relation.name, "reads": [1]}],
+    ]
+    assert record["tests"] == [
+        {"what": "no gap", "name": "no_gap", "status": "fail", "tone": "bad", "message": "3 rows"}
+    ]
+
+
+def test_a_broken_model_is_told_and_marked(tmp_path):
+    place = Location("models/daily.sql", 4, 2)
+    found = Diagnostic("sql-syntax", "the SQL cannot be read", "Look.", node="daily", location=place)
+    warning = Diagnostic("window-unused", "unused", level=Level.WARNING, node="nobody")
+    broken = model("daily", raw_sql="select from", sql="", broken=True)
+    site = written(tmp_path, manifest(source(), hourly(), broken, found=(found, warning)))
+    assert site.short("model.daily")["broken"] is True
+    assert site.node("model.daily")["sql"] == "select from"
+    assert site.node("model.daily")["problems"] == [0]
+    assert site.index["problems"] == [
+        {
+            "level": "error",
+            "code": "sql-syntax",
+            "message": "the SQL cannot be read",
+            "hint": "Look.",
+            "place": "models/daily.sql:4:2",
+            "node": 2,
+        },
+        {"level": "warning", "code": "window-unused", "message": "unused", "hint": "", "place": "", "node": None},
+    ]
+
+
+def test_models_that_read_each_other_themselves_or_nothing_known_are_told(tmp_path):
+    project = manifest(model("a", "model.b"), model("b", "model.a"), model("c", "model.c"), model("d", "model.gone"))
+    assert [link[:2] for link in written(tmp_path, project).index["links"]] == [[1, 0], [0, 1], [2, 2]]
+
+
+def test_an_empty_project_has_a_site(tmp_path):
+    site = written(tmp_path, manifest())
+    assert (site.index["nodes"], site.index["links"], site.data("lineage")) == ([], [], [])
+
+
+def test_macros_are_told_with_the_models_that_call_them(tmp_path):
+    text = "{% macro share(x) %}avg({{ x }}){% endmacro %}"
+    macro = Macro("share", "macros/share.sql", text, ("x",), "The share.")
+    caller = model("a", raw_sql="select {{ share('x') }} from t")
+    site = written(tmp_path, manifest(caller, model("b", raw_sql="select share(x)"), macros=(macro,)))
+    assert site.data("macros") == [
+        {
+            "name": "share",
+            "file": "macros/share.sql",
+            "arguments": ["x"],
+            "description": "The share.",
+            "text": text,
+            "used": [0],
+        }
+    ]
+    assert site.node("model.a")["macros"] == [0]
+
+
+def test_lineage_is_told_for_every_column(tmp_path):
+    events, hour, daily = written(tmp_path, small()).data("lineage")
+    assert events["columns"] == [["id", "string", "", []], ["at", "timestamp", "", []]]
+    assert hour == {
+        "columns": [["window_start", "timestamp", "hour.start", [[0, "at"]]], ["id", "string", "id", [[0, "id"]]]],
+        "indirect": [[0, "at", "group"]],
+        "tests": [["not_null_hourly_window_start", "window_start"]],
+    }
+    assert daily["columns"] == [["id", "string", "*", [[1, "id"]]]]
+
+
+def snapshot(number: int, added: int, rows: int) -> Snapshot:
+    return Snapshot(2**62 + number, NOW + timedelta(minutes=number), "append", added, 0, rows, rows * 10, number, "run")
+
+
+def test_tables_are_told_with_their_snapshots(tmp_path):
+    commits = (snapshot(0, 5, 5), snapshot(1, 7, 12))
+    table = Table("u", (("id", "string"),), commits, 2, 12, 120, 2, (snapshot(0, 1, 1),))
+    site = written(tmp_path, small(), tables={"model.hourly": table})
+    at = [int((NOW + timedelta(minutes=i)).timestamp() * 1000) for i in (0, 1)]
+    assert site.short("model.hourly")["table"] == {
+        "rows": 12,
+        "bytes": 120,
+        "at": at[1],
+        "added": [5, 7],
+        "quarantined": 1,
+    }
+    record = site.node("model.hourly")["table"]
+    assert record["history"] == [[at[0], 5, 0, 5, 50], [at[1], 7, 0, 12, 120]]
+    # An id is too great for a number of JavaScript.
+    assert [s[0] for s in record["snapshots"]] == [str(2**62 + 1), str(2**62)]
+
+
+def test_how_fresh_a_source_is(tmp_path):
+    late = Freshness("source.ops.events", Fresh.WARN, NOW, NOW - timedelta(hours=3))
+    site = written(tmp_path, small(), freshness={late.source: late})
+    assert site.short("source.ops.events")["fresh"] == "warn"
+    assert ["Freshness", "warn, newest record 2026-11-21 09:00:00 UTC"] in site.node("source.ops.events")["facts"]
+
+
+def test_a_view_promises_what_it_reads(tmp_path):
+    site = written(tmp_path, manifest(model("v", materialized=Materialized.VIEW)))
+    assert site.words("model.v")["Writes"] == "nothing: the query runs whenever the view is read"
+    assert site.short("model.v")["summary"] == "computed when it is read"
+
+
+def test_writing_again_leaves_nothing_of_the_earlier_site(tmp_path):
+    folder = tmp_path / "target" / "docs"
+    written(folder, manifest(*(model(f"m{i}") for i in range(60))))
+    before = {path.name for path in (folder / "data").iterdir()}
+    site = written(folder, manifest(model("other")))
+    after = {path.name for path in (folder / "data").iterdir()}
+    assert before - after == {"nodes1.js", "nodes2.js"}
+    assert [node["id"] for node in site.index["nodes"]] == ["model.other"]
+
+
+def test_a_wide_table_is_one_record(tmp_path):
+    columns = tuple(Column(f"c{i}", "what it is", "string") for i in range(5000))
+    site = written(tmp_path, manifest(model("wide", columns=columns)))
+    assert len(site.node("model.wide")["columns"]) == 5000
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 1_500_000
+
+
+def test_no_heavy_library_is_imported():
+    code = "import sys, engine.docs, engine.docs.tables; print(*({'pyspark', 'pyiceberg', 'pyarrow', 'igraph'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert not done.stdout.strip()
+
+
+def test_the_site_helper_reads_what_a_browser_would(tmp_path):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "index.js").write_text('headrace.put("index",{"nodes":[]});\n')
+    assert Site(tmp_path).index == {"nodes": []}

@@ -1,0 +1,266 @@
+"""A real Kafka broker in a process of its own: one node that is broker and controller, made from locked jars.
+
+It needs Java and nothing else. Its clients come from confluent-kafka.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+
+from engine.spark.jars import jar_paths
+from engine.spark.java import find_java
+
+LOCK = Path(__file__).with_name("jars.json")
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+_CALL_SECONDS = 30.0
+_SERVER = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=127.0.0.1:{controller}
+listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+controller.listener.names=CONTROLLER
+inter.broker.listener.name=PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+log.dirs={folder}/data
+num.partitions=1
+offsets.topic.replication.factor=1
+offsets.topic.num.partitions=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+transaction.state.log.num.partitions=1
+group.initial.rebalance.delay.ms=0
+auto.create.topics.enable=false
+message.max.bytes=20000000
+log.retention.ms=-1
+log.retention.check.interval.ms=1000
+log.initial.task.delay.ms=1000
+file.delete.delay.ms=1000
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+# Beside the broker a shell waits for the end of its input, which comes when we are gone, however that was.
+_BOUND_TO_US = 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@" 3<&- </dev/null'
+# A client that outlives a broker that is stopped on purpose has nothing to say about it.
+_QUIET = {"log_level": 0, "error_cb": lambda _: None}
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(slots=True)
+class Broker:
+    """A broker over a folder; it can be stopped and started again, with what it holds.
+
+    Attributes:
+        folder: of its data, settings and log.
+        port: where clients connect, on the loopback interface.
+    """
+
+    folder: Path
+    port: int = field(default_factory=_free_port)
+    _controller: int = field(default_factory=_free_port)
+    _process: subprocess.Popen[bytes] | None = None
+    _admin: AdminClient | None = None
+
+    @property
+    def address(self) -> str:
+        """What clients call bootstrap servers."""
+        return f"127.0.0.1:{self.port}"
+
+    def start(self) -> Broker:
+        """Start it, and wait until it answers."""
+        if self._process is not None and self._process.poll() is None:
+            return self
+        self.folder.mkdir(parents=True, exist_ok=True)
+        settings = self.folder / "server.properties"
+        if settings.exists():
+            # A broker keeps the ports it was made with.
+            found = re.search(r"^listeners=PLAINTEXT://127.0.0.1:(\d+)", settings.read_text(), re.MULTILINE)
+            self.port = int(found[1]) if found else self.port
+        else:
+            text = _SERVER.format(port=self.port, controller=self._controller, folder=self.folder)
+            settings.write_text(text, encoding="utf-8")
+            name = self._java("kafka.tools.StorageTool", "random-uuid").stdout.decode().strip()
+            self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
+        with (self.folder / "log.txt").open("ab") as log:
+            self._process = subprocess.Popen(
+                ["sh", "-c", _BOUND_TO_US, "sh", *self._command(), "kafka.Kafka", str(settings)],
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._wait()
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it: cleanly, or as a crash would."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process = None
+
+    @property
+    def admin(self) -> AdminClient:
+        """The client that changes topics."""
+        if self._admin is None:
+            self._admin = AdminClient({"bootstrap.servers": self.address, **_QUIET})
+        return self._admin
+
+    def create(self, topic: str, partitions: int = 1, **config: str) -> str:
+        """Make a topic; configuration with underscores for dots."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        _done(self.admin.create_topics([NewTopic(topic, partitions, 1, config=settings)]))
+        self._until(lambda: len(self.partitions(topic)) == partitions)
+        return topic
+
+    def delete(self, topic: str) -> None:
+        """Delete a topic, and wait until it is gone."""
+        _done(self.admin.delete_topics([topic]))
+        self._until(lambda: not self.partitions(topic))
+
+    def widen(self, topic: str, partitions: int) -> None:
+        """Give a topic more partitions."""
+        _done(self.admin.create_partitions([NewPartitions(topic, partitions)]))
+        self._until(lambda: len(self.partitions(topic)) == partitions)
+
+    def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
+        """Delete the records of some partitions before an offset, as retention does."""
+        marks = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
+        _done(self.admin.delete_records(marks))
+
+    def partitions(self, topic: str) -> tuple[int, ...]:
+        """The partitions of a topic; none if there is no such topic."""
+        found = self.admin.list_topics(timeout=_CALL_SECONDS).topics.get(topic)
+        return tuple(sorted(found.partitions)) if found is not None and found.error is None else ()
+
+    def offsets(self, topic: str, *, first: bool = False) -> dict[int, int]:
+        """The end (or first) offset of each partition."""
+        wanted = OffsetSpec.earliest() if first else OffsetSpec.latest()
+        asked = {TopicPartition(topic, p): wanted for p in self.partitions(topic)}
+        answers = self.admin.list_offsets(asked, request_timeout=_CALL_SECONDS)
+        return {mark.partition: future.result(_CALL_SECONDS).offset for mark, future in answers.items()}
+
+    def producer(self, **config: Any) -> Producer:
+        """A producer; settings with underscores for dots."""
+        own = {key.replace("_", "."): value for key, value in config.items()}
+        return Producer(
+            {"bootstrap.servers": self.address, **_QUIET, "linger.ms": 5, "message.max.bytes": 20_000_000, **own}
+        )
+
+    def send(self, topic: str, values: Iterable[Any], partition: int | None = None, **also: Any) -> None:
+        """Send values (bytes, text, None, or what becomes JSON) and wait until they are stored."""
+        producer = self.producer()
+        put(producer, topic, values, partition, **also)
+        assert producer.flush(_CALL_SECONDS) == 0
+
+    def _command(self) -> list[str]:
+        jars = jar_paths(["broker"], fetch=True, java=None, lock=LOCK)
+        path = ":".join(str(jar) for jar in jars)
+        return [str(find_java().path), "-Xmx512m", "-XX:TieredStopAtLevel=1", "-cp", path]
+
+    def _java(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return subprocess.run([*self._command(), *arguments], capture_output=True, check=True, timeout=_START_SECONDS)
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + _START_SECONDS
+        while not _answers(self.port) or not self._ready():
+            if self._process is None or self._process.poll() is not None or time.monotonic() > deadline:
+                raise RuntimeError(f"the broker did not start: {(self.folder / 'log.txt').read_text()[-2000:]}")
+            time.sleep(0.05)
+
+    def _ready(self) -> bool:
+        try:
+            return bool(self.admin.list_topics(timeout=1.0).brokers)
+        except KafkaException:
+            return False
+
+    @staticmethod
+    def _until(true: Any) -> None:
+        deadline = time.monotonic() + _CALL_SECONDS
+        while not true():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def put(producer: Producer, topic: str, values: Iterable[Any], partition: int | None = None, **also: Any) -> None:
+    """Hand values to a producer."""
+    place = {} if partition is None else {"partition": partition}
+    for value in values:
+        raw = value if value is None or isinstance(value, (bytes, str)) else json.dumps(value)
+        while True:
+            try:
+                producer.produce(topic, raw, **place, **also)
+            except BufferError:
+                producer.poll(0.1)
+            else:
+                break
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[Broker]:
+    """A broker for as long as the block lasts."""
+    broker = Broker(folder)
+    try:
+        yield broker.start()
+    finally:
+        broker.stop()
+
+
+def _done(futures: Mapping[Any, Any]) -> None:
+    for future in futures.values():
+        try:
+            future.result(_CALL_SECONDS)
+        except KafkaException as error:
+            found: KafkaError = error.args[0]
+            raise RuntimeError(f"{found.name()}: {found.str()}") from error
+
+
+def _answers(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=0.5):
+        return True
+    return False
+
+
+def main(folder: str, *command: str) -> int:
+    """Run a command while a broker runs over a folder; it finds the address in KAFKA_BOOTSTRAP."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with running(Path(folder).resolve()) as broker:
+        print(f"==> a Kafka broker at {broker.address}, data in {broker.folder}", flush=True)
+        return subprocess.run(command, env={**os.environ, "KAFKA_BOOTSTRAP": broker.address}, check=False).returncode
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except KeyboardInterrupt:
+        sys.exit(130)

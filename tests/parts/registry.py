@@ -1,0 +1,221 @@
+"""A real schema registry in a process of its own: Apicurio, through its Confluent-compatible interface, in memory.
+
+A `Gateway` stands before one where a test needs what the registry has not: it asks for a password, counts what it is
+asked, and refuses to serve when it is told to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from engine.spark.jars import jar_paths
+from engine.spark.java import find_java
+
+LOCK = Path(__file__).with_name("registry.json")
+INTERFACE = "/apis/ccompat/v7"
+_START_SECONDS = 90.0
+_STOP_SECONDS = 15.0
+_CALL_SECONDS = 30.0
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass(slots=True)
+class RegistryPart:
+    """A registry; it forgets everything when it stops.
+
+    Attributes:
+        folder: of its log.
+        port: on the loopback interface.
+    """
+
+    folder: Path
+    port: int = field(default_factory=_free_port)
+    _process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        """What `schema_registries:` of a target names."""
+        return f"http://127.0.0.1:{self.port}{INTERFACE}"
+
+    def start(self) -> RegistryPart:
+        """Start it, and wait until it answers."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        runner = next(unpacked().glob("*-runner.jar"))
+        options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dquarkus.http.port={self.port}"]
+        with (self.folder / "registry.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [str(find_java().path), *options, "-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + _START_SECONDS
+        while not self._ready():
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                said = (self.folder / "registry.log").read_text(errors="replace")[-2000:]
+                self.stop()
+                raise RuntimeError(f"the registry did not start: {said}")
+            time.sleep(0.1)
+        return self
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it: cleanly, or as a crash would."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+        try:
+            self._process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def register(self, subject: str, schema: Any, kind: str = "AVRO", references: list[Any] | None = None) -> int:
+        """Register a schema (JSON, or the text itself) and return its id."""
+        text = schema if isinstance(schema, str) else json.dumps(schema)
+        body = {"schema": text, "schemaType": kind, "references": references or []}
+        answer: int = self.call("POST", f"/subjects/{subject}/versions", body)["id"]
+        return answer
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """One request of its interface."""
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/vnd.schemaregistry.v1+json"}
+        request = urllib.request.Request(self.url + path, data, headers, method=method)
+        with urllib.request.urlopen(request, timeout=_CALL_SECONDS) as response:
+            return json.load(response)
+
+    def _ready(self) -> bool:
+        with contextlib.suppress(OSError):
+            return isinstance(self.call("GET", "/subjects"), list)
+        return False
+
+
+def unpacked() -> Path:
+    """The folder of the registry's program, fetched and unpacked once into the user's cache."""
+    (archive,) = jar_paths(["registry"], fetch=True, java=None, lock=LOCK)
+    folder = archive.with_name(archive.name.removesuffix(".tar.gz"))
+    if not folder.exists():
+        with tempfile.TemporaryDirectory(prefix=".unpack-", dir=archive.parent) as temporary:
+            with tarfile.open(archive) as file:
+                # The filter refuses links and paths that lead out, and devices.
+                file.extractall(temporary, filter="data")
+            with contextlib.suppress(OSError):  # somebody else was first
+                (Path(temporary)).rename(folder)
+            Path(temporary).mkdir(exist_ok=True)
+    return folder
+
+
+@dataclass(slots=True)
+class Gateway:
+    """A proxy before a registry.
+
+    Attributes:
+        target: what it stands before.
+        authorization: the header that it asks for; None: none.
+        status: what it answers; None: what the target answers.
+        times: how often it answers so; None: always.
+        only: answers so to paths that begin with this; the others go through.
+        delay: seconds before each answer.
+        asked: the paths it was asked for.
+        refused: how many requests it has not served.
+    """
+
+    target: str
+    authorization: str | None = None
+    status: int | None = None
+    times: int | None = None
+    only: str = ""
+    delay: float = 0.0
+    asked: list[str] = field(default_factory=list)
+    refused: int = 0
+    _server: ThreadingHTTPServer | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens."""
+        assert self._server is not None
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> tuple[int, bytes, str]:
+        """Status, body and type of an answer."""
+        self.asked.append(handler.path)
+        time.sleep(self.delay)
+        chosen = handler.path.startswith(self.only) and (self.times is None or self.refused < self.times)
+        if self.status is not None and chosen:
+            self.refused += 1
+            return self.status, b"", "text/plain"
+        if self.authorization is not None and handler.headers.get("Authorization") != self.authorization:
+            self.refused += 1
+            return 401, b'{"error_code": 401, "message": "Unauthorized"}', "application/json"
+        try:
+            with urllib.request.urlopen(self.target + handler.path, timeout=_CALL_SECONDS) as response:
+                return response.status, response.read(), response.headers["Content-Type"]
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code, error.read(), error.headers.get("Content-Type", "text/plain")
+        except OSError:
+            self.refused += 1
+            return 502, b"", "text/plain"
+
+    @contextlib.contextmanager
+    def serving(self) -> Iterator[Gateway]:
+        """Serve as long as the block lasts."""
+        gateway = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                status, body, kind = gateway.answer(self)
+                self.send_response(status)
+                self.send_header("Content-Type", kind)
+                self.send_header("Content-Length", str(len(body)))
+                if status in {301, 302, 307}:
+                    self.send_header("Location", gateway.target + self.path)
+                self.end_headers()
+                with contextlib.suppress(OSError):
+                    self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        thread.start()
+        try:
+            yield self
+        finally:
+            self._server.shutdown()
+            self._server.server_close()
+            thread.join()
+
+
+@contextlib.contextmanager
+def running(folder: Path) -> Iterator[RegistryPart]:
+    """A registry for as long as the block lasts."""
+    part = RegistryPart(folder)
+    try:
+        yield part.start()
+    finally:
+        part.stop()

@@ -1,0 +1,249 @@
+"""Records that cannot be read as declared: each policy in stateless and stateful models, counted, exactly once."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from tests.lab import Lab
+
+pytestmark = pytest.mark.spark
+
+SOURCES = """
+sources:
+  - name: shop
+    tables:
+      - name: events
+        format: json
+        path: landing/events
+        schema: "id int, at timestamp, kind string, amount double"
+        on_bad_record: {policy}
+      - name: refunds
+        format: json
+        path: landing/refunds
+        schema: "id int, refunded_at timestamp, amount double"
+        on_bad_record: {policy}
+"""
+STATELESS = """/*---
+streams: {shop.events: {max_files_per_trigger: 1}}
+---*/
+select id from {{ source('shop', 'events') }} where id > 0
+"""
+HOURLY = """/*---
+streams:
+  shop.events: {watermark: at delay 10 minutes, max_files_per_trigger: 1}
+windows:
+  hour: tumbling(at, 1 hour)
+---*/
+select hour.start as hour, max(id) as id from {{ source('shop', 'events') }} group by hour
+"""
+UNIQUE = """/*---
+streams:
+  shop.events: {watermark: at delay 1 hour, dedup: [id], max_files_per_trigger: 1}
+---*/
+select id from {{ source('shop', 'events') }}
+"""
+JOINED = """/*---
+streams:
+  shop.events: {watermark: at delay 1 hour, max_files_per_trigger: 1}
+  shop.refunds: {watermark: refunded_at delay 1 hour, max_files_per_trigger: 1}
+---*/
+select e.id from {{ source('shop', 'events') }} e join {{ source('shop', 'refunds') }} r
+  on e.id = r.id and r.refunded_at between e.at and e.at + interval 1 hour
+"""
+SELF = """/*---
+streams:
+  shop.events: {watermark: at delay 1 hour, max_files_per_trigger: 1}
+---*/
+select a.id from {{ source('shop', 'events') }} a join {{ source('shop', 'events') }} b on a.id = b.id and a.at = b.at
+"""
+MODELS = {"stateless": STATELESS, "window": HOURLY, "dedup": UNIQUE, "join": JOINED, "self-join": SELF}
+POISON = ["{no json", '{"id": "three", "at": "2024-05-01T10:00:00Z"}', '{"id": 3, "at": "yesterday"}']
+AFTER = "[1, 2]"
+
+
+def event(number: int, at: str) -> str:
+    return json.dumps({"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": 1.0})
+
+
+def land(lab: Lab, name: str, lines: list[str], folder: str = "landing/events") -> None:
+    """Land lines as they are; a file that is corrected keeps its time."""
+    path = lab.root / folder / f"{name}.json"
+    stamp = path.stat().st_mtime if path.exists() else lab.land(name, [], folder).stat().st_mtime
+    path.write_text("".join(line + "\n" for line in lines))
+    os.utime(path, (stamp, stamp))
+
+
+def shop(lab: Lab, kind: str, policy: str) -> Lab:
+    lab.write("sources/shop.yml", SOURCES.format(policy=policy))
+    lab.model("sales", MODELS[kind])
+    land(lab, "a", [event(1, "10:05"), *POISON, event(2, "11:05")])
+    land(lab, "b", [event(4, "12:10")])
+    land(lab, "c", [AFTER, event(9, "16:00")])
+    for name, numbers in (("a", (1, 2)), ("b", (4,))):
+        refund = [json.dumps({"id": n, "refunded_at": f"2024-05-01T{9 + n if n < 4 else 12}:15:00Z"}) for n in numbers]
+        land(lab, name, refund, "landing/refunds")
+    return lab
+
+
+def ids(lab: Lab) -> list[int]:
+    return sorted(r["id"] for r in lab.rows("sales") if r["id"] != 9)
+
+
+def quarantined(lab: Lab) -> list[str]:
+    rows = lab.rows("sales__quarantine") if lab.table("sales__quarantine") else []
+    return sorted(r["raw"].decode() for r in rows)
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_bad_records_are_taken_out_and_counted(lab: Lab, kind: str) -> None:
+    for policy in ("drop", "quarantine"):
+        own = Lab(lab.root / policy, lab.session, lab.capsys)
+        result = shop(own, kind, policy).build().model("sales")
+        assert ids(own) == [1, 2, 4], policy
+        assert result["bad_records"] == {"shop.events": 4}, policy
+        assert result["quarantined"] == (4 if policy == "quarantine" else 0)
+        assert quarantined(own) == (sorted([*POISON, AFTER]) if policy == "quarantine" else [])
+        before = own.snapshot("sales"), own.snapshot("sales__quarantine")
+        again = own.build().model("sales")
+        assert (again["status"], again["bad_records"]) == ("unchanged", {})
+        assert before == (own.snapshot("sales"), own.snapshot("sales__quarantine"))
+        kept = json.loads((own.root / "target/run_results.json").read_text())
+        assert kept["results"][0]["adapter_response"]["quarantined"] == 0
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_bad_record_stops_the_model_until_it_is_corrected(lab: Lab, kind: str) -> None:
+    shop(lab, kind, "fail")
+    failed = lab.run("build")
+    assert (failed.code, failed.codes()) == (1, ["bad-record"])
+    (found,) = [e for e in failed.events if e["event"] == "Diagnosed"]
+    assert found["message"].startswith("3 records of shop.events cannot be read: ")
+    for line, text in enumerate(POISON, 2):
+        assert f"landing/events/a.json:{line}: " in found["message"]
+        assert f"({text})" in found["message"]
+    assert "on_bad_record: quarantine" in found["hint"]
+    assert "Traceback" not in failed.text
+    assert not lab.table("sales").history  # type: ignore[union-attr]
+    land(lab, "a", [event(1, "10:05"), event(2, "11:05")])
+    corrected = lab.run("build")
+    assert "landing/events/c.json:1: " in corrected.text
+    assert "a record of shop.events cannot be read" in corrected.text
+    # The other way on: the record goes, the file stays.
+    lab.write("sources/shop.yml", SOURCES.format(policy="quarantine"))
+    lab.build()
+    assert ids(lab) == [1, 2, 4]
+    assert quarantined(lab) == [AFTER]
+
+
+def test_what_is_bad_does_not_depend_on_the_query(lab: Lab) -> None:
+    lab.write("sources/shop.yml", SOURCES.format(policy="fail"))
+    land(lab, "a", [event(1, "10:05"), POISON[1], POISON[2]])
+    for query in ("select count(*) as n", "select kind", "select id"):
+        for where in ("", " where id > 100", " where kind is not null and amount < 0", " where 1 = 0", " limit 0"):
+            lab.model("sales", f"{query} from {{{{ source('shop', 'events') }}}}{where}")
+            failed = lab.run("build")
+            assert failed.codes() == ["bad-record"], (query, where)
+            assert "2 records of shop.events" in failed.text
+    lab.model(
+        "streamed", "/*---\nstreams: [shop.events]\n---*/\nselect kind from {{ source('shop', 'events') }} where 1 = 0"
+    )
+    assert lab.run("build", "-s", "streamed").codes() == ["bad-record"]
+    shown = lab.run("show", "sales")
+    assert shown.code == 1
+    assert "a record of shop.events cannot be read" in shown.text
+
+
+def test_a_quarantined_record_says_where_it_came_from_and_why(lab: Lab) -> None:
+    lab.write("sources/shop.yml", SOURCES.format(policy="quarantine"))
+    lab.model("sales", STATELESS)
+    land(lab, "a", [event(1, "10:05"), POISON[1]])
+    lab.build()
+    (row,) = lab.rows("sales__quarantine")
+    assert row["raw"].decode() == POISON[1]
+    assert "id" in row["reason"]
+    assert (row["checks"], row["row"], row["batch_id"]) == (None, None, 0)
+    origin = json.loads(row["origin"])
+    assert origin["source"] == "shop.events"
+    assert origin["file_path"].endswith("/landing/events/a.json")
+    table = lab.table("sales__quarantine")
+    assert table is not None
+    assert table.history[0].marker("batch-id") == "0"
+    assert table.history[0].marker("fingerprint") == lab.model_json("sales")["fingerprint"]
+
+
+def test_a_time_that_cannot_be_computed_or_is_far_ahead_is_a_bad_record(lab: Lab) -> None:
+    text = SOURCES.format(policy="quarantine").replace("at timestamp", "at string")
+    lab.write("sources/shop.yml", text)
+    mark = "{column: time, as: cast(at as timestamp), delay: 10 minutes, max_future: 1 hour}"
+    lab.model("sales", HOURLY.replace("at delay 10 minutes", mark).replace("tumbling(at", "tumbling(time"))
+    rows = [
+        event(1, "10:05"),
+        '{"id": 2, "at": "noon"}',
+        '{"id": 3, "at": "2099-01-01T00:00:00Z"}',
+        '{"id": 4, "at": null}',
+    ]
+    land(lab, "a", rows)
+    land(lab, "b", [event(5, "12:10")])
+    result = lab.build().model("sales")
+    assert result["bad_records"] == {"shop.events": 2}
+    assert ids(lab) == [1]
+    assert result["watermark"].startswith("2024-05-01T12:00")
+    found = {json.loads(r["row"])["id"]: r for r in lab.rows("sales__quarantine")}
+    assert found[2]["reason"] == "'time' cannot be computed: cast(at as timestamp)"
+    assert found[3]["reason"] == "'time' is more than 1 hours ahead of the clock"
+    assert json.loads(found[2]["row"])["at"] == "noon"
+    assert found[2]["raw"] is None
+
+
+def test_bad_records_of_a_static_side_are_counted_once_however_often_it_is_read(lab: Lab) -> None:
+    lab.write("sources/shop.yml", SOURCES.format(policy="quarantine"))
+    joined = (
+        "select e.id from {{ source('shop', 'events') }} e left join {{ source('shop', 'refunds') }} r on r.id = e.id"
+    )
+    lab.model("sales", f"/*---\nstreams: {{shop.events: {{max_files_per_trigger: 1}}}}\n---*/\n{joined}\n")
+    land(lab, "a", [event(1, "10:05"), POISON[0]])
+    land(lab, "b", [event(2, "10:05")])
+    land(lab, "a", ["not a refund"], "landing/refunds")
+    result = lab.build().model("sales")
+    assert result["bad_records"] == {"shop.events": 1, "shop.refunds": 1}
+    assert quarantined(lab) == [POISON[0]]
+
+
+def test_a_batch_table_sets_aside_what_it_cannot_read(lab: Lab) -> None:
+    lab.write("sources/shop.yml", SOURCES.format(policy="quarantine"))
+    lab.model("sales", "select id from {{ source('shop', 'events') }}")
+    land(lab, "a", [event(1, "10:05"), *POISON])
+    result = lab.build().model("sales")
+    assert (result["bad_records"], result["quarantined"], result["rows_out"]) == ({"shop.events": 3}, 3, 1)
+    assert quarantined(lab) == sorted(POISON)
+    land(lab, "a", [event(1, "10:05"), POISON[0]])
+    lab.build()
+    assert quarantined(lab) == [POISON[0]]
+    lab.write("sources/shop.yml", SOURCES.format(policy="fail"))
+    land(lab, "b", [event(2, "10:05")])
+    failed = lab.run("build")
+    assert failed.codes() == ["bad-record"]
+    assert "landing/events/a.json:2: " in failed.text
+
+
+def test_a_full_refresh_quarantines_what_it_reads_again(lab: Lab) -> None:
+    shop(lab, "window", "quarantine").build()
+    lab.build("-f", "-s", "sales")
+    assert ids(lab) == [1, 2, 4]
+    # Rows of the generation before stay.
+    assert quarantined(lab) == sorted([*POISON, AFTER] * 2)
+    land(lab, "d", [POISON[0], event(10, "18:00")])
+    assert lab.build().model("sales")["quarantined"] == 1
+    assert len(quarantined(lab)) == 9
+
+
+def test_a_quarantine_that_was_dropped_is_made_again(lab: Lab) -> None:
+    shop(lab, "stateless", "quarantine").build()
+    assert lab.session is not None
+    lab.session.spark.sql(f"drop table lake.{lab.schema}.sales__quarantine purge")
+    land(lab, "d", [POISON[0]])
+    assert lab.build().model("sales")["quarantined"] == 1
+    assert quarantined(lab) == [POISON[0]]

@@ -1,0 +1,256 @@
+"""Every format of files, as a stream and as a whole, end to end; and what is not a record as declared."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import Lab
+
+pytestmark = pytest.mark.spark
+
+FORMATS = ("json", "csv", "parquet", "orc", "avro")
+SCHEMA = "id int, at timestamp, kind string, amount double"
+ROWS = [
+    (1, datetime(2024, 5, 1, 10, 0, tzinfo=UTC), "paid", 2.5),
+    (2, datetime(2024, 5, 1, 10, 1, tzinfo=UTC), 'a "quoted", one', None),
+    (3, datetime(2024, 5, 1, 10, 2, tzinfo=UTC), None, 1.0),
+]
+STREAM = "/*---\nstreams: [shop.events]\n---*/\nselect * from {{ source('shop', 'events') }}\n"
+WHOLE = "select * from {{ source('shop', 'events') }}\n"
+
+
+def declare(lab: Lab, format_: str, more: str = "", schema: str | None = SCHEMA, path: str = "landing/events") -> None:
+    lines = ["sources:", "  - name: shop", "    tables:", "      - name: events", f"        format: {format_}"]
+    lines += [f'        path: "{path}"'] + ([f'        schema: "{schema}"'] if schema else [])
+    lines += [f"        {line}" for line in more.splitlines()]
+    lab.write("sources/shop.yml", "\n".join(lines) + "\n")
+
+
+def land(lab: Lab, name: str, content: str | bytes, age: float = 100_000, folder: str = "landing/events") -> Path:
+    """Land a file that is so many seconds old."""
+    path = lab.root / folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    when = datetime.now(UTC).timestamp() - age
+    os.utime(path, (when, when))
+    return path
+
+
+def spark_file(lab: Lab, format_: str, rows: Any, schema: str = SCHEMA) -> bytes:
+    """The bytes of one file that Spark writes."""
+    assert lab.session is not None
+    folder = lab.root / "made" / format_
+    frame = lab.session.spark.createDataFrame(rows, schema).coalesce(1)
+    options = {"header": "true", "escape": '"'} if format_ == "csv" else {}
+    frame.write.mode("overwrite").format(format_).options(**options).save(f"file:{folder}")
+    (part,) = [p for p in folder.iterdir() if p.name.startswith("part-")]
+    return part.read_bytes()
+
+
+def rows_of(lab: Lab, name: str) -> list[tuple[Any, ...]]:
+    return sorted((tuple(row.values()) for row in lab.rows(name)), key=repr)
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+def test_a_format_gives_the_same_rows_as_a_stream_and_as_a_whole(lab: Lab, format_: str) -> None:
+    declare(lab, format_, "timezone: UTC" if format_ in {"json", "csv"} else "")
+    lab.model("streamed", STREAM)
+    lab.model("whole", WHOLE)
+    land(lab, f"a.{format_}", spark_file(lab, format_, ROWS[:2]))
+    lab.build()
+    land(lab, f"b.{format_}", spark_file(lab, format_, ROWS[2:]), age=90_000)
+    again = lab.build()
+    assert again.model("streamed")["rows_in"] == 1
+    assert rows_of(lab, "streamed") == rows_of(lab, "whole") == sorted(ROWS, key=repr)
+    assert lab.build().model("streamed")["status"] == "unchanged"
+
+
+def test_lines_of_text_are_one_column(lab: Lab) -> None:
+    declare(lab, "text", schema=None)
+    lab.model("lines", STREAM.replace("select *", "select value, length(value) as n"))
+    land(lab, "a.log", "first\n\nthird line\n")
+    land(lab, "b.log.gz", gzip.compress(b"packed\n"), age=90_000)
+    lab.build()
+    assert rows_of(lab, "lines") == [("", 0), ("first", 5), ("packed", 6), ("third line", 10)]
+
+
+def test_where_a_row_came_from_is_selected_by_name(lab: Lab) -> None:
+    declare(lab, "csv")
+    lab.model("rows", STREAM.replace("select *", "select id, _metadata.file_path as file, _metadata"))
+    path = land(lab, "a b.csv", "id,at,kind,amount\n1,2024-05-01T10:00:00Z,paid,1\n")
+    lab.build()
+    (row,) = lab.rows("rows")
+    assert row["file"].endswith("/landing/events/a%20b.csv")
+    assert int(row["_metadata"]["file_modification_time"].timestamp()) == int(path.stat().st_mtime)
+
+
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [
+        ("landing/2024-*", {"2024-01/a.json": 1, "2024-02/a.json": 2, "2025-01/a.json": 3}),
+        ("landing/{x,y}/in", {"x/in/a.json": 1, "y/in/b.json": 2, "z/in/c.json": 3}),
+        ("landing/[odd] {name}", {"[odd] {name}/50%25 é.json": 1, "[odd] {name}/a#b?.json": 2, "o/a.json": 3}),
+    ],
+)
+def test_patterns_and_names_that_look_like_patterns(lab: Lab, path: str, files: dict[str, int]) -> None:
+    declare(lab, "json", schema="id int", path=path)
+    lab.model("streamed", STREAM)
+    lab.model("whole", WHOLE)
+    for name, number in files.items():
+        land(lab, name, f'{{"id": {number}}}\n', folder="landing")
+    lab.build()
+    assert rows_of(lab, "streamed") == rows_of(lab, "whole") == [(1,), (2,)]
+    assert {m: lab.build().model(m)["status"] for m in ("streamed", "whole")} == dict.fromkeys(
+        ("streamed", "whole"), "unchanged"
+    )
+
+
+def test_a_uri_says_itself_where_it_is(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    declare(lab, "json", schema="id int", path=f"file://{elsewhere}")
+    lab.model("streamed", STREAM)
+    lab.model("whole", WHOLE)
+    (elsewhere / "a.json").write_text('{"id": 1}\n')
+    lab.build()
+    assert rows_of(lab, "streamed") == rows_of(lab, "whole") == [(1,)]
+    assert lab.build().model("whole")["status"] == "unchanged"
+
+
+def test_a_project_whose_folder_has_a_space_and_brackets(lab: Lab) -> None:
+    inner = Lab(lab.root / "my [own] project", lab.session, lab.capsys)
+    declare(inner, "json", schema="id int")
+    inner.model("streamed", STREAM)
+    land(inner, "a.json", '{"id": 1}\n')
+    inner.build()
+    land(inner, "b.json", '{"id": 2}\n', age=1_000)
+    assert inner.build().model("streamed")["rows_in"] == 1
+    assert rows_of(inner, "streamed") == [(1,), (2,)]
+
+
+CSV = """id,at,kind,amount
+1,2024-05-01T10:00:00Z,"a ""b"", c",1
+x,2024-05-01T10:00:00Z,not a number,1
+3,2024-05-01T10:00:00Z,too few
+4,2024-05-01T10:00:00Z,too many,1,9
+
+,,,
+5,2024-05-01T10:00:00Z,,
+"""
+
+
+def test_lines_of_csv_that_do_not_fit_are_counted_or_kept(lab: Lab) -> None:
+    for policy in ("drop", "quarantine"):
+        declare(lab, "csv", f"on_bad_record: {policy}")
+        # One column is enough to find what is wrong with another.
+        lab.model(policy, STREAM.replace("select *", "select kind"))
+        land(lab, "a.csv", CSV)
+        found = lab.build("-s", policy).model(policy)
+        assert found["bad_records"] == {"shop.events": 4}
+        assert rows_of(lab, policy) == [('a "b", c',), (None,)]
+    kept = {bytes(r["raw"]).decode() if r["raw"] else None: r["reason"] for r in lab.rows("quarantine__quarantine")}
+    fits = "it has another number of fields, or one does not fit its column"
+    assert kept == {
+        "x,2024-05-01T10:00:00Z,not a number,1": fits,
+        "3,2024-05-01T10:00:00Z,too few": fits,
+        "4,2024-05-01T10:00:00Z,too many,1,9": fits,
+        None: "it has no value in any column",
+    }
+
+
+def test_a_line_of_csv_that_does_not_fit_ends_the_model_and_names_its_file(lab: Lab) -> None:
+    declare(lab, "csv")
+    lab.model("streamed", STREAM)
+    lab.model("whole", WHOLE)
+    path = land(lab, "a.csv", CSV)
+    result = lab.run("build")
+    assert result.code == 1
+    assert sorted(result.codes()) == ["bad-record", "bad-record"]
+    assert "a.csv" in result.text
+    assert lab.snapshot("streamed") is None
+    # Corrected, the same file is read, once.
+    path.write_text(CSV[: CSV.index("x,")])
+    lab.build()
+    assert lab.build().model("streamed")["status"] == "unchanged"
+    assert [row[0] for row in rows_of(lab, "streamed")] == [1]
+
+
+@pytest.mark.parametrize("header", ["id,kind,at,amount", "id,at,kind", "id,at,kind,amount,more"])
+def test_a_header_of_csv_that_is_not_the_schema_ends_the_model(lab: Lab, header: str) -> None:
+    declare(lab, "csv", "on_bad_record: drop")
+    lab.model("streamed", STREAM)
+    land(lab, "a.csv", f"{header}\n1,2024-05-01T10:00:00Z,b,1\n")
+    result = lab.run("build")
+    assert (result.code, result.codes()) == (1, ["source-read"])
+    assert "a.csv" in result.text
+    assert "header" in result.text.lower()
+
+
+CORRUPT = {
+    "parquet": lambda lab: spark_file(lab, "parquet", ROWS)[:-200],
+    "orc": lambda lab: spark_file(lab, "orc", ROWS)[:-50],
+    "avro": lambda lab: spark_file(lab, "avro", ROWS)[:-20],
+    "csv": lambda _: gzip.compress(os.urandom(20_000).hex().encode())[:-5_000],
+    "json": lambda _: gzip.compress(os.urandom(20_000).hex().encode())[:-5_000],
+}
+
+
+@pytest.mark.parametrize("format_", CORRUPT)
+def test_a_file_that_ends_early_is_named_and_an_empty_one_in_its_place_goes_on(lab: Lab, format_: str) -> None:
+    declare(lab, format_, "on_bad_record: drop")
+    lab.model("streamed", STREAM)
+    suffix = ".gz" if format_ in {"csv", "json"} else ""
+    good = spark_file(lab, format_, ROWS)
+    land(lab, f"good.{format_}", good)
+    torn = land(lab, f"torn.{format_}{suffix}", CORRUPT[format_](lab))
+    result = lab.run("build")
+    assert (result.code, result.codes()) == (1, ["source-read"]), result.text
+    assert f"torn.{format_}" in result.text
+    assert "an empty one" in result.text
+    assert lab.snapshot("streamed") is None
+    torn.write_bytes(b"")
+    lab.build()
+    assert len(rows_of(lab, "streamed")) == 3
+    assert lab.build().model("streamed")["status"] == "unchanged"
+
+
+@pytest.mark.parametrize(
+    ("format_", "have", "declared", "said"),
+    [
+        ("parquet", "id int", "id tinyint", "id is int and not tinyint"),
+        ("parquet", "amount decimal(10,4)", "amount double", "amount is decimal(10,4) and not double"),
+        ("parquet", "other int", "id int, kind string", "it has none of the declared columns, but other"),
+        ("parquet", "s struct<a: array<int>>", "s struct<a: array<tinyint>>", "s.a.element is int and not tinyint"),
+        ("orc", "id string", "id int", "id is string and not int"),
+        ("orc", "id bigint", "id int", "id is bigint and not int"),
+        ("orc", "at timestamp", "at timestamp_ntz", "at is timestamp without a zone and not timestamp_ntz"),
+        ("avro", "other int", "id int", "it has none of the declared columns"),
+    ],
+)
+def test_a_file_of_another_schema_ends_the_model(lab: Lab, format_: str, have: str, declared: str, said: str) -> None:
+    declare(lab, format_, schema=declared)
+    lab.model("streamed", STREAM)
+    lab.model("whole", WHOLE)
+    kind = have.split(" ", 1)[1]
+    value = {"int": 300, "bigint": 3_000_000_000, "string": "x"}.get(kind)
+    land(lab, f"a.{format_}", spark_file(lab, format_, [(value,)], have))
+    result = lab.run("build")
+    assert result.code == 1
+    assert set(result.codes()) == {"bad-record" if format_ == "avro" else "source-read"}, result.text
+    assert result.text.count(said) >= 2
+    assert lab.snapshot("streamed") is None
+    assert lab.snapshot("whole") is None
+
+
+@pytest.mark.parametrize("format_", ["parquet", "orc", "avro"])
+def test_a_column_that_came_later_is_null_in_older_files(lab: Lab, format_: str) -> None:
+    declare(lab, format_, schema="id bigint, later string" if format_ != "avro" else "id int, later string")
+    lab.model("streamed", STREAM)
+    land(lab, f"a.{format_}", spark_file(lab, format_, [(1,)], "id int"))
+    lab.build()
+    assert rows_of(lab, "streamed") == [(1, None)]
