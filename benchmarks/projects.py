@@ -60,7 +60,8 @@ def dbt(count: int, root: Path) -> None:
     }
     for folder in range(20):
         models = "".join(
-            f"  - name: m{i}\n    description: Model {i}.\n    columns:\n      - name: id\n        description: the id\n"
+            f"  - name: m{i}\n    description: Model {i}.\n    columns:\n"
+            "      - name: id\n        description: the id\n"
             "        data_tests: [not_null]\n      - name: kind\n        description: what it is\n"
             for i in range(folder, count, 20)
         )

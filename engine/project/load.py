@@ -209,9 +209,7 @@ _NAMES = (
 )
 
 
-def _sources(
-    root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]
-) -> tuple[list[Yaml], bool]:
+def _sources(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> tuple[list[Yaml], bool]:
     """The documents under sources/, and whether all of them could be read."""
     documents = []
     whole = True

@@ -38,7 +38,7 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
 
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
-    """The selected nodes that run, as they are numbered: each model, then its tests as soon as all they read is there."""
+    """The selected nodes that run, as numbered: each model, then its tests as soon as all they read is there."""
     chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.stored}
     tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
     order: list[str] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
@@ -90,25 +90,24 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
     """All rows as they are now."""
-    return _read(session.read, spec, place)
+    return _read(lambda: session.read, spec, place)
 
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
     """What the reader takes for new."""
-    return _read(session.readStream, spec, place)
+    return _read(lambda: session.readStream, spec, place)
 
 
-def _read(reader: Any, spec: SourceSpec, place: Place) -> DataFrame:
+def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFrame:
     from pyspark.sql import functions as f
 
     path = (for_spark(spec, place),) if "path" in spec.settings else ()
-    chosen = reader.format(_name(spec)).options(**spec.options)
     try:
-        frame = chosen.schema(spec.schema).load(*path)
+        frame = reader().format(_name(spec)).options(**spec.options).schema(spec.schema).load(*path)
     except spark_exceptions() as error:
         if not any(text in str(error) for text in _BRINGS_ITS_OWN):
             raise
-        frame = _declared(reader.format(_name(spec)).options(**spec.options).load(*path), spec)
+        frame = _declared(reader().format(_name(spec)).options(**spec.options).load(*path), spec)
     columns = [f.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
     result: DataFrame = frame.select(*columns, f.struct(f.lit(_name(spec)).alias("format")).alias(ORIGIN))
     return result

@@ -120,7 +120,8 @@ def quoted(name: str) -> str:
 
 def raised(text: str) -> tuple[str, dict[str, object]] | None:
     """Reason and origin of the bad record that ended a query, from the text of Spark's error; None if none did."""
-    begin = text.find(RAISED)
+    # Spark's print of the plan holds the words as well, with no record behind them.
+    begin = text.find(RAISED + "{")
     if begin < 0:
         return None
     try:

@@ -21,6 +21,7 @@ from engine.compile import (
 )
 from engine.compile.layers import KEYS
 from engine.errors import Level
+from engine.sources import OnBadRecord
 from tests.project.helper import ORDERS, PROJECT, SOURCES, clean, compiled, findings, line, only
 
 FROM = "from {{ source('shop', 'orders') }}"
@@ -154,6 +155,12 @@ def test_what_a_stream_does_at_a_delete(tmp_path):
     assert clean(tmp_path, files).model("a").inputs[0].on_upstream_delete is OnUpstreamDelete.IGNORE
 
 
+def test_what_becomes_of_records_that_a_stream_cannot_take(tmp_path):
+    a = made(tmp_path, "streams: {shop.orders: {on_bad_record: quarantine}}")
+    assert a.inputs[0].on_bad_record is OnBadRecord.QUARANTINE
+    assert made(tmp_path, "streams: [shop.orders]").inputs[0].on_bad_record is None
+
+
 def test_a_session_whose_gap_is_an_expression(tmp_path):
     header = LATE + "windows: {gap: \"session(ts, case when id = 'x' then '5 minutes' else '1 hour' end)\"}"
     a = made(tmp_path, header, f"select gap.start as s, id, count(*) as n {FROM} group by gap, id")
@@ -210,6 +217,7 @@ VALUES = [
     ("columns: {id: {type: 5}}", "bad-schema models/a.sql:2:22 the column 'id' has the type '5', which Spark does not know", ""),
     ("columns: {id: {type: string not null}}", "bad-schema models/a.sql:2:22 the type of the column 'id' has 'not' after its end", ""),
     ("streams: {shop.orders: {on_upstream_delete: ignor}}", "bad-value models/a.sql:2:45 'on_upstream_delete' cannot be 'ignor'", "'ignore'"),
+    ("streams: {shop.orders: {on_bad_record: skip}}", "bad-value models/a.sql:2:40 'on_bad_record' cannot be 'skip'", "'drop'"),
     ("streams: {shop.orders: {on_upstream_delete: ignore}}",
      "bad-value models/a.sql:2:25 on_upstream_delete has no meaning for the source 'shop.orders'", "Take it out"),
     ("streams: {shop.orders: {watermark: {column: ts, delay: 1 hour, max_future: soon}}}",

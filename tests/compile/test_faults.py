@@ -427,7 +427,7 @@ TARGETS = [
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {servers: 'a:1'}}}",
      "unknown-key project.yml:3:63 the connection 'm' has no key 'servers'", "bootstrap_servers"),
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {bootstrap_servers: 'a:1', security: {pasword: x}}}}",
-     "unknown-key project.yml:3:101 security has no key 'pasword'", "'password'"),
+     "unknown-key project.yml:3:100 security has no key 'pasword'", "'password'"),
     ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
     ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not part of this version", ""),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),

@@ -33,11 +33,13 @@ _SERVER = """\
 process.roles=broker,controller
 node.id=1
 controller.quorum.bootstrap.servers=127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+listeners={listeners},CONTROLLER://127.0.0.1:{controller}
+advertised.listeners={listeners}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL
+sasl.enabled.mechanisms=PLAIN
+listener.name.sasl_plaintext.plain.sasl.jaas.config={login} required user_{user}="{password}";
 log.dirs={folder}/data
 num.partitions=1
 offsets.topic.replication.factor=1
@@ -55,6 +57,13 @@ file.delete.delay.ms=1000
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 """
+_TLS = """\
+listener.name.ssl.ssl.keystore.type=PEM
+listener.name.ssl.ssl.keystore.certificate.chain={certificate}
+listener.name.ssl.ssl.keystore.key={key}
+"""
+_LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+USER, PASSWORD = "reader", 'correct "horse" \\ battery'
 # Beside the broker a shell waits for the end of its input, which comes when we are gone, however that was.
 _BOUND_TO_US = 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@" 3<&- </dev/null'
 # A client that outlives a broker that is stopped on purpose has nothing to say about it.
@@ -73,19 +82,30 @@ class Broker:
 
     Attributes:
         folder: of its data, settings and log.
-        port: where clients connect, on the loopback interface.
+        tls: a folder with ca.pem and key.pem; it then listens with TLS too.
+        ports: on the loopback interface, by listener; it keeps those it was made with.
     """
 
     folder: Path
-    port: int = field(default_factory=_free_port)
-    _controller: int = field(default_factory=_free_port)
+    tls: Path | None = None
+    ports: dict[str, int] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
     _admin: AdminClient | None = None
 
     @property
     def address(self) -> str:
         """What clients call bootstrap servers."""
-        return f"127.0.0.1:{self.port}"
+        return f"127.0.0.1:{self.ports['PLAINTEXT']}"
+
+    @property
+    def login_address(self) -> str:
+        """Where USER logs in with PASSWORD."""
+        return f"127.0.0.1:{self.ports['SASL_PLAINTEXT']}"
+
+    @property
+    def tls_address(self) -> str:
+        """Where it listens with TLS."""
+        return f"127.0.0.1:{self.ports['SSL']}"
 
     def start(self) -> Broker:
         """Start it, and wait until it answers."""
@@ -94,12 +114,10 @@ class Broker:
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"
         if settings.exists():
-            # A broker keeps the ports it was made with.
-            found = re.search(r"^listeners=PLAINTEXT://127.0.0.1:(\d+)", settings.read_text(), re.MULTILINE)
-            self.port = int(found[1]) if found else self.port
+            found = re.findall(r"(\w+)://127\.0\.0\.1:(\d+)", settings.read_text(encoding="utf-8"))
+            self.ports = {name: int(port) for name, port in found}
         else:
-            text = _SERVER.format(port=self.port, controller=self._controller, folder=self.folder)
-            settings.write_text(text, encoding="utf-8")
+            settings.write_text(self._settings(), encoding="utf-8")
             name = self._java("kafka.tools.StorageTool", "random-uuid").stdout.decode().strip()
             self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
         with (self.folder / "log.txt").open("ab") as log:
@@ -183,6 +201,23 @@ class Broker:
         put(producer, topic, values, partition, **also)
         assert producer.flush(_CALL_SECONDS) == 0
 
+    def _settings(self) -> str:
+        names = ["PLAINTEXT", "SASL_PLAINTEXT", *(["SSL"] if self.tls else [])]
+        self.ports = {name: _free_port() for name in names}
+        text = _SERVER.format(
+            folder=self.folder,
+            controller=_free_port(),
+            listeners=",".join(f"{name}://127.0.0.1:{port}" for name, port in self.ports.items()),
+            login=_LOGIN,
+            user=USER,
+            # Once for the login's own text, once for the properties.
+            password=PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\"),
+        )
+        if self.tls is None:
+            return text
+        certificate, key = ((self.tls / name).read_text().replace("\n", "\\n") for name in ("ca.pem", "key.pem"))
+        return text + _TLS.format(certificate=certificate, key=key)
+
     def _command(self) -> list[str]:
         jars = jar_paths(["broker"], fetch=True, java=None, lock=LOCK)
         path = ":".join(str(jar) for jar in jars)
@@ -193,7 +228,7 @@ class Broker:
 
     def _wait(self) -> None:
         deadline = time.monotonic() + _START_SECONDS
-        while not _answers(self.port) or not self._ready():
+        while not _answers(self.ports["PLAINTEXT"]) or not self._ready():
             if self._process is None or self._process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"the broker did not start: {(self.folder / 'log.txt').read_text()[-2000:]}")
             time.sleep(0.05)
@@ -227,9 +262,9 @@ def put(producer: Producer, topic: str, values: Iterable[Any], partition: int | 
 
 
 @contextlib.contextmanager
-def running(folder: Path) -> Iterator[Broker]:
+def running(folder: Path, tls: Path | None = None) -> Iterator[Broker]:
     """A broker for as long as the block lasts."""
-    broker = Broker(folder)
+    broker = Broker(folder, tls)
     try:
         yield broker.start()
     finally:

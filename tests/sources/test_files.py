@@ -200,9 +200,12 @@ CORRUPT = {
 }
 
 
+@pytest.mark.parametrize("policy", ["fail", "drop"])
 @pytest.mark.parametrize("format_", CORRUPT)
-def test_a_file_that_ends_early_is_named_and_an_empty_one_in_its_place_goes_on(lab: Lab, format_: str) -> None:
-    declare(lab, format_, "on_bad_record: drop")
+def test_a_file_that_ends_early_is_named_and_an_empty_one_in_its_place_goes_on(
+    lab: Lab, format_: str, policy: str
+) -> None:
+    declare(lab, format_, f"on_bad_record: {policy}")
     lab.model("streamed", STREAM)
     suffix = ".gz" if format_ in {"csv", "json"} else ""
     good = spark_file(lab, format_, ROWS)

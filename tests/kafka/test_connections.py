@@ -1,0 +1,124 @@
+"""Connections to a real broker: logins, TLS, what debug says, and that no secret gets out."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.kafka.conftest import Kafka, event
+from tests.lab import run_alone
+from tests.parts.kafka import PASSWORD, USER, Broker, running
+
+pytestmark = pytest.mark.spark
+
+
+def connect(kafka: Kafka, **security: str) -> None:
+    """Give the project's connection another address and security."""
+    text = (kafka.lab.root / "project.yml").read_text().split("    connections:")[0]
+    said = json.dumps({"bootstrap_servers": security.pop("address"), "security": security})
+    kafka.lab.write("project.yml", f"{text}    connections: {{main: {said}}}\n")
+
+
+def test_a_login_is_taken_and_a_wrong_one_refused_soon(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = kafka.topic()
+    kafka.source(topic)
+    kafka.stream("select id")
+    kafka.broker.send(topic, [event(1)])
+    monkeypatch.setenv("ENGINE_SECRET_KAFKA", PASSWORD)
+    login = {
+        "address": kafka.broker.login_address, "protocol": "SASL_PLAINTEXT", "mechanism": "PLAIN",
+        "username": USER,
+    }  # fmt: skip
+    connect(kafka, **login, password="{{ env_var('ENGINE_SECRET_KAFKA') }}")
+    kafka.lab.build()
+    assert kafka.ids() == [1]
+    texts = [path.read_bytes() for path in kafka.lab.root.rglob("*") if path.is_file()]
+    assert not any(PASSWORD.encode() in text or PASSWORD.split('"')[1].encode() in text for text in texts)
+
+    monkeypatch.setenv("ENGINE_SECRET_KAFKA", "wrong")
+    refused = kafka.lab.run("build")
+    assert refused.code == 1
+    assert refused.codes() == ["kafka-refused"]
+    assert "wrong" not in refused.text
+    assert kafka.ids() == [1]
+
+
+def test_no_plan_shows_a_secret(kafka: Kafka) -> None:
+    from engine.sources.kafka.connection import read_connection
+
+    secrets = [f"planted-{name}" for name in ("password", "key", "certificate", "pass phrase")]
+    security = {
+        "protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "u", "password": secrets[0], "key": secrets[1],
+        "certificate": secrets[2], "key_password": secrets[3], "ca": "planted-ca",
+    }  # fmt: skip
+    options = read_connection("main", {"bootstrap_servers": "127.0.0.1:1", "security": security}).client
+    assert all(any(secret in value for value in options.values()) for secret in secrets)
+    assert kafka.lab.session is not None
+    reader = kafka.lab.session.spark.readStream.format("kafka").option("subscribe", "t")
+    frame = reader.options(**{f"kafka.{key}": value for key, value in options.items()}).load()
+    execution = frame._jdf.queryExecution()
+    texts = [execution.toString(), execution.logical().treeString(), execution.analyzed().toJSON()]
+    for secret in secrets:
+        assert not any(secret in text for text in texts), secret
+
+
+@pytest.fixture
+def certificates(tmp_path: Path) -> Path:
+    """A certificate of 127.0.0.1 that signs itself."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    folder = tmp_path / "tls"
+    folder.mkdir()
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem", "-out", folder / "ca.pem"],
+        check=True, capture_output=True,
+    )  # fmt: skip
+    return folder
+
+
+def test_tls_is_verified(kafka: Kafka, certificates: Path, tmp_path: Path) -> None:
+    with running(tmp_path / "tls-broker", tls=certificates) as broker:
+        topic = broker.create("t")
+        broker.send(topic, [event(7)])
+        kafka.source(topic)
+        kafka.stream("select id")
+        ca = (certificates / "ca.pem").read_text()
+        connect(kafka, address=broker.tls_address, protocol="SSL")
+        unknown = kafka.lab.run("build")
+        assert unknown.codes() == ["kafka-refused"], unknown.text
+        connect(kafka, address=broker.tls_address, protocol="SSL", ca=ca)
+        kafka.lab.build()
+        assert kafka.ids() == [7]
+
+
+def test_debug_says_whether_a_broker_answers(kafka: Kafka) -> None:
+    good = kafka.lab.run("debug")
+    assert f"'main' at {kafka.broker.address}" in good.text
+    connect(kafka, address="127.0.0.1:1", protocol="PLAINTEXT")
+    bad = kafka.lab.run("debug")
+    assert bad.code == 1
+    assert "no broker of the connection 'main' answers" in bad.text
+
+
+def test_the_jars_of_kafka_are_there_only_for_models_that_read_it(kafka: Kafka, broker: Broker, tmp_path: Path) -> None:
+    topic = kafka.topic()
+    kafka.source(topic)
+    kafka.stream("select id")
+    kafka.lab.model("other", "select 1 as id")
+    found = {}
+    for model in ("other", "plain"):
+        script = (
+            "import engine.runtime.build as b\nfrom engine.spark.jars import jar_paths\n"
+            "def noted(names, **how):\n    print('SETS', *names, flush=True)\n    return jar_paths(names, **how)\n"
+            "b.jar_paths = noted\n"
+        )
+        done = run_alone(kafka.lab.root, "build", "-s", model, script=script, env=dict(os.environ))
+        assert done.returncode == 0, done.stdout + done.stderr
+        found[model] = next(line for line in done.stdout.splitlines() if line.startswith("SETS"))
+    assert found == {"other": "SETS core", "plain": "SETS core kafka"}
