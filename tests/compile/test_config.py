@@ -217,7 +217,7 @@ VALUES = [
     ("columns: {id: {type: 5}}", "bad-schema models/a.sql:2:22 the column 'id' has the type '5', which Spark does not know", ""),
     ("columns: {id: {type: string not null}}", "bad-schema models/a.sql:2:22 the type of the column 'id' has 'not' after its end", ""),
     ("streams: {shop.orders: {on_upstream_delete: ignor}}", "bad-value models/a.sql:2:45 'on_upstream_delete' cannot be 'ignor'", "'ignore'"),
-    ("streams: {shop.orders: {on_bad_record: skip}}", "bad-value models/a.sql:2:40 'on_bad_record' cannot be 'skip'", "'drop'"),
+    ("streams: {shop.orders: {on_bad_record: skip}}", "bad-value models/a.sql:2:40 'on_bad_record' cannot be 'skip'", "Known: drop"),
     ("streams: {shop.orders: {on_upstream_delete: ignore}}",
      "bad-value models/a.sql:2:25 on_upstream_delete has no meaning for the source 'shop.orders'", "Take it out"),
     ("streams: {shop.orders: {watermark: {column: ts, delay: 1 hour, max_future: soon}}}",

@@ -376,7 +376,6 @@ SOURCES = [
     ("freshness: {}", "not-supported sources/x.yml:8:9 'freshness' is not part of this version", ""),
     ("options: {mode: PERMISSIVE}", "bad-value sources/x.yml:8:19 the option 'mode' is set by the engine", ""),
     ("timezone: Europe/Berln", "bad-value sources/x.yml:8:19 there is no time zone 'Europe/Berln'", "Europe/Berlin"),
-    ("on_bad_record: drop", "not-supported sources/x.yml:8:24 on_bad_record 'drop' is not part of this version", "fail"),
     ("on_bad_record: ignore", "bad-value sources/x.yml:8:24 'on_bad_record' cannot be 'ignore'", ""),
     ("watermark: id 5", "watermark-syntax sources/x.yml:8:20 'id 5' is not a watermark", ""),
     ("dedup: [id]", "dedup-needs-watermark sources/x.yml:8:9 dedup on 's.t' needs a watermark", ""),
