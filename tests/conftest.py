@@ -42,6 +42,11 @@ def lab(
     def shared(*_: object, **__: object) -> Iterator[object]:
         yield lab_session.spark
 
-    for module in ("engine.runtime.build", "engine.runtime.preview", "engine.runtime.inspect"):
+    for module in (
+        "engine.runtime.build",
+        "engine.runtime.preview",
+        "engine.runtime.inspect",
+        "engine.runtime.freshness",
+    ):
         monkeypatch.setattr(f"{module}.spark_session", shared)
     return Lab(tmp_path, lab_session, capsys)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import click
@@ -227,6 +228,22 @@ def inspect(name: str, **shared: Any) -> int:
         from engine.cli.showing import show_source
 
         show_source(chosen, name)
+
+    return _command(work, **shared)
+
+
+@source.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Instead of target/sources.json.")
+@selection_options
+@project_options
+def freshness(output: Path | None, **options: Any) -> int:
+    """Compare the newest row of sources with their bounds; fail if one is too old."""
+    wanted, shared = _split(options)
+
+    def work(chosen: Settings) -> bool:
+        from engine.cli.freshness import show_freshness
+
+        return show_freshness(chosen, wanted, output, shared["log_format"])
 
     return _command(work, **shared)
 

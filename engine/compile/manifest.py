@@ -188,8 +188,38 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True)
+class Age:
+    """So many minutes, hours or days; `period` is minute, hour or day."""
+
+    count: int
+    period: str
+
+    @property
+    def seconds(self) -> int:
+        """The same in seconds."""
+        return self.count * {"minute": 60, "hour": 3600, "day": 86400}[self.period]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How old the newest row of a source may be.
+
+    Attributes:
+        loaded_at: SQL over a row that says how new it is.
+        warn_after: older is worth a warning; None: never.
+        error_after: older is an error; None: never.
+        filter: SQL condition on the rows that count; None: all do.
+    """
+
+    loaded_at: str
+    warn_after: Age | None = None
+    error_after: Age | None = None
+    filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Source:
-    """A declared source table; `formats` are those of all targets."""
+    """A declared source table; `formats` are those of all targets, `freshness` says how old its newest row may be."""
 
     id: str
     source: str
@@ -203,6 +233,7 @@ class Source:
     location: Location | None = None
     broken: bool = False
     formats: tuple[str, ...] = ()
+    freshness: Freshness | None = None
 
     @property
     def name(self) -> str:

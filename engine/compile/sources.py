@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from engine.compile import freshness
 from engine.compile.column_config import Described, TestConfig, read_columns
-from engine.compile.layers import not_yet
 from engine.compile.manifest import Column, Source
 from engine.compile.source_spec import INDEPENDENT, formats_of, kind_keys, read_spec
 from engine.compile.streams import read_watermark
@@ -16,9 +16,8 @@ from engine.project import Project
 from engine.project.section import Section
 
 _TABLE_KEYS = (
-    "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", "loaded_at_field", "freshness",
+    "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", *freshness.KEYS,
 )  # fmt: skip
-_LATER_KEYS = ("loaded_at_field", "freshness")
 
 
 def read_sources(
@@ -47,7 +46,7 @@ def _group(project: Project, target: Target, group: Section) -> list[tuple[Sourc
     if not isinstance(group.value, dict):
         group.expected("a source with 'name' and 'tables'")
         return []
-    group.check_keys(("name", "description", "tables", "tags", "meta"), "a source")
+    group.check_keys(("name", "description", "tables", "tags", "meta", *freshness.KEYS), "a source")
     name, tables = group.child("name"), group.child("tables")
     if name is None or tables is None:
         hint = "Write '- name: github' and 'tables:'."
@@ -59,18 +58,17 @@ def _group(project: Project, target: Target, group: Section) -> list[tuple[Sourc
         if not isinstance(table.value, dict) or table.child("name") is None:
             table.report("missing-key", "a source table needs a 'name'", "Write '- name: events'.")
             continue
-        result.append(_table(project, target, source_name, table))
+        result.append(_table(project, target, source_name, table, group))
     return result
 
 
-def _table(project: Project, target: Target, source: str, part: Section) -> tuple[Source, list[TestConfig]]:
+def _table(
+    project: Project, target: Target, source: str, part: Section, group: Section
+) -> tuple[Source, list[TestConfig]]:
     before = len(part.found)
     name_part = part.child("name")
     name = name_part.identifier() if name_part else ""
     part = replace(part, node=f"{source}.{name}")
-    for key, value in part.mapping():
-        if key in _LATER_KEYS:
-            not_yet(value, key)
     part.check_keys((*_TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
     section = part.child("columns")
@@ -84,6 +82,7 @@ def _table(project: Project, target: Target, source: str, part: Section) -> tupl
     if dedup and not watermark:
         hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
         dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
+    bounds = freshness.read_freshness(part, group, spec, columns)
     result = Source(
         id=f"source.{source}.{name}",
         source=source,
@@ -97,6 +96,7 @@ def _table(project: Project, target: Target, source: str, part: Section) -> tupl
         location=part.place,
         broken=any(d.is_error for d in part.found[before:]),
         formats=formats_of(part),
+        freshness=bounds,
     )
     return result, list(described.tests)
 

@@ -42,6 +42,7 @@ class Freshness:
         source: id of the source.
         newest: the newest time in `loaded_at_field`; None: there is none, or it could not be read.
         looked_at: when.
+        filter: SQL condition on the rows that counted.
         seconds: how long the look took.
         error: why it could not be read.
     """
@@ -54,6 +55,7 @@ class Freshness:
     error_after: Bound | None = None
     seconds: float = 0.0
     error: str = ""
+    filter: str | None = None
 
 
 def write_freshness(found: Iterable[Freshness], folder: Path, project: str, seconds: float) -> Path:
@@ -76,7 +78,11 @@ def _result(found: Freshness, project: str) -> dict[str, Any]:
         "max_loaded_at": found.newest.isoformat(),
         "snapshotted_at": found.looked_at.isoformat(),
         "max_loaded_at_time_ago_in_s": (found.looked_at - found.newest).total_seconds(),
-        "criteria": {"warn_after": _bound(found.warn_after), "error_after": _bound(found.error_after), "filter": None},
+        "criteria": {
+            "warn_after": _bound(found.warn_after),
+            "error_after": _bound(found.error_after),
+            "filter": found.filter,
+        },
         "adapter_response": {},
         "timing": [],
         "thread_id": "",

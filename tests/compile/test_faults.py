@@ -373,7 +373,7 @@ def source(body: str) -> dict[str, str | bytes]:
 
 SOURCES = [
     ("formt: json", "unknown-key sources/x.yml:8:9 a source table has no key 'formt'", "format"),
-    ("freshness: {}", "not-supported sources/x.yml:8:9 'freshness' is not part of this version", ""),
+    ("freshness: {}", "missing-key sources/x.yml:8:9 'freshness' needs 'warn_after' or 'error_after'", "1 hour"),
     ("options: {mode: PERMISSIVE}", "bad-value sources/x.yml:8:19 the option 'mode' is set by the engine", ""),
     ("timezone: Europe/Berln", "bad-value sources/x.yml:8:19 there is no time zone 'Europe/Berln'", "Europe/Berlin"),
     ("on_bad_record: ignore", "bad-value sources/x.yml:8:24 'on_bad_record' cannot be 'ignore'", ""),

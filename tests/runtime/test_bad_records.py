@@ -151,6 +151,7 @@ def test_what_is_bad_does_not_depend_on_the_query(lab: Lab) -> None:
         "streamed", "/*---\nstreams: [shop.events]\n---*/\nselect kind from {{ source('shop', 'events') }} where 1 = 0"
     )
     assert lab.run("build", "-s", "streamed").codes() == ["bad-record"]
+    lab.model("sales", "select count(*) as n from {{ source('shop', 'events') }}")
     shown = lab.run("show", "sales")
     assert shown.code == 1
     assert "a record of shop.events cannot be read" in shown.text

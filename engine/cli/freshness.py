@@ -1,0 +1,87 @@
+"""`engine source freshness`: how new the rows of sources are, against their bounds."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+
+import click
+
+from engine.cli.project import Selection, Settings, compiled, log_file, selected
+from engine.compile import Source
+from engine.docs.freshness import FILE, Bound, Fresh, Freshness, write_freshness
+from engine.runtime.freshness import Look, Verdict, look
+from engine.secrets import scrub
+
+_COLOURS = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.ERROR: "red", Verdict.FAILED: "red"}
+_STEPS = (("day", 86400), ("hour", 3600), ("minute", 60))
+
+
+def show_freshness(chosen: Settings, wanted: Selection, output: Path | None, log_format: str) -> bool:
+    """Look at the selected sources that have bounds, and write target/sources.json.
+
+    Returns:
+        False if one is too old, or cannot be read.
+    """
+    begin = time.monotonic()
+    with log_file(chosen):
+        result = compiled(chosen)
+        nodes = (result.manifest.nodes[i] for i in _chosen(chosen, result.manifest, wanted))
+        sources = [node for node in nodes if isinstance(node, Source) and node.freshness is not None]
+        if not sources:
+            chosen.out.say("No source has 'freshness'; nothing to look at")
+            return True
+        found = []
+        for number, seen in enumerate(look(sources, result.target, chosen.root, chosen.target_dir), 1):
+            _print(chosen, seen, number, len(sources), as_json=log_format == "json")
+            found.append(seen)
+    folder, name = (output.parent, output.name) if output else (chosen.target_dir, FILE)
+    path = write_freshness(map(_record, found), folder, result.manifest.project, time.monotonic() - begin)
+    if path.name != name:
+        path.replace(folder / name)
+    return all(seen.verdict in {Verdict.PASS, Verdict.WARN} for seen in found)
+
+
+def _chosen(chosen: Settings, manifest: object, wanted: Selection) -> list[str]:
+    if wanted.select or wanted.exclude or wanted.selector:
+        return selected(chosen, manifest, wanted)
+    return [source.id for source in manifest.sources]  # type: ignore[attr-defined]
+
+
+def _record(seen: Look) -> Freshness:
+    bounds = seen.source.freshness
+    warn, error = (bounds.warn_after, bounds.error_after) if bounds else (None, None)
+    return Freshness(
+        source=seen.source.id,
+        status=Fresh(seen.verdict.value),
+        looked_at=seen.at,
+        newest=seen.newest,
+        warn_after=Bound(warn.count, warn.period) if warn else None,
+        error_after=Bound(error.count, error.period) if error else None,
+        filter=bounds.filter if bounds else None,
+        seconds=seen.seconds,
+        error=seen.error,
+    )
+
+
+def _print(chosen: Settings, seen: Look, number: int, total: int, *, as_json: bool) -> None:
+    verdict, name = seen.verdict, seen.source.name
+    age = (seen.at - seen.newest).total_seconds() if seen.newest else None
+    if as_json:
+        record = {"event": "FreshnessFinished", "node": seen.source.id, "status": verdict.value, "age_seconds": age}
+        record |= {"newest": seen.newest.isoformat() if seen.newest else None, "error": seen.error or None}
+        sys.stdout.write(scrub(json.dumps(record)) + "\n")
+        return
+    detail = f"newest {seen.newest:%Y-%m-%d %H:%M:%S}, {_age(age)}" if seen.newest and age is not None else seen.error
+    word = click.style(verdict.value.upper(), fg=_COLOURS[verdict])
+    chosen.out.say(f"{number} of {total}  {word}  {name}: {detail}")
+
+
+def _age(seconds: float) -> str:
+    """`3 hours old`."""
+    if seconds < 0:
+        return "ahead of the clock"
+    count, unit = next(((int(seconds // size), unit) for unit, size in _STEPS if seconds >= size), (0, ""))
+    return f"{count} {unit}{'' if count == 1 else 's'} old" if unit else "less than a minute old"

@@ -1,0 +1,119 @@
+"""How new the rows of sources are, from the rows themselves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.compile import Source, Target
+from engine.errors import EngineError
+from engine.lake import catalogs
+from engine.runtime.build import spark_session
+from engine.runtime.inputs import CORE
+from engine.runtime.spark_errors import spark_exceptions, summary
+from engine.runtime.unreadable import unreadable
+from engine.secrets import scrub
+from engine.sources import BAD, KINDS, Place
+from engine.sources.newest import newest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("engine.runtime")
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Verdict(StrEnum):
+    """How a source stands; dbt's words."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    WARN = "warn"
+    ERROR = "error"
+    FAILED = "runtime error"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at a source found.
+
+    Attributes:
+        newest: the newest time of its rows; None: there is none, or it could not be read.
+        at: when it was looked at.
+        seconds: how long that took.
+        error: why there is no newest time.
+    """
+
+    source: Source
+    at: datetime
+    newest: datetime | None = None
+    seconds: float = 0.0
+    error: str = ""
+
+    @property
+    def verdict(self) -> Verdict:
+        """The newest row against the source's bounds."""
+        bounds = self.source.freshness
+        if self.newest is None or bounds is None:
+            return Verdict.FAILED
+        age = (self.at - self.newest).total_seconds()
+        if bounds.error_after and age > bounds.error_after.seconds:
+            return Verdict.ERROR
+        return Verdict.WARN if bounds.warn_after and age > bounds.warn_after.seconds else Verdict.PASS
+
+
+def look(sources: Sequence[Source], target: Target, root: Path, target_dir: Path) -> Iterator[Look]:
+    """Look at sources with bounds, one after the other.
+
+    Args:
+        sources: each with `freshness`.
+        target: where they are read.
+        root: the project's folder.
+        target_dir: of logs.
+
+    Raises:
+        SetupError: Spark cannot be had; what is wrong with a source is in its result.
+    """
+    place = target.place(root)
+    jars = sorted({name for source in sources for name in KINDS[source.spec.format].jars(source.spec)})
+    catalogs.prepare(target.catalog)
+    with spark_session(target, target_dir, sets=(*CORE, *jars)) as spark:
+        for source in sources:
+            yield _look(spark.newSession(), source, place)
+
+
+def _look(session: SparkSession, source: Source, place: Place) -> Look:
+    begin, at = time.monotonic(), datetime.now(UTC)
+    found, error = None, ""
+    try:
+        KINDS[source.spec.format].check(source.spec, place)
+        found = _newest(session, source, place)
+        error = "" if found else "there is no row"
+    except EngineError as failure:
+        error = failure.diagnostic.message
+    except spark_exceptions() as failure:
+        _log.exception("freshness of %s", source.name)
+        told = unreadable(str(failure))
+        error = scrub(told[0] if told else summary(str(failure)))
+    return Look(source, at, found, time.monotonic() - begin, error)
+
+
+def _newest(session: SparkSession, source: Source, place: Place) -> datetime | None:
+    """The newest time of the rows that count; a record that cannot be read is none of them."""
+    from pyspark.sql import functions as f
+
+    bounds, frame = source.freshness, newest(session, source.spec, place)
+    if frame is None or bounds is None:
+        return None
+    if BAD in frame.columns:
+        frame = frame.where(f.col(BAD).isNull())
+    if bounds.filter:
+        frame = frame.where(f.expr(bounds.filter))
+    time_of_row = f.expr(bounds.loaded_at).cast("timestamp")
+    (row,) = frame.agg(f.unix_micros(f.max(time_of_row)).alias("newest")).collect()
+    return None if row["newest"] is None else _EPOCH + timedelta(microseconds=row["newest"])
