@@ -13,6 +13,7 @@ import pytest
 from engine.docs.freshness import Fresh, read_freshness
 from engine.sources import newest
 from tests.lab import Lab, Result
+from tests.parts.kafka import Broker
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +53,7 @@ def test_the_newest_row_decides(lab: Lab) -> None:
     criteria = {"warn_after": {"count": 1, "period": "hour"}, "error_after": {"count": 1, "period": "day"}}
     assert written["results"][0]["criteria"] == {**criteria, "filter": None}
     # A warning alone is no failure.
-    assert freshness(lab, "-s", "source:shop_older.older", "source:shop_young.young")[0].code == 0
+    assert freshness(lab, "-s", "source:shop_older.older source:shop_young.young")[0].code == 0
 
 
 def test_without_a_column_the_time_of_the_newest_file_counts(lab: Lab) -> None:
@@ -109,6 +110,28 @@ def test_of_many_files_the_newest_are_read(lab: Lab, monkeypatch: pytest.MonkeyP
     result, found = freshness(lab)
     assert (result.code, found["events"]["status"]) == (0, "warn")
     assert found["events"]["age_seconds"] == pytest.approx(7 * 3600, abs=600)
+
+
+def test_of_a_topic_the_newest_records_are_read(lab: Lab, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = broker.create(f"fresh-{lab.schema}", 2)
+    project = lab.root / "project.yml"
+    project.write_text(f"{project.read_text()}    connections: {{main: {{bootstrap_servers: '{broker.address}'}}}}\n")
+    lines = ["format: kafka", f"topic: {topic}", "connection: main", 'schema: "id int, at timestamp"']
+    body = "".join(f"        {line}\n" for line in (*lines, "freshness: {error_after: 2 hours}"))
+    lab.write("sources/shop.yml", f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}")
+    assert freshness(lab)[1]["events"]["error"] == "there is no row"
+    broker.send(topic, ["poison", {"id": 1, "at": at(9)}, {"id": 2, "at": at(5)}], 0)
+    broker.send(topic, [{"id": 3, "at": at(6)}], 1)
+    # Without a column it is the time of the newest record that can be read.
+    assert freshness(lab)[1]["events"]["status"] == "pass"
+    lab.write(
+        "sources/shop.yml",
+        f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}        loaded_at_field: at\n",
+    )
+    monkeypatch.setattr(newest, "RECORDS", 1)
+    result, found = freshness(lab)
+    assert (result.code, found["events"]["status"]) == (1, "error")
+    assert found["events"]["age_seconds"] == pytest.approx(5 * 3600, abs=600)
 
 
 def test_archived_files_count(lab: Lab) -> None:
