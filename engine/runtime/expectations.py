@@ -84,8 +84,8 @@ def refused(execution: Any, checks: Sequence[Expectation], counts: Mapping[str, 
     for index in _with(checks, OnFail.FAIL):
         check = checks[index]
         if counts.get(check.name):
-            rows = dict.fromkeys(seen[_name(kind, index)] for kind in _SAMPLES)
-            return _error(check, counts[check.name], list(rows))
+            rows = dict.fromkeys(seen.get(_name(kind, index)) for kind in _SAMPLES)
+            return _error(check, counts[check.name], [row for row in rows if row is not None])
     return None
 
 

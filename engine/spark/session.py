@@ -37,6 +37,7 @@ _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.
 _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
+_LOUD: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOCAL_STATE_PARTITIONS: Final = "2"
 
 
@@ -163,8 +164,12 @@ def _jar_keys(settings: SessionSettings) -> tuple[tuple[str, str], ...]:
 def _connect(jvm: Jvm) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
+    from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
+    # They print each refused query with its plan, in which a stream of Kafka shows its password (measured).
+    for name in _LOUD:
+        PySparkLogger.getLogger(name).disabled = True
     try:
         return SparkSession.builder.getOrCreate()
     except (Py4JError, PySparkException, OSError) as error:
