@@ -7,6 +7,7 @@ Each command imports what it needs when it runs, so that --help and ls stay quic
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -99,8 +100,10 @@ def compile_(**shared: Any) -> int:
 def _found(manifest: Any) -> str:
     errors = len(manifest.errors)
     warnings = len(manifest.diagnostics) - errors
+    # Counted by their ids: the nodes themselves need not be looked at.
+    kinds = Counter(node_id.partition(".")[0] for node_id in manifest.nodes)
     return (
-        f"Found {len(manifest.models)} models, {len(manifest.tests)} data tests, {len(manifest.sources)} sources; "
+        f"Found {kinds['model']} models, {kinds['test']} data tests, {kinds['source']} sources; "
         f"{errors} errors, {warnings} warnings"
     )
 

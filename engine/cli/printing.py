@@ -119,8 +119,8 @@ class TextPrinter:
         """`file:line:column: error: message [code]`, with the hint below."""
         with self._lock:
             self._clear()
-            for diagnostic in found:
-                click.echo(scrub(diagnostic_text(diagnostic)), err=True)
+            if texts := [diagnostic_text(diagnostic) for diagnostic in found]:
+                click.echo(scrub("\n".join(texts)), err=True)
 
     def event(self, event: Event) -> None:
         """The line of an event."""

@@ -1,0 +1,196 @@
+"""A million JSON records from Kafka into an Iceberg table: `engine build` beside a hand-written PySpark stream.
+
+    python -m benchmarks.kafka [--records 1000000] [--runs 3] [--partitions 4] [--batch 250000]
+
+Both read the same topic of a real broker on this machine, take as many offsets in a micro-batch, append to a table
+partitioned by day, and run in sessions with the same settings. The time is that of the stream alone, from its start to
+its last commit, in a session that is warm; the two take turns, and the median of the runs counts. `cpu` is what the
+driver's JVM took, which says more than the clock where other work keeps the machine busy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from engine.compile import compile_project
+from engine.lake import catalogs
+from engine.project import load_project
+from engine.runtime import build as runtime
+from engine.spark.jars import jar_paths
+from engine.spark.java import find_java
+from engine.spark.session import Session, SessionSettings, open_session
+from tests.parts.kafka import Broker, put, running
+
+SCHEMA = "id bigint, at timestamp, kind string, amount double, data struct<origin: string, delay: int>"
+PROJECT = """\
+name: bench
+targets:
+  dev:
+    catalog: {{type: sqlite, name: lake, path: {lake}}}
+    schema: bench
+    connections: {{main: {{bootstrap_servers: '{address}'}}}}
+"""
+SOURCE = """\
+sources:
+  - name: shop
+    tables:
+      - name: events
+        format: kafka
+        connection: main
+        topic: events
+        max_offsets_per_trigger: {batch}
+        schema: "{schema}"
+"""
+MODEL = """\
+/*---
+streams: [shop.events]
+partition_by: [day(at)]
+---*/
+select id, at, kind, amount, data.origin as origin, data.delay as delay
+from {{{{ source('shop', 'events') }}}}
+where {condition}
+"""
+CONDITIONS = {"every record": "true", "with a filter": "kind <> 'refund'"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--partitions", type=int, default=4)
+    parser.add_argument("--batch", type=int, default=250_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder) / "broker") as broker:
+        _fill(broker, options.records, options.partitions)
+        root = Path(folder) / "project"
+        root.mkdir()
+        lake = SimpleNamespace(type="sqlite", name="lake", path=Path(folder) / "lake")
+        with _session(lake, root) as session:
+            for name, condition in CONDITIONS.items():
+                _compare(session, broker, root, lake, name, condition, options)
+
+
+def _fill(broker: Broker, records: int, partitions: int) -> None:
+    broker.create("events", partitions)
+    producer = broker.producer(linger_ms=50)
+    kinds = ("paid", "refund", "sent", "lost")
+    for partition in range(partitions):
+        values = (
+            f'{{"id":{number},"at":"2024-05-{1 + number % 7:02}T10:00:00Z","kind":"{kinds[number % 4]}",'
+            f'"amount":{number % 977}.5,"data":{{"origin":"JFK","delay":{number % 90}}}}}'
+            for number in range(partition, records, partitions)
+        )
+        put(producer, "events", values, partition)
+    producer.flush(300)
+    assert sum(broker.offsets("events").values()) == records
+
+
+def _session(lake: Any, root: Path) -> Session:
+    catalogs.prepare(lake)
+    java = find_java()
+    jars = jar_paths(("core", "kafka"), fetch=True, java=java)
+    conf = catalogs.spark_conf(lake)
+    return open_session(SessionSettings(java, root / "logs", jars, master="local[2]", conf=conf))
+
+
+def _compare(
+    session: Session, broker: Broker, root: Path, lake: Any, name: str, condition: str, options: argparse.Namespace
+) -> None:
+    works: dict[str, Callable[[int], int]] = {
+        "engine build": lambda turn: _engine(session, broker, root, lake, condition, options, turn),
+        "hand-written foreachBatch": lambda turn: _by_hand(session, broker, root, condition, options, turn),
+    }
+    found: dict[str, list[tuple[float, float]]] = {work: [] for work in works}
+    rows = set()
+    # The first turn only warms the machine up.
+    for turn in range(options.runs + 1):
+        for work, run in works.items():
+            begin, cpu = time.monotonic(), _cpu(session.jvm.pid)
+            rows.add(run(turn))
+            found[work].append((time.monotonic() - begin, _cpu(session.jvm.pid) - cpu))
+    assert len(rows) == 1, f"the tables differ: {rows}"
+    print(f"{options.records:,} records, {options.partitions} partitions, {name}: {rows.pop():,} rows")
+    medians = {}
+    for work, times in found.items():
+        seconds, cpu = (statistics.median(column) for column in zip(*times[1:], strict=True))
+        medians[work] = (seconds, cpu)
+        print(
+            f"  {work:<28}{seconds:7.1f} s  {cpu:7.1f} s cpu  {options.records / seconds:>11,.0f} records/s", flush=True
+        )
+    (ours, ours_cpu), (theirs, theirs_cpu) = medians.values()
+    print(f"  as fast as by hand: {theirs / ours:.2f} by the clock, {theirs_cpu / ours_cpu:.2f} by cpu", flush=True)
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _engine(
+    session: Session, broker: Broker, root: Path, lake: Any, condition: str, options: argparse.Namespace, turn: int
+) -> int:
+    name = f"ours_{turn}_{list(CONDITIONS.values()).index(condition)}"
+    for path, text in {
+        "project.yml": PROJECT.format(lake=lake.path, address=broker.address),
+        "sources/shop.yml": SOURCE.format(batch=options.batch, schema=SCHEMA),
+        f"models/{name}.sql": MODEL.format(condition=condition),
+    }.items():
+        (root / path).parent.mkdir(exist_ok=True)
+        (root / path).write_text(text, encoding="utf-8")
+    result = compile_project(load_project(root))
+    assert not result.manifest.errors, result.manifest.errors
+
+    @contextmanager
+    def shared(*_: object, **__: object) -> Any:
+        yield session.spark
+
+    runtime.spark_session = shared
+    how = runtime.Options("build", threads=1, fail_fast=True, target_dir=root / "target")
+    done = runtime.build(result.manifest, result.target, root, [f"model.{name}"], how, lambda _: None)
+    assert not done.failed, done
+    return session.spark.table(f"lake.bench.{name}").count()
+
+
+def _by_hand(
+    session: Session, broker: Broker, root: Path, condition: str, options: argparse.Namespace, turn: int
+) -> int:
+    """What one writes who knows Spark: parse, filter, append; no check of records, no marker, no state of its own."""
+    from pyspark.sql import functions as f
+
+    spark = session.spark
+    table = f"lake.bench.theirs_{turn}_{list(CONDITIONS.values()).index(condition)}"
+    spark.sql(
+        f"create table {table} (id bigint, at timestamp, kind string, amount double, origin string, delay int) "
+        "using iceberg partitioned by (days(at))"
+    )
+    records = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", broker.address)
+        .option("subscribe", "events")
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", options.batch)
+        .load()
+    )
+    parsed = records.select(f.from_json(f.col("value").cast("string"), SCHEMA).alias("r")).select("r.*")
+    rows = parsed.where(condition).selectExpr("id", "at", "kind", "amount", "data.origin", "data.delay")
+
+    def write(batch: Any, _: int) -> None:
+        batch.writeTo(table).append()
+
+    checkpoint = (root / "checkpoints" / table).as_uri()
+    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    query.start().awaitTermination()
+    return spark.table(table).count()
+
+
+if __name__ == "__main__":
+    main()
