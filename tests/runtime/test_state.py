@@ -189,7 +189,7 @@ def test_a_record_that_does_not_fit_names_its_file_and_the_way_on(lab: Lab) -> N
     lab.land("a", [event(1)])
     bad = lab.land("b", [])
     bad.write_text('{"id": "no number", "at": "2024-05-01T10:00:00Z"}\n')
-    found = refused(lab, "source-read")
+    found = refused(lab, "bad-record")
     assert "b.json" in str(found["message"])
     bad.write_text(json.dumps(event(2)) + "\n")
     lab.build()
