@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -185,6 +186,8 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         raise
     finally:
         query.stop()
+        # Spark holds the writer as long as the query lives, so a writer that held the query would keep both for ever.
+        writer.query = Future()
     return progress.outcome()
 
 

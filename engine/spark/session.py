@@ -136,6 +136,11 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
     conf = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark keeps the plans and metrics of what ran for a page that is not shown: a gigabyte of them in a long run.
+        "spark.sql.ui.retainedExecutions": "10",
+        "spark.ui.retainedJobs": "10",
+        "spark.ui.retainedStages": "10",
+        "spark.ui.retainedTasks": "100",
         "spark.redaction.regex": REDACTION,
         "spark.sql.redaction.options.regex": REDACTION,
         "spark.sql.session.timeZone": "UTC",

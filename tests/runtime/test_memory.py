@@ -1,0 +1,41 @@
+"""What a long-lived session keeps of the queries that ended."""
+
+from __future__ import annotations
+
+import gc
+import time
+from typing import Any
+
+import pytest
+
+from engine.runtime import progress, streams
+from tests.lab import EVENTS, Lab
+from tests.runtime.test_streams import HOURLY, event
+
+pytestmark = pytest.mark.spark
+
+_SECONDS = 20
+
+
+def test_a_query_that_ended_is_let_go(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lab.session is not None
+    jvm: Any = lab.session.spark._jvm
+    seen: list[Any] = []
+
+    def watched(run: Any, model: Any, writer: Any, query: Any) -> Any:
+        seen.append(jvm.java.lang.ref.WeakReference(query._jsq.streamingQuery()))
+        return progress.Progress(run, model, writer, query)
+
+    monkeypatch.setattr(streams, "Progress", watched)
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("hourly", HOURLY)
+    for number in range(2):
+        lab.land(f"file-{number}", [event(number, "10:00")])
+        lab.build()
+    assert len(seen) == 2
+
+    ends = time.monotonic() + _SECONDS
+    while any(query.get() is not None for query in seen) and time.monotonic() < ends:
+        gc.collect()
+        jvm.System.gc()
+    assert [query.get() for query in seen] == [None, None]
