@@ -53,7 +53,7 @@ def dbt(count: int, root: Path) -> None:
     """The same for dbt, with its properties files."""
     tables = "".join(f"      - name: t{i}\n" for i in range(10))
     files = {
-        "dbt_project.yml": "name: big\nversion: '1'\nprofile: big\nconfig-version: 2\n",
+        "dbt_project.yml": "name: big\nversion: '1.0'\nprofile: big\nconfig-version: 2\n",
         "profiles.yml": "big:\n  target: dev\n  outputs:\n    dev: {type: duckdb, path: ':memory:'}\n",
         "models/sources.yml": "version: 2\nsources:\n  - name: s\n    tables:\n" + tables,
         "macros/m.sql": _MACRO,

@@ -75,7 +75,7 @@ def test_the_check_sees_imports_of_every_form(tmp_path, monkeypatch):
 
 
 def test_compiling_loads_no_spark_and_no_arrow():
-    code = "import sys, engine.project, engine.compile; print(*sys.modules)"
+    code = "import sys, engine.project, engine.compile, engine.compile.cold; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert loaded.isdisjoint(HEAVY)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ DBT_VERSION = "1.10.0"
 _SCHEMA = "https://schemas.getdbt.com/dbt/{}.json"
 _EMPTY = (
     "docs", "exposures", "metrics", "groups", "selectors", "disabled", "group_map", "saved_queries",
-    "semantic_models", "unit_tests",
+    "semantic_models",
 )  # fmt: skip
 
 
@@ -134,37 +134,38 @@ def records_of(manifest: Manifest) -> Mapping[str, NodeRecord]:
 
 def manifest_text(manifest: Manifest) -> str:
     """The manifest as JSON: the records of its nodes, joined; broken nodes are in it, marked."""
+    return b"".join(_manifest(manifest)).decode()
+
+
+def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
+    """The pieces of manifest.json, in ASCII."""
     project, records = manifest.project, records_of(manifest)
-    sources: list[str] = []
-    nodes: list[str] = []
-    for node_id, record in records.items():
-        entry = f"{json.dumps(unique_id(node_id, project))}: {record.text.decode()}"
-        (sources if node_id.startswith("source.") else nodes).append(entry)
+    names = {i: unique_id(i, project) for i in records}
+    kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": []}
+    for i in records:
+        kinds.get(f"{i.partition('.')[0]}s", kinds["nodes"]).append(i)
     macros = {f"macro.{project}.{macro.name}": macro_dict(macro, project) for macro in manifest.macros}
-    names = {node_id: unique_id(node_id, project) for node_id in manifest.nodes}
-    above = {name: _ids(manifest.parents(i), names) for i, name in names.items()}
+    above = {names[i]: _ids(record.depends_on, names) for i, record in records.items()}
     below: dict[str, list[str]] = {name: [] for name in above}
     for name, parents in above.items():
         for parent in parents:
             below[parent].append(name)
-    parts = {
-        "metadata": json.dumps(_metadata(manifest)),
-        "nodes": _object(nodes),
-        "sources": _object(sources),
-        "macros": json.dumps(macros),
-        **dict.fromkeys(_EMPTY, "{}"),
-        "parent_map": json.dumps(above),
-        "child_map": json.dumps(below),
-    }
-    return _object(f"{json.dumps(key)}: {text}" for key, text in parts.items()) + "\n"
+    yield b'{\n"metadata": '
+    yield json.dumps(_metadata(manifest)).encode()
+    for kind, ids in kinds.items():
+        yield f',\n"{kind}": {{'.encode()
+        for n, i in enumerate(ids):
+            yield f"{',' if n else ''}\n{json.dumps(names[i])}: ".encode()
+            yield records[i].text
+        yield b"\n}"
+    more = {"macros": macros, **{key: {} for key in _EMPTY}, "parent_map": above, "child_map": below}
+    for key, value in more.items():
+        yield f',\n"{key}": {json.dumps(value)}'.encode()
+    yield b"\n}\n"
 
 
 def _ids(nodes: Iterable[str], names: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(names[node] for node in nodes if node in names))
-
-
-def _object(entries: Iterable[str]) -> str:
-    return "{\n" + ",\n".join(entries) + "\n}"
 
 
 def _metadata(manifest: Manifest) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from engine.compile import graph
 from engine.compile.face import Face
@@ -72,15 +72,6 @@ def _reaches(face: Face, source: str, known: Mapping[str, Face], depth: int = 0)
 def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
     """The cycles of the references, by id; each model is read by the next."""
     return graph.cycles(_models_read(faces))
-
-
-def levels(faces: Mapping[str, Face]) -> Iterator[tuple[str, ...]]:
-    """The models in groups, each after those it reads; one group by name where there is a cycle."""
-    parents = _models_read(faces)
-    if graph.cycles(parents):
-        yield from ((i,) for i in sorted(parents))
-        return
-    yield from graph.levels(parents)
 
 
 def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]) -> Diagnostic:

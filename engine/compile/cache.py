@@ -1,15 +1,16 @@
 """The fact cache: what an earlier compilation for the same target found, used again where nothing has changed.
 
 Two levels. The whole project: every file, variable and environment variable that was read is the same; then
-nothing is rendered or parsed. One model: its own file is the same, and so is what it was compiled against (the
-faces and columns of what it reads, and all that models share). Everything is compared by hashes of content.
+nothing is rendered or parsed. One model: its own file is the same, and so are the faces and columns of what it was
+compiled against and what all models share. Everything is compared by hashes of content.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,13 @@ from typing import Any
 import msgspec
 
 import engine
-from engine.compile.entries import Encoded, Entry, digest, to_json
+from engine.compile.entries import Buffer, Encoded, digest, to_json
+from engine.compile.face import Face
 from engine.compile.manifest import NodeRecord
+from engine.compile.packs import Pack, Place, new_name, opened, remove_others, repacked
 from engine.compile.target import Target
 from engine.errors import Diagnostic
-from engine.project import ModelText, Project
+from engine.project import Project
 from engine.secrets import PREFIX, secret_values
 
 FOLDER = ".cache"
@@ -39,21 +42,37 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An entry with the hashes it was made from: of the file, and of what it was compiled against."""
+    """What is known of a compiled model beside its nodes.
 
-    entry: Entry
+    Attributes:
+        face: what others must know of it.
+        given: what it gives to those that read it, as JSON.
+        problems: all that was found in it.
+        nodes: ids of the model and its tests.
+        reads: ids of everything whose columns it was compiled against.
+        mentions: ids of everything else that its tests name.
+        env: digests of the environment variables that its templates read.
+        certain: reading the same again would give the same.
+        repeatable: the same, and without an error.
+        text: hash of its file.
+        hashes: of its face, and of what it gives.
+    """
+
+    face: Face
+    given: msgspec.Raw
+    problems: tuple[Diagnostic, ...]
+    nodes: tuple[str, ...]
+    reads: tuple[str, ...]
+    mentions: tuple[str, ...]
+    env: Mapping[str, str]
+    certain: bool
+    repeatable: bool
     text: str
-    against: str
+    hashes: tuple[str, str]
 
     def fresh(self, text: str, env: Mapping[str, str]) -> bool:
         """Whether the model's own file would be read as it was."""
-        return self.entry.repeatable and self.text == text and _same(self.entry.env, env)
-
-    def key(self, shared: str) -> str:
-        """Changes with what is compiled from the model; `shared` is the hash of what all models share."""
-        if not self.entry.repeatable:
-            return digest([node.json for node in self.entry.nodes])
-        return digest([shared, self.text, self.against, self.entry.env])
+        return self.repeatable and self.text == text and same_env(self.env, env)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,48 +83,106 @@ class Stored:
         shared: hash of what all models share.
         files: hash of all files.
         env: hashes of the environment variables read outside models.
+        env_all: hashes of all that were read.
         repeatable: compiling it again from the same gives the same.
-        sources: the declared sources by id.
-        models: by id.
-        order: of the manifest.
+        sources: hashes of the declared sources, by id.
+        models: `Kept` by id, as JSON.
+        nodes: ids of all nodes, in the order of the manifest.
+        order: of models and tests, each after what it depends on.
         found: everything that was found, sorted.
+        fresh: nodes that stand in no pack yet, each with its key.
+        places: where the others stand.
+        packs: in which they stand.
     """
 
     shared: str = ""
     files: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
+    env_all: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
-    sources: Mapping[str, Encoded] = field(default_factory=dict)
-    models: Mapping[str, Kept] = field(default_factory=dict)
+    sources: Mapping[str, str] = field(default_factory=dict)
+    models: Buffer = b"{}"
+    nodes: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
     found: tuple[Diagnostic, ...] = ()
+    fresh: Mapping[str, tuple[Encoded, str]] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)
+    packs: tuple[Pack, ...] = ()
 
     def holds(self, now: Now) -> bool:
         """Whether all of it is what a compilation would give now."""
         same = self.repeatable and self.shared == now.shared and self.files == now.files
-        return same and all(_same(env, now.env) for env in (self.env, *(k.entry.env for k in self.models.values())))
+        return same and same_env(self.env_all, now.env)
 
     def usable(self, now: Now) -> Stored:
         """Itself if its models may be used one by one, else nothing."""
-        return self if self.shared == now.shared and _same(self.env, now.env) else Stored()
+        return self if self.shared == now.shared and same_env(self.env, now.env) else Stored()
 
-    def records(self) -> dict[str, NodeRecord]:
-        """All nodes as manifest.json tells them."""
-        found = {i: NodeRecord((), bytes(node.record), digest(node.json)) for i, node in self.sources.items()}
-        for kept in self.models.values():
-            key = kept.key(self.shared)
-            found |= {n.id: NodeRecord(n.depends_on, bytes(n.record), key) for n in kept.entry.nodes}
-        return found
+    def kept(self) -> dict[str, Kept]:
+        """What is known of the models, by id."""
+        return msgspec.json.decode(self.models, type=dict[str, Kept])
+
+    def json(self, node_id: str) -> Buffer:
+        """A node as JSON."""
+        if node_id in self.fresh:
+            return self.fresh[node_id][0].json
+        place = self.places[node_id]
+        return self.packs[place.pack].json(place)
+
+
+class Records(Mapping[str, NodeRecord]):
+    """The nodes of a compilation as manifest.json tells them."""
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+        self._nodes = frozenset(stored.nodes)
+
+    def __getitem__(self, node_id: str) -> NodeRecord:
+        if node_id in self._stored.fresh:
+            node, key = self._stored.fresh[node_id]
+            return NodeRecord(node.depends_on, memoryview(node.record), key)
+        place = self._stored.places[node_id]
+        return NodeRecord(place.depends_on, self._stored.packs[place.pack].record(place), place.key)
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored.nodes)
+
+    def __len__(self) -> int:
+        return len(self._stored.nodes)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """A compilation as it is kept beside its packs, which are told by name and size; places in the manifest's order."""
+
+    shared: str
+    files: str
+    env: dict[str, str]
+    env_all: dict[str, str]
+    repeatable: bool
+    sources: dict[str, str]
+    packs: list[tuple[str, int]]
+    places: dict[str, Place]
+    order: tuple[str, ...]
+    found: tuple[Diagnostic, ...]
+    models: msgspec.Raw
 
 
 def load(folder: Path | None, target: Target) -> Stored:
     """The last compilation for a target; an empty one if there is none that can be read."""
     if folder is None:
         return Stored()
+    path = _path(folder, target)
     try:
-        return msgspec.json.decode(_path(folder, target).read_bytes(), type=Stored)
-    except (OSError, msgspec.MsgspecError, KeyError):
+        head = msgspec.json.decode(path.read_bytes(), type=_Head)
+        packs = opened(path.parent, head.packs)
+    except (OSError, msgspec.MsgspecError):
         return Stored()
+    known = {name: getattr(head, name) for name in ("shared", "files", "env", "env_all", "repeatable", "sources")}
+    known |= {"models": head.models, "order": head.order, "found": head.found, "places": head.places, "packs": packs}
+    return Stored(**known, nodes=tuple(head.places))
 
 
 def save(stored: Stored, folder: Path, target: Target, env: Mapping[str, str]) -> None:
@@ -114,17 +191,47 @@ def save(stored: Stored, folder: Path, target: Target, env: Mapping[str, str]) -
     A masked one could not be used again. A folder that cannot be written is no fault, it only costs time.
     """
     path = _path(folder, target)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    data = bytes(to_json(stored))
-    try:
-        if any(form in data for value in secret_values(env) for form in _spellings(value)):
+    packs, places, content = repacked(stored.packs, stored.places, stored.fresh)
+    names = [(pack.name, len(pack.data)) for pack in packs]
+    if content:
+        names.append((new_name(target.name), sum(map(len, content))))
+    head = _Head(
+        shared=stored.shared,
+        files=stored.files,
+        env=dict(stored.env),
+        env_all=dict(stored.env_all),
+        repeatable=stored.repeatable,
+        sources=dict(stored.sources),
+        packs=names,
+        places={i: places[i] for i in stored.nodes},
+        order=stored.order,
+        found=stored.found,
+        models=msgspec.Raw(stored.models),
+    )
+    data = bytes(to_json(head))
+    forms = [form for value in secret_values(env) for form in _spellings(value)]
+    with suppress(OSError):
+        if any(form in bytes(part) for form in forms for part in (data, *content, *(pack.data for pack in packs))):
             path.unlink(missing_ok=True)
+            remove_others(path.parent, target.name, ())
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        temporary.write_bytes(data)
+        if content:
+            _write(path.with_name(names[-1][0]), content)
+        _write(path, [data])
+        remove_others(path.parent, target.name, [name for name, _ in names])
+
+
+def _write(path: Path, parts: Iterable[Buffer]) -> None:
+    """Write a file at once or not at all."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(parts)
         temporary.replace(path)
     except OSError:
         temporary.unlink(missing_ok=True)
+        raise
 
 
 def _spellings(value: str) -> set[bytes]:
@@ -139,10 +246,10 @@ def _path(folder: Path, target: Target) -> Path:
 
 def look(project: Project, target: Target, variables: Mapping[str, Any], env: Mapping[str, str]) -> Now:
     """The hashes of a project as it is now."""
-    texts = {f"model.{model.name}": _text(model) for model in project.models}
+    texts = {f"model.{model.name}": model.hash for model in project.models}
     settings = project.texts.get(project.doc.file, "")
-    outside = [settings, target.name, target.schema, target.catalog.name, project.macros]
-    files = [texts, project.texts, project.diagnostics, project.sources_whole, project.name, project.version]
+    outside = [settings, target.name, target.schema, target.catalog.name, project.macros, project.sources_whole]
+    files = [texts, project.texts, project.diagnostics, project.name, project.version]
     return Now(digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
 
 
@@ -157,12 +264,9 @@ def _env(name: str, env: Mapping[str, str]) -> str:
     return "set" if name.startswith(PREFIX) else digest(env[name])
 
 
-def _same(known: Mapping[str, str], env: Mapping[str, str]) -> bool:
+def same_env(known: Mapping[str, str], env: Mapping[str, str]) -> bool:
+    """Whether environment variables are as they were."""
     return all(_env(name, env) == value for name, value in known.items())
-
-
-def _text(model: ModelText) -> str:
-    return digest([model.file, model.folders, model.text])
 
 
 def _code() -> str:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from engine.compile import graph
 from engine.compile.assembly import (
     known_names,
-    levels,
     loop_finding,
     loops_of,
     selected_names,
@@ -18,18 +17,16 @@ from engine.compile.assembly import (
 from engine.compile.cache import Kept, Now, Stored, env_digests
 from engine.compile.context import Names
 from engine.compile.dbt import About
-from engine.compile.entries import digest, encoded
-from engine.compile.face import Face
-from engine.compile.guarantee import unsafe_source
-from engine.compile.inlining import Given
+from engine.compile.entries import Encoded, Nodes, digest, encoded, to_json
+from engine.compile.flow import Before, Flow
 from engine.compile.local import Local
-from engine.compile.manifest import Source
+from engine.compile.packs import Place
 from engine.compile.reading import read_model
 from engine.compile.shared import share
 from engine.compile.target import Target
-from engine.compile.typed import source_columns
+from engine.compile.unit_tests import read_unit_tests
 from engine.compile.values import Values
-from engine.compile.workers import Workers, crew
+from engine.compile.workers import crew
 from engine.errors import Diagnostic, Location
 from engine.project import Project
 from engine.secrets import scrub, secret_values
@@ -59,70 +56,67 @@ def compile_models(
     env = env_digests(names.used_env, names.env)
     about = About(project.name)
     sources = {i: encoded(source, about) for i, source in shared.sources.items()}
+    hashes = {i: digest(source.json) for i, source in sources.items()}
     texts = {f"model.{model.name}": model for model in project.models}
-    fresh = {i: k for i in texts if (k := before.models.get(i)) and k.fresh(now.texts[i], names.env)}
-    stale = len(texts) - len(fresh) if sources == before.sources else len(texts)
+    kept = before.kept()
+    fresh = frozenset(i for i in texts if i in kept and kept[i].fresh(now.texts[i], names.env))
+    stale = len(texts) - len(fresh) if hashes == before.sources else len(texts)
     with crew(Local(shared, texts), stale) as workers:
         read = workers.read([i for i in texts if i not in fresh])
-        faces = {i: fresh[i].entry.face if i in fresh else read[i] for i in texts}
+        faces = {i: kept[i].face if i in fresh else read[i] for i in texts}
         known = known_names(faces.values(), shared.sources, sources_whole=project.sources_whole)
         faces = {i: face for i, face in faces.items() if face.enabled}
         loops = loops_of(faces)
         looped = frozenset(i for loop in loops for i in loop)
         workers.meet(known, selected_names(faces.values(), shared.sources), looped)
-        models = _finished(faces, shared.sources, fresh, workers, looped, now)
+        flow = Flow(faces, looped, Before(kept, fresh, before.sources), hashes, now.texts, now.shared)
+        flow.run(workers)
     found += shared_tables(faces.values())
     found += taken_files(faces.values(), shared.sources)
     found += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
-    found += [problem for kept in models.values() for problem in kept.entry.problems]
-    return Stored(
-        shared=now.shared,
-        files=now.files,
+    found += [problem for i in faces for problem in flow.models[i].problems]
+    models = {i: flow.models[i] for i in faces}
+    stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
+    nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
+    names.begin()
+    unit_tests = {test.id: encoded(test, about) for test in read_unit_tests(project, nodes, values, found)}
+    env |= env_digests(names.used_env, names.env)
+    fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in unit_tests.items()}}
+    ids = (*sources, *(i for model in models.values() for i in model.nodes), *unit_tests)
+    depends = {i: _depends(i, fresh_nodes, stored.places) for i in ids if i not in sources}
+    same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
+    return replace(
+        stored,
         env=env,
-        repeatable=all(kept.entry.certain for kept in models.values()),
-        sources=sources,
-        models={i: models[i] for i in faces},
-        order=_order(models, alphabetic=bool(loops)),
+        env_all={**{name: value for model in models.values() for name, value in model.env.items()}, **env},
+        sources=hashes,
+        nodes=ids,
+        order=before.order if same else _order(depends, alphabetic=bool(loops)),
         found=_sorted(found, names.env),
+        fresh=fresh_nodes,
     )
 
 
-def _finished(
-    faces: Mapping[str, Face],
-    sources: Mapping[str, Source],
-    fresh: Mapping[str, Kept],
-    workers: Local | Workers,
-    looped: frozenset[str],
-    now: Now,
-) -> dict[str, Kept]:
-    """All models, each after what it reads; those that nothing has changed for as they were."""
-    new = {i: Given(source_columns(s), unsafe=unsafe_source(s)) for i, s in sources.items()}
-    hashes = {i: digest(s) for i, s in sources.items()}
-    hashes |= {i: digest([f.relation, f.kind, f.rewritten, f.selects]) for i, f in faces.items()}
-    given: dict[str, str] = {}
-    models: dict[str, Kept] = {}
-
-    def against(i: str, mentions: Iterable[str]) -> str:
-        return digest([i in looped, [[m, hashes.get(m, ""), given.get(m, "")] for m in mentions]])
-
-    for level in levels(faces):
-        todo = []
-        for i in level:
-            kept = fresh.get(i)
-            if kept is not None and kept.against == against(i, kept.entry.mentions):
-                models[i] = kept
-            else:
-                todo.append(i)
-        for i, entry in workers.finish(todo, new).items():
-            models[i] = Kept(entry, now.texts[i], against(i, entry.mentions))
-        new = {i: models[i].entry.given for i in level}
-        given |= {i: digest(item) for i, item in new.items()}
-    return models
+def _stored(before: Stored, now: Now, models: Mapping[str, Kept], fresh: Mapping[str, tuple[Encoded, str]]) -> Stored:
+    """What is known once the models are compiled."""
+    used = {i for model in models.values() for i in model.nodes if i not in fresh}
+    return Stored(
+        shared=now.shared,
+        files=now.files,
+        repeatable=all(model.certain for model in models.values()),
+        models=to_json(models),
+        fresh=fresh,
+        places={i: place for i, place in before.places.items() if i in used},
+        packs=before.packs,
+    )
 
 
-def _order(models: Mapping[str, Kept], *, alphabetic: bool) -> tuple[str, ...]:
+def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, Place]) -> tuple[str, ...]:
+    return fresh[i][0].depends_on if i in fresh else places[i].depends_on
+
+
+def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple[str, ...]:
     """Models and tests, each after what it depends on."""
-    depends = {node.id: node.depends_on for kept in models.values() for node in kept.entry.nodes}
     parents = {i: tuple(p for p in some if p in depends) for i, some in depends.items()}
     return tuple(sorted(parents)) if alphabetic else graph.order(parents)
 

@@ -65,16 +65,14 @@ def compile_project(
         stored = compile_models(project, chosen, names, values, found, stored.usable(now), now)
         if cached is not None:
             cache.save(stored, cached, chosen, names.env)
-    nodes = {i: source.json for i, source in stored.sources.items()}
-    nodes |= {node.id: node.json for kept in stored.models.values() for node in kept.entry.nodes}
     manifest = Manifest(
         project=project.name,
         version=project.version,
         target=chosen.name,
-        nodes=Nodes(nodes),
+        nodes=Nodes(dict.fromkeys(stored.nodes), stored.json),
         order=stored.order,
         diagnostics=stored.found,
         macros=read_macros(project.macros),
-        records=stored.records(),
+        records=cache.Records(stored),
     )
     return Compiled(manifest, chosen)

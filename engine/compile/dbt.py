@@ -17,6 +17,7 @@ from engine.compile.columns.facts import Origin
 from engine.compile.guarantee import Guarantee
 from engine.compile.manifest import Column, DataTest, Input, Macro, Model, Node, Source
 from engine.compile.settings import Partition, Sort
+from engine.compile.steps import Expected, GivenRows, UnitTest
 from engine.sources import location
 
 # The one key of `meta` that is ours.
@@ -51,9 +52,11 @@ def node_text(node: Node, about: About) -> str:
 
 
 def node_dict(node: Node, about: About) -> dict[str, Any]:
-    """The record of a model, source or data test."""
+    """The record of a model, source, data test or unit test."""
     if isinstance(node, Model):
         return _model(node, about)
+    if isinstance(node, UnitTest):
+        return _unit_test(node, about)
     return _source(node, about) if isinstance(node, Source) else _test(node, about)
 
 
@@ -268,3 +271,33 @@ def _test(test: DataTest, about: About) -> dict[str, Any]:
         "attached_node": unique_id(test.model, about.project),
         "column_name": test.column,
     }
+
+
+def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
+    given = [rows for step in test.steps for rows in step.given]
+    steps = [{**asdict(step), "kind": step.kind.value, "location": str(step.location)} for step in test.steps]
+    return {
+        **_common(test, about, "unit_test", _below(test.file)),
+        "fqn": [about.project, test.model.partition(".")[2], test.name],
+        "model": test.model.partition(".")[2],
+        "given": [_given(rows) for rows in (*test.static, *given)],
+        "expect": _expected(test.expect),
+        "description": test.description,
+        "overrides": {"macros": dict(test.macros), "vars": dict(test.variables), "env_vars": {}},
+        "depends_on": {"macros": [], "nodes": [unique_id(test.model, about.project)]},
+        "config": {"tags": list(test.tags), "meta": {OWN: {"steps": json.loads(json.dumps(steps, default=str))}}},
+    }
+
+
+def _given(given: GivenRows) -> dict[str, Any]:
+    sql = given.rows.sql
+    parts = given.input.split(".")
+    name = f"ref('{parts[0]}')" if len(parts) == 1 else f"source('{parts[0]}', '{'.'.join(parts[1:])}')"
+    return {"input": name, "rows": sql or [dict(row) for row in given.rows.values], "format": "sql" if sql else "dict"}
+
+
+def _expected(expected: Expected | None) -> dict[str, Any]:
+    rows = expected.rows if expected else None
+    if rows is None:
+        return {"rows": [], "format": "dict"}
+    return {"rows": rows.sql or [dict(row) for row in rows.values], "format": "sql" if rows.sql else "dict"}

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from engine.compile.dbt import About, node_text
-from engine.compile.face import Face
-from engine.compile.inlining import Given
 from engine.compile.manifest import DataTest, Model, Node, Source
-from engine.errors import Diagnostic
+from engine.compile.steps import UnitTest
+from engine.errors import Diagnostic, ProjectError
+
+Buffer = bytes | memoryview | msgspec.Raw
 
 
 def _plain(value: Any) -> Any:
@@ -28,7 +29,7 @@ def _plain(value: Any) -> Any:
 
 
 _ENCODER = msgspec.json.Encoder(enc_hook=_plain)
-_KINDS: Mapping[str, type] = {"model": Model, "source": Source, "test": DataTest}
+_KINDS: Mapping[str, type] = {"model": Model, "source": Source, "test": DataTest, "unit_test": UnitTest}
 _DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
 
 
@@ -54,28 +55,24 @@ class Entry:
     """A compiled model and its tests.
 
     Attributes:
-        face: what others must know of it.
-        given: what it gives to those that read it.
+        given: what it gives to those that read it, as JSON.
         problems: all that was found in it.
         nodes: the model, then its tests.
+        reads: ids of everything whose columns it was compiled against.
+        mentions: ids of everything else that its tests name.
         env: digests of the environment variables that its templates read; "" for one that is not set.
         certain: reading the same again would give the same.
         repeatable: the same, and without an error, so that it can be used again on its own.
     """
 
-    face: Face
-    given: Given
+    given: msgspec.Raw
     problems: tuple[Diagnostic, ...]
     nodes: tuple[Encoded, ...]
+    reads: tuple[str, ...]
+    mentions: tuple[str, ...]
     env: Mapping[str, str]
     certain: bool
     repeatable: bool
-
-    @property
-    def mentions(self) -> tuple[str, ...]:
-        """Ids of everything that it and its tests name."""
-        tested = (name for node in self.nodes[1:] for name in node.depends_on)
-        return tuple(dict.fromkeys((*self.face.reads, *tested)))
 
 
 def encoded(node: Node, about: About) -> Encoded:
@@ -107,16 +104,23 @@ def digest(value: Any) -> str:
 
 
 class Nodes(Mapping[str, Node]):
-    """Nodes by id; those that come as JSON are decoded when they are looked at."""
+    """Nodes by id; those that come as JSON are decoded when they are looked at.
 
-    def __init__(self, nodes: Mapping[str, Node | msgspec.Raw]) -> None:
+    Args:
+        nodes: by id; None: as JSON, to be had from `load`.
+        load: gives the JSON of a node.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node | None], load: Callable[[str], Buffer] | None = None) -> None:
         self._nodes = dict(nodes)
+        self._load = load
 
     def __getitem__(self, node_id: str) -> Node:
         found = self._nodes[node_id]
-        if isinstance(found, msgspec.Raw):
-            decoder = _DECODERS[node_id.split(".", 1)[0]]
-            found = self._nodes[node_id] = decoder.decode(found)
+        if found is None:
+            if self._load is None:
+                raise KeyError(node_id)
+            found = self._nodes[node_id] = _decoded(node_id, self._load(node_id))
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -124,3 +128,12 @@ class Nodes(Mapping[str, Node]):
 
     def __len__(self) -> int:
         return len(self._nodes)
+
+
+def _decoded(node_id: str, data: Buffer) -> Node:
+    try:
+        node: Node = _DECODERS[node_id.split(".", 1)[0]].decode(data)
+    except msgspec.MsgspecError as error:
+        message = f"what the cache in target/ keeps of '{node_id}' is damaged"
+        raise ProjectError("cache-damaged", message, "Run 'engine clean', and the command again.") from error
+    return node

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
+
+import msgspec
 
 from engine.compile.cache import env_digests
 from engine.compile.dbt import About
-from engine.compile.entries import Entry, encoded
+from engine.compile.entries import Entry, encoded, to_json
 from engine.compile.face import Face
 from engine.compile.finishing import Finished, finish
-from engine.compile.guarantee import guarantee
+from engine.compile.guarantee import guarantee, unsafe_source
 from engine.compile.inlining import Given
 from engine.compile.inputs import Known
 from engine.compile.macros import macros_used, read_macros
 from engine.compile.reading import Read, read_model
 from engine.compile.shared import Shared
+from engine.compile.typed import source_columns
 from engine.project import ModelText
 
 # A model that is read takes some 90 KB until it is finished; more than this many are read again instead.
@@ -24,16 +28,21 @@ _HELD = 1500
 class Local:
     """The models of one process between reading and finishing."""
 
+    number = 1
+
     def __init__(self, shared: Shared, texts: Mapping[str, ModelText]) -> None:
         self._shared = shared
         self._texts = texts
         self._reads: dict[str, Read] = {}
-        self._given: dict[str, Given] = {}
+        self._given = {
+            i: Given(source_columns(source), unsafe=unsafe_source(source)) for i, source in shared.sources.items()
+        }
         self._known: Known | None = None
         self._selects: Mapping[str, frozenset[str]] = {}
         self._looped: frozenset[str] = frozenset()
         self._plain = About(shared.project.name)
         self._macros = tuple(macro.name for macro in read_macros(shared.project.macros))
+        self._done: deque[dict[str, Entry]] = deque()
 
     def read(self, ids: Iterable[str]) -> dict[str, Face]:
         """Read some models and tell what the others must know of them."""
@@ -49,26 +58,55 @@ class Local:
         """Tell what models can refer to, the columns in their texts, and which are part of a cycle."""
         self._known, self._selects, self._looped = known, selects, looped
 
-    def finish(self, ids: Iterable[str], given: Mapping[str, Given]) -> dict[str, Entry]:
-        """Finish some models; `given` is what has become known since the last call."""
-        self._given.update(given)
+    @staticmethod
+    def owner(_: str) -> int:
+        """Who finishes a model."""
+        return 0
+
+    def begin(self, _: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
+        """Finish some models."""
+        self._done.append(self.finish(ids, given))
+
+    def done(self) -> tuple[int, dict[str, Entry]]:
+        """What was begun: by whom, and what became of it."""
+        return 0, self._done.popleft()
+
+    def finish(self, ids: Iterable[str], given: Mapping[str, bytes]) -> dict[str, Entry]:
+        """Finish some models; `given` is what other processes have found out since the last call, as JSON."""
+        for i, data in given.items():
+            if i not in self._given:
+                self._given[i] = msgspec.json.decode(data, type=Given)
         return {i: self._entry(i) for i in ids}
 
     def _about(self, done: Finished) -> About:
         promised = guarantee(done.model, done.given.unsafe)
         return About(self._shared.project.name, promised, macros_used(done.model.raw_sql, self._macros))
 
+    def _needed(self, face: Face) -> dict[str, Given]:
+        """What a model needs of others: what it reads gives, and what ephemeral models among that read."""
+        if face.id in self._looped:
+            return {}
+        direct = {i: self._given[i] for i in face.reads if i in self._given}
+        inlined = [given.inlined for given in direct.values() if given.inlined is not None]
+        through = {item.node for one in inlined for item in one.inputs}
+        return direct | {i: self._given[i] for i in through if i in self._given}
+
     def _entry(self, i: str) -> Entry:
         if self._known is None:
             raise RuntimeError("finish before meet")
         read = self._reads.pop(i, None) or read_model(self._texts[i], self._shared)
-        done = finish(read, self._shared, self._known, self._selects, self._given, looped=i in self._looped)
+        needed = self._needed(read.face)
+        done = finish(read, self._shared, self._known, self._selects, needed, looped=i in self._looped)
+        self._given[i] = done.given
         certain = done.repeatable
+        reads = dict.fromkeys((*read.face.reads, *(item.node for item in done.model.inputs)))
+        tested = dict.fromkeys(name for test in done.tests for name in test.depends_on)
         return Entry(
-            face=read.face,
-            given=done.given,
+            given=to_json(done.given),
             problems=done.problems,
             nodes=(encoded(done.model, self._about(done)), *(encoded(test, self._plain) for test in done.tests)),
+            reads=tuple(reads),
+            mentions=tuple(name for name in tested if name not in reads),
             env=env_digests(done.env, self._shared.names.env),
             certain=certain,
             repeatable=certain and i not in self._looped and not any(p.is_error for p in done.problems),

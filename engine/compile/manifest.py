@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.compile.columns.facts import Origin
 from engine.compile.settings import Expectation, OnUpstreamDelete, Operation, Write
+from engine.compile.steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.sources import OnBadRecord, SourceSpec
 
@@ -258,7 +259,7 @@ class DataTest:
     location: Location | None = None
 
 
-Node = Model | Source | DataTest
+Node = Model | Source | DataTest | UnitTest
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +284,7 @@ class NodeRecord:
     """
 
     depends_on: tuple[str, ...]
-    text: bytes
+    text: bytes | memoryview
     key: str
 
 
@@ -320,6 +321,11 @@ class Manifest:
     def tests(self) -> tuple[DataTest, ...]:
         """All data tests in build order."""
         return tuple(n for i in self.order if isinstance(n := self.nodes[i], DataTest))
+
+    @property
+    def unit_tests(self) -> tuple[UnitTest, ...]:
+        """All unit tests."""
+        return tuple(n for i in self.order if isinstance(n := self.nodes[i], UnitTest))
 
     @property
     def errors(self) -> tuple[Diagnostic, ...]:

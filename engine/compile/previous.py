@@ -40,7 +40,7 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
         raise UsageError("usage", f"there is no manifest.json that can be read in {folder}", hint)
     nodes = {
         own_id(unique): node
-        for kind in ("nodes", "sources")
+        for kind in ("nodes", "sources", "unit_tests")
         for unique, node in _mapping((manifest or {}).get(kind)).items()
         if isinstance(node, dict)
     }

@@ -78,8 +78,8 @@ def read_model(source: ModelText, shared: Shared) -> Read:
     schema = f"{shared.target.schema}_{config.schema}" if config.schema else shared.target.schema
     relation = Relation(shared.target.catalog.name, schema, config.alias or model.name)
     windows = read_windows(config.windows, model.name, problems)
-    env = frozenset(names.used_env)
-    return Read(model, config, rendered, query, relation, certain, windows, tuple(problems), env, names.repeatable)
+    env, repeatable = frozenset(names.used_env), names.repeatable and model.stable
+    return Read(model, config, rendered, query, relation, certain, windows, tuple(problems), env, repeatable)
 
 
 def _reads(query: Query | None) -> tuple[str, ...]:

@@ -72,7 +72,10 @@ class Target:
     def place(self, root: Path) -> Place:
         """Where sources are read, for the kinds of sources."""
         return Place(
-            root, partial(_called, self.connections, "connection"), partial(_called, self.registries, "registry")
+            root,
+            partial(_called, self.connections, "connection"),
+            partial(_called, self.registries, "registry"),
+            catalog=self.catalog,
         )
 
 

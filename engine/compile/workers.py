@@ -2,11 +2,12 @@
 
 The processes are forked, so that they begin with everything that was loaded and read. Each has its share of
 the models and keeps the trees of these to itself; what goes from one to the other are faces, columns and
-entries. Models are finished level by level, because a model needs the columns of what it reads.
+entries.
 """
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -15,13 +16,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
 from engine.compile.entries import Entry
 from engine.compile.face import Face
-from engine.compile.inlining import Given
 from engine.compile.inputs import Known
 from engine.compile.local import Local
 
@@ -66,7 +66,9 @@ class Workers:
 
     def __init__(self, workers: Sequence[_Worker]) -> None:
         self._workers = workers
+        self.number = len(workers)
         self._owners: dict[str, int] = {}
+        self._busy: dict[Connection, int] = {}
 
     def read(self, ids: Iterable[str]) -> dict[str, Face]:
         """Read some models, each process every n-th of them."""
@@ -84,14 +86,20 @@ class Workers:
         for worker in self._workers:
             worker.answer()
 
-    def finish(self, ids: Sequence[str], given: Mapping[str, Given]) -> dict[str, Entry]:
-        """Finish some models, each where it was read."""
-        shares: list[list[str]] = [[] for _ in self._workers]
-        for position, i in enumerate(ids):
-            shares[self._owners.get(i, position % len(shares))].append(i)
-        for share, worker in zip(shares, self._workers, strict=True):
-            worker.ask("finish", share, given)
-        return self._answers()
+    def owner(self, i: str) -> int:
+        """Who finishes a model: who has read it; else each in turn."""
+        return self._owners.setdefault(i, len(self._owners) % self.number)
+
+    def begin(self, n: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
+        """Let a process finish some models."""
+        self._workers[n].ask("finish", ids, given)
+        self._busy[self._workers[n].line] = n
+
+    def done(self) -> tuple[int, dict[str, Entry]]:
+        """The first that is done of what was begun: by whom, and what became of it."""
+        line: Any = wait(list(self._busy))[0]
+        n = self._busy.pop(line)
+        return n, self._workers[n].answer()
 
     def _answers(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}
@@ -115,6 +123,9 @@ def _serve(line: Connection, other: Connection, local: Local) -> None:
     """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
     other.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # What came with the fork stays; trees are garbage all at once, so that looking for it often finds little.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
     while True:
         try:
             method, arguments = line.recv()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,8 @@ from engine.jinja import MacroFile
 from engine.project.files import find, inside, read
 from engine.project.macros import read_macros
 from engine.project.model_file import MENDED, ModelText
-from engine.project.section import Section, is_table_name
+from engine.project.models import read_models
+from engine.project.section import Section
 from engine.project.yaml import Yaml, load_yaml
 
 PROJECT_FILE = "project.yml"
@@ -29,7 +30,8 @@ class Project:
     """Everything the files of a project say, before Jinja and SQL.
 
     Attributes:
-        texts: of project.yml and the files under sources/ (YAML, Avro schemas), by the name shown to users.
+        tests: the YAML files under tests/.
+        texts: of project.yml, the files under sources/ (YAML, Avro schemas) and tests/, by the name shown to users.
         sources_whole: every file under sources/ could be read, so that a source not found is none.
         broken: project.yml cannot be read; nothing else was.
     """
@@ -44,17 +46,20 @@ class Project:
     models: tuple[ModelText, ...] = ()
     sources: tuple[Yaml, ...] = ()
     macros: tuple[MacroFile, ...] = ()
+    tests: tuple[Yaml, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = field(default=())
     texts: Mapping[str, str] = field(default_factory=dict)
     sources_whole: bool = True
     broken: bool = False
 
 
-def load_project(root: Path) -> Project:
+def load_project(root: Path, *, cached: Path | None = None) -> Project:
     """Read the files of a project.
 
     Args:
         root: the folder that holds project.yml.
+        cached: the folder that keeps what the models' files were, so that those that are the same need not be
+            read; None: all are read.
 
     Returns:
         The project with everything that is wrong in `diagnostics`; it never raises for a user's mistake.
@@ -77,6 +82,7 @@ def load_project(root: Path) -> Project:
     paths = _paths(root, top, found)
     texts = {PROJECT_FILE: text or ""}
     sources, whole = _sources(root, paths["sources"], texts, found)
+    tests = tuple(_tests(root, paths["tests"], texts, found))
     return Project(
         root=root,
         name=_project_name(top),
@@ -85,10 +91,11 @@ def load_project(root: Path) -> Project:
         paths=paths,
         target=_text(top, "target") or "",
         vars=_vars(top),
-        models=tuple(_models(root, paths["models"], found)),
+        models=read_models(root, paths["models"], cached, found),
         sources=tuple(sources),
         texts=texts,
         sources_whole=whole,
+        tests=tests,
         macros=read_macros(root, paths, found),
         diagnostics=tuple(found),
     )
@@ -181,45 +188,27 @@ def _admits(part: str, version: str, section: Section) -> bool:
     }[sign]  # fmt: skip
 
 
-def _models(root: Path, folder: str, found: list[Diagnostic]) -> list[ModelText]:
-    models: dict[str, ModelText] = {}
-    for path, shown in find(root, folder, (".sql", ".yml", ".yaml"), found):
-        place = Location(shown)
-        if path.suffix.lower() != ".sql":
-            hint = "Write it in the header of the model's own .sql file; sources stand in sources/."
-            message = "properties files under models/ are dbt's way"
-            found.append(Diagnostic("properties-file", message, hint, location=place))
-            continue
-        name = path.stem
-        if not is_table_name(name):
-            found.append(Diagnostic("bad-name", f"'{name}' cannot be a model's name", _NAMES, location=place))
-        elif name in models:
-            message = f"two models are called '{name}': {models[name].file} and {shown}"
-            hint = "Rename one of them."
-            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=place))
-        else:
-            folders = path.relative_to(root / folder).parent.parts
-            models[name] = ModelText(name, shown, folders, read(path, shown, found))
-    return list(models.values())
-
-
-_NAMES = (
-    "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
-    "with __quarantine or __deleted, are taken."
-)
-
-
 def _sources(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> tuple[list[Yaml], bool]:
     """The documents under sources/, and whether all of them could be read."""
     documents = []
     whole = True
-    for path, shown in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), found):
-        text = read(path, shown, found)
-        texts[shown] = text or ""
-        if path.suffix.lower() == SCHEMA_SUFFIX:
+    for file in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), found):
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        if file.suffix == SCHEMA_SUFFIX:
             continue
-        document, problems = load_yaml(texts[shown], shown)
+        document, problems = load_yaml(texts[file.shown], file.shown)
         found += problems
         whole = whole and text is not None and not problems
         documents.append(document)
     return documents, whole
+
+
+def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
+    """The documents under tests/."""
+    for file in find(root, folder, (".yml", ".yaml"), found):
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        document, problems = load_yaml(texts[file.shown], file.shown)
+        found += problems
+        yield document

@@ -36,10 +36,10 @@ def read_macros(root: Path, paths: Mapping[str, str], found: list[Diagnostic]) -
 
 
 def _files(root: Path, folder: str, package: str, found: list[Diagnostic]) -> Iterator[MacroFile]:
-    for path, shown in find(root, folder, _SUFFIXES, found):
-        text = read(path, shown, found)
+    for file in find(root, folder, _SUFFIXES, found):
+        text = read(file.path, file.shown, found)
         if text is not None:
-            yield MacroFile(shown, text, package)
+            yield MacroFile(file.shown, text, package)
 
 
 def _packages(root: Path, folder: str, found: list[Diagnostic]) -> Iterator[str]:
