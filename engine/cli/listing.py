@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 
-from engine.compile import DataTest, Manifest, Model, Node, Source
+from engine.compile import DataTest, Manifest, Model, Node, Source, UnitTest
 from engine.compile.dbt import unique_id
 from engine.sources import location
 
@@ -28,6 +28,8 @@ def lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: 
 
 
 def _kind(node: Node) -> str:
+    if isinstance(node, UnitTest):
+        return "unit_test"
     return "model" if isinstance(node, Model) else "source" if isinstance(node, Source) else "test"
 
 
@@ -63,6 +65,8 @@ def _record(node: Node, kind: str, project: str) -> dict[str, object]:
             "depends_on": [unique_id(i, project) for i in node.depends_on],
             "severity": node.severity.value,
         }
+    elif isinstance(node, UnitTest):
+        record |= {"model": unique_id(node.model, project), "depends_on": [unique_id(node.model, project)]}
     else:
         record |= {"format": node.spec.format, "location": location(node.spec)}
     return record

@@ -30,6 +30,7 @@ from engine.compile.settings import (
     TriggerKind,
     Write,
 )
+from engine.compile.steps import UnitTest
 from engine.compile.target import Catalog, Target
 
 __all__ = [
@@ -59,6 +60,7 @@ __all__ = [
     "Target",
     "Trigger",
     "TriggerKind",
+    "UnitTest",
     "Watermark",
     "Write",
     "compile_project",

@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 
 from engine.compile.manifest import DataTest, Manifest, Model, Node, Source
 from engine.compile.previous import STATES, Previous, in_state, with_result
+from engine.compile.steps import UnitTest
 from engine.errors import UsageError, near
 
 _TERM = re.compile(
@@ -22,7 +23,7 @@ _TERM = re.compile(
 )
 _EVERYTHING = 1_000_000
 # These ask for one kind of node, so a model's tests do not come along.
-_KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "result:", "state:")
+_KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "unit_test:", "result:", "state:")
 
 
 def select(
@@ -75,8 +76,8 @@ class _Graph:
 
     def with_tests(self, chosen: set[str]) -> set[str]:
         """Add the tests of the chosen models."""
-        tests = {t.id for t in self.manifest.tests if t.model in chosen}
-        return chosen | tests
+        nodes = (self.manifest.nodes[i] for i in self.manifest.order)
+        return chosen | {n.id for n in nodes if isinstance(n, DataTest | UnitTest) and n.model in chosen}
 
     def term(self, text: str) -> set[str]:
         match = _TERM.match(text)
@@ -136,7 +137,7 @@ def _name_matches(node: Node, text: str) -> bool:
         return False
     if fnmatch.fnmatchcase(node.name, text):
         return True
-    if isinstance(node, DataTest):
+    if isinstance(node, DataTest | UnitTest):
         return False
     parts = PurePosixPath(node.file).with_suffix("").parts[1:]
     wanted = text.split(".")
@@ -157,7 +158,13 @@ def _source(node: Node, value: str) -> bool:
 
 
 def _kind(node: Node) -> str:
-    return "model" if isinstance(node, Model) else "source" if isinstance(node, Source) else "test"
+    return {Model: "model", Source: "source", UnitTest: "unit_test"}.get(type(node), "test")
+
+
+def _test_types(node: Node) -> tuple[str, ...]:
+    if isinstance(node, UnitTest):
+        return ("unit",)
+    return ("data", "generic") if isinstance(node, DataTest) else ()
 
 
 def _config(model: Model, key: str) -> str | None:
@@ -175,7 +182,8 @@ _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "tag": lambda node, value: not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags),
     "source": _source,
     "resource_type": lambda node, value: _kind(node) == value,
-    "test_type": lambda node, value: isinstance(node, DataTest) and value in {"data", "generic"},
+    "test_type": lambda node, value: value in _test_types(node),
+    "unit_test": lambda node, value: isinstance(node, UnitTest) and fnmatch.fnmatchcase(node.name, value),
     "test_name": lambda node, value: isinstance(node, DataTest) and node.kind == value,
     "name": lambda node, value: not isinstance(node, Source) and fnmatch.fnmatchcase(node.name, value),
 }

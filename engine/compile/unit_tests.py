@@ -1,0 +1,321 @@
+"""Unit tests as nodes: `unit_tests:` of the YAML files under tests/, checked against the models they test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.compile.columns import types
+from engine.compile.fitting import timestamp
+from engine.compile.layers import not_yet
+from engine.compile.manifest import Input, Materialized, Model, Node, Source
+from engine.compile.settings import OutputMode
+from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind, UnitTest
+from engine.compile.streams import node_name
+from engine.compile.unit_rows import columns_known, read_rows
+from engine.compile.values import Values
+from engine.errors import Diagnostic, near
+from engine.project import Project
+from engine.project.section import UNKNOWN, Section
+from engine.sources import ORIGIN, kind_of
+
+_FILE_KEYS = ("version", "unit_tests")
+_KEYS = ("name", "model", "description", "given", "steps", "expect", "overrides", "tags", "config", "enabled")
+_STEP_KEYS = ("given", "restart", "flush", "now", "expect")
+_EXPECT_KEYS = (
+    "rows", "format", "csv", "sql", "fixture",
+    "ordered", "late", "duplicates", "quarantined", "watermark", "state_rows",
+)  # fmt: skip
+_COUNTS = ("late", "duplicates", "quarantined", "state_rows")
+_STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
+
+
+def read_unit_tests(
+    project: Project, nodes: Mapping[str, Node], values: Values, found: list[Diagnostic]
+) -> tuple[UnitTest, ...]:
+    """All unit tests of a project.
+
+    Args:
+        project: with the documents under tests/.
+        nodes: the compiled models and the sources, by id.
+        values: renders Jinja in values.
+        found: what is wrong is added here.
+    """
+    tests: dict[str, UnitTest] = {}
+    for doc in project.tests:
+        top = values.rendered(Section.of(doc, found))
+        top.check_keys(_FILE_KEYS, "a file of tests")
+        listed = top.child("unit_tests")
+        for item in listed.items() if listed else ():
+            test = _Reader(item, nodes, project).test()
+            if test is None:
+                continue
+            if test.id in tests:
+                message = f"the unit test '{test.name}' of '{test.model.removeprefix('model.')}' is written twice"
+                item.report("duplicate-name", message, f"Rename it; the first is in {tests[test.id].location}.")
+                continue
+            tests[test.id] = test
+    return tuple(tests.values())
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one unit test."""
+
+    item: Section
+    nodes: Mapping[str, Node]
+    project: Project
+    model: Model | None = field(default=None)
+    begun: bool = field(default=False)
+
+    def test(self) -> UnitTest | None:
+        """The test; None if it has no name, or no model that is there."""
+        item = self.item
+        if not isinstance(item.value, dict):
+            item.expected("a unit test with name, model, steps and expect")
+            return None
+        before = len(item.found)
+        item.check_keys(_KEYS, "a unit test")
+        name, model = self._named("name"), self._named("model")
+        enabled = item.child("enabled")
+        if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
+            return None
+        label = name.identifier()
+        self.item = item = Section(item.doc, item.path, item.value, item.found, label)
+        if not self._find(model):
+            return None
+        static, steps = self._steps()
+        expect = item.child("expect")
+        ends = self._expected(expect) if expect else None
+        variables, macros = self._overrides()
+        text, tags = item.child("description"), item.child("tags")
+        if ends is None and not any(step.expect for step in steps):
+            item.report("missing-key", f"the unit test '{label}' expects nothing", "Write 'expect: {rows: [...]}'.")
+        return UnitTest(
+            id=f"unit_test.{self.tested.name}.{label}",
+            name=label,
+            model=self.tested.id,
+            steps=steps,
+            expect=ends,
+            static=static,
+            variables=variables,
+            macros=macros,
+            description=text.text() if text else "",
+            tags=(*(t.text() for t in tags.items()),) if tags else (),
+            file=item.doc.file,
+            location=name.place,
+            broken=len(item.found) > before or self.tested.broken,
+        )
+
+    @property
+    def tested(self) -> Model:
+        """The model."""
+        if self.model is None:
+            raise RuntimeError("the model was not found")
+        return self.model
+
+    def _named(self, key: str) -> Section | None:
+        part = self.item.child(key)
+        if part is None:
+            self.item.report("missing-key", f"a unit test has no '{key}'", f"Write '{key}: ...'.")
+        return part
+
+    def _find(self, part: Section) -> bool:
+        name = node_name(part.text())
+        node = self.nodes.get(f"model.{name}")
+        if not isinstance(node, Model):
+            if name and name not in {model.name for model in self.project.models}:
+                models = [n.name for n in self.nodes.values() if isinstance(n, Model)]
+                part.report("unknown-ref", f"there is no model '{name}'", near(name, models))
+            return False
+        if node.materialized is Materialized.EPHEMERAL:
+            part.report("bad-value", f"'{name}' is ephemeral and has no rows of its own", "Test a model that reads it.")
+            return False
+        self.model = node
+        return True
+
+    # steps
+
+    def _steps(self) -> tuple[tuple[GivenRows, ...], tuple[Step, ...]]:
+        given, steps = self.item.child("given"), self.item.child("steps")
+        first = self._given(given) if given else ()
+        if steps is None:
+            return _apart(first, self.tested, self.item)
+        streams = {item.view for item in self.tested.inputs if item.stream}
+        for rows in first:
+            if rows.view in streams and given is not None:
+                hint = "Write its rows in the steps: '- given: {...}'."
+                given.report("unit-test-input", f"'{rows.input}' is read as a stream", hint)
+        made = [step for item in steps.items() if (step := self._step(item)) is not None]
+        if not self.tested.streaming and len(made) > 1:
+            steps.report("bad-value", f"'{self.tested.name}' is no stream and has one step", "Write one 'given'.")
+        static = list(first)
+        rest: list[Step] = []
+        for step in made:
+            fixed, moving = _apart(step.given, self.tested, self.item)
+            if fixed and rest and any(s.given for s in rest):
+                message = f"'{fixed[0].input}' is read as a whole, and its rows do not change while a test runs"
+                where = Section(self.item.doc, self.item.path, None, self.item.found, self.item.node)
+                where.report("unit-test-input", message, "Give its rows in the first step, or before the steps.")
+            static += fixed
+            rest.append(_with(step, moving[0].given if moving else ()))
+        return tuple(static), tuple(rest)
+
+    def _step(self, item: Section) -> Step | None:
+        if isinstance(item.value, str):
+            if item.value in {StepKind.RESTART, StepKind.FLUSH}:
+                return self._checked(Step(StepKind(item.value), item.place), item)
+            hint = near(item.value, ["restart", "flush"]) if item.value else ""
+            item.report("bad-value", f"there is no step '{item.value}'", hint or _STEP)
+            return None
+        if not isinstance(item.value, dict):
+            item.expected("a step: given, restart or flush")
+            return None
+        for key, part in item.mapping():
+            if key not in _STEP_KEYS:
+                part.report("unknown-key", f"there is no step '{key}'", near(key, _STEP_KEYS), at_key=True)
+        kinds = [k for k in StepKind if k.value in item.value and item.value[k.value] is not False]
+        if len(kinds) > 1:
+            item.report("bad-value", f"a step is one thing, not {' and '.join(kinds)}", "Make it two steps.")
+            return None
+        given, now, expect = item.child("given"), item.child("now"), item.child("expect")
+        step = Step(
+            kind=kinds[0] if kinds else StepKind.GIVEN,
+            location=item.place,
+            given=self._given(given) if given else (),
+            now=_time(now) if now else None,
+            expect=self._expected(expect) if expect else None,
+        )
+        return self._checked(step, item)
+
+    def _checked(self, step: Step, item: Section) -> Step | None:
+        model = self.tested
+        if step.kind is not StepKind.GIVEN and not model.streaming:
+            item.report("bad-value", f"'{model.name}' is no stream: there is nothing to {step.kind}", "Take it out.")
+            return None
+        if step.kind is StepKind.FLUSH:
+            if not any(i.watermark for i in model.inputs if i.stream):
+                item.report("bad-value", f"no stream of '{model.name}' has a watermark to move", "Take 'flush' out.")
+                return None
+            if model.write.output_mode is OutputMode.COMPLETE:
+                item.report("bad-value", "in complete mode no window ever closes", "Take 'flush' out.")
+                return None
+        return step
+
+    def _given(self, part: Section) -> tuple[GivenRows, ...]:
+        """A mapping of inputs to rows, or dbt's list of `input` and `rows`."""
+        found: list[GivenRows] = []
+        if isinstance(part.value, list):
+            for item in part.items():
+                item.check_keys(("input", "rows", "format", "csv", "sql", "fixture"), "given rows")
+                name = item.child("input")
+                if name is None:
+                    item.report("missing-key", "given rows have no 'input'", "Write 'input: ref('flights')'.")
+                else:
+                    found += self._input(name.text(), item, name)
+            return tuple(found)
+        for key, rows in part.mapping():
+            found += self._input(key, rows, None)
+        return tuple(found)
+
+    def _input(self, text: str, rows: Section, at: Section | None) -> Iterable[GivenRows]:
+        name, model = node_name(text), self.tested
+        items = [item for item in model.inputs if item.name == name]
+        if not items:
+            message = f"'{model.name}' does not read '{name}'"
+            hint = near(name, [item.name for item in model.inputs])
+            (at or rows).report("unit-test-input", message, hint, at_key=at is None)
+            return
+        known = columns_known(self._columns(items[0]))
+        read = read_rows(rows, known, f"'{name}'")
+        place = at.place if at else rows.key_place
+        for item in {item.view: item for item in items}.values():
+            yield GivenRows(name, item.view, read, place)
+
+    def _columns(self, item: Input) -> dict[str, str | None]:
+        return input_columns(item, self.nodes)
+
+    # what is expected
+
+    def _expected(self, part: Section) -> Expected:
+        if isinstance(part.value, list):
+            return Expected(part.key_place, self._rows(part))
+        part.check_keys(_EXPECT_KEYS, "expect")
+        given = (
+            any(key in part.value for key in ("rows", "csv", "sql", "fixture")) if isinstance(part.value, dict) else 0
+        )
+        ordered, mark = part.child("ordered"), part.child("watermark")
+        counts = {key: section.integer(least=0) for key in _COUNTS if (section := part.child(key))}
+        if not self.tested.streaming:
+            for key in (*_COUNTS, "watermark"):
+                if (section := part.child(key)) is not None and key != "quarantined":
+                    section.report("bad-value", f"'{self.tested.name}' is no stream and has no '{key}'", at_key=True)
+        return Expected(
+            location=part.key_place,
+            rows=self._rows(_only_rows(part)) if given else None,
+            ordered=ordered.boolean() if ordered else False,
+            watermark=_time(mark) if mark else None,
+            **counts,
+        )
+
+    def _rows(self, part: Section) -> Rows:
+        known = columns_known({c.name: c.type for c in self.tested.columns})
+        return read_rows(part, known, f"'{self.tested.name}'")
+
+    def _overrides(self) -> tuple[dict[str, Any], dict[str, str]]:
+        part = self.item.child("overrides")
+        if part is None:
+            return {}, {}
+        part.check_keys(("vars", "macros", "env_vars"), "overrides")
+        variables, macros, env = part.child("vars"), part.child("macros"), part.child("env_vars")
+        if env is not None:
+            not_yet(env, "env_vars")
+        texts = {}
+        for key, value in macros.mapping() if macros else ():
+            texts[key] = str(value.value).lower() if isinstance(value.value, bool) else value.text()
+        return {key: value.value for key, value in variables.mapping()} if variables else {}, texts
+
+
+def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | None]:
+    """Name and type of the columns that an input has; empty if they are not known."""
+    node = nodes.get(item.node)
+    if isinstance(node, Model):
+        stored = node.materialized is not Materialized.VIEW
+        return {c.name: types.stored(c.type) if stored else c.type for c in node.columns}
+    if not isinstance(node, Source) or not node.columns:
+        return {}
+    columns: dict[str, str | None] = {c.name: c.type for c in node.columns}
+    kind = kind_of(node.spec.format)
+    if item.metadata and kind is not None:
+        columns[ORIGIN] = kind.origin(node.spec) or None
+    return columns
+
+
+def _only_rows(part: Section) -> Section:
+    """`expect:` without what is no part of its rows."""
+    kept = {key: value for key, value in part.value.items() if key in {"rows", "format", "csv", "sql", "fixture"}}
+    return Section(part.doc, part.path, kept, part.found, part.node)
+
+
+def _apart(given: tuple[GivenRows, ...], model: Model, item: Section) -> tuple[tuple[GivenRows, ...], tuple[Step, ...]]:
+    """Rows of what is read as a whole, and a step with the rows of streams."""
+    streams = {i.view for i in model.inputs if i.stream}
+    fixed = tuple(rows for rows in given if rows.view not in streams)
+    moving = tuple(rows for rows in given if rows.view in streams)
+    return fixed, (Step(StepKind.GIVEN, item.place, moving),)
+
+
+def _with(step: Step, given: tuple[GivenRows, ...]) -> Step:
+    return Step(step.kind, step.location, given, step.now, step.expect)
+
+
+def _time(part: Section) -> str | None:
+    if part.value is UNKNOWN:
+        return None
+    text = part.text()
+    try:
+        return timestamp(text)
+    except ValueError:
+        part.report("unit-test-value", f"'{text}' is no time", "Write it as 2013-01-31 10:05:00; times are UTC.")
+        return None

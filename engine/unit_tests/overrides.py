@@ -1,0 +1,88 @@
+"""A model compiled again for a unit test that overrides variables or macros."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from engine.compile import Compiled, Manifest, Model, UnitTest, compile_project
+from engine.compile.macros import read_macros
+from engine.errors import Diagnostic, EngineError, near
+from engine.project import Project
+
+_HEAD = re.compile(r"\{%[-+]?\s*macro\s+\w+\s*\(.*?\)\s*[-+]?%\}", re.DOTALL)
+
+
+@dataclass(slots=True)
+class Versions:
+    """The project as it is, and as tests that override something want it.
+
+    Attributes:
+        manifest: of the project as it is.
+        load: reads the project's files.
+        target: name of the target.
+        variables: of the command line.
+    """
+
+    manifest: Manifest
+    load: Callable[[], Project]
+    target: str | None = None
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    _known: dict[str, Compiled] = field(default_factory=dict)
+
+    def of(self, test: UnitTest) -> Manifest:
+        """The manifest with the model that a test is about.
+
+        Raises:
+            EngineError: with the overrides the model cannot be compiled.
+        """
+        if not test.variables and not test.macros:
+            return self.manifest
+        key = repr((test.model, sorted(test.variables.items()), sorted(test.macros.items())))
+        if key not in self._known:
+            self._known[key] = self._compiled(test)
+        return self._known[key].manifest
+
+    def _compiled(self, test: UnitTest) -> Compiled:
+        project = self.load()
+        needed = self._above(test.model)
+        models = tuple(model for model in project.models if f"model.{model.name}" in needed)
+        project = replace(_with_macros(project, test), models=models, tests=())
+        variables = {**self.variables, **test.variables}
+        result = compile_project(project, target=self.target, variables=variables)
+        node = result.manifest.nodes.get(test.model)
+        if not isinstance(node, Model) or node.broken:
+            found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
+            message = f"the model of '{test.name}' cannot be compiled with its overrides"
+            failure = EngineError("unit-test-input", message)
+            failure.diagnostics = (Diagnostic("unit-test-input", message, location=test.location), *found)
+            raise failure
+        return result
+
+    def _above(self, model: str) -> set[str]:
+        """A model with all that it reads."""
+        seen, waiting = set[str](), [model]
+        while waiting:
+            node = waiting.pop()
+            if node not in seen:
+                seen.add(node)
+                waiting += self.manifest.parents(node)
+        return seen
+
+
+def _with_macros(project: Project, test: UnitTest) -> Project:
+    """The project with the texts that a test has in place of some macros."""
+    known = {macro.name: macro for macro in read_macros(project.macros)}
+    files = {file.file: file for file in project.macros}
+    for name, text in test.macros.items():
+        macro = known.get(name)
+        head = _HEAD.match(macro.text) if macro else None
+        if macro is None or head is None:
+            message = f"the unit test '{test.name}' overrides a macro '{name}', which the project does not have"
+            raise EngineError("unknown-macro", message, near(name, known), location=test.location)
+        body = f"{head[0]}{{% raw %}}{text}{{% endraw %}}{{% endmacro %}}"
+        file = files[macro.file]
+        files[macro.file] = replace(file, text=file.text.replace(macro.text, body))
+    return replace(project, macros=tuple(files.values()))

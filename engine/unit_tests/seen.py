@@ -1,0 +1,73 @@
+"""The numbers of a unit test, from Spark's progress records and from the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from engine.runtime.writer import Written
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What a query told of one step, or of all steps together.
+
+    Attributes:
+        rows_in: rows read, without those of a flush.
+        rows_out: rows written.
+        late: rows behind the watermark, as Spark counts them.
+        duplicates: repeats that a dedup dropped.
+        quarantined: rows in the quarantine.
+        failed: rows that failed expectations, by name.
+        state_rows: rows held in state after it.
+        watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    duplicates: int = 0
+    quarantined: int = 0
+    failed: Mapping[str, int] = field(default_factory=dict)
+    state_rows: int = 0
+    watermark: int | None = None
+
+    def plus(self, later: Seen) -> Seen:
+        """Both together; state and watermark are the later ones."""
+        names = {*self.failed, *later.failed}
+        return replace(
+            later,
+            rows_in=self.rows_in + later.rows_in,
+            rows_out=self.rows_out + later.rows_out,
+            late=self.late + later.late,
+            duplicates=self.duplicates + later.duplicates,
+            quarantined=self.quarantined + later.quarantined,
+            failed={name: self.failed.get(name, 0) + later.failed.get(name, 0) for name in names},
+        )
+
+
+def of_batch(record: Mapping[str, Any], written: Written, watermark: int | None, *, hidden: bool) -> Seen:
+    """The numbers of a micro-batch.
+
+    Args:
+        record: Spark's progress of it.
+        written: what the writer says.
+        watermark: of the next micro-batch.
+        hidden: its rows are those of a flush.
+    """
+    operators = record.get("stateOperators") or []
+    return Seen(
+        rows_in=0 if hidden else int(record.get("numInputRows", 0)),
+        rows_out=written.rows,
+        late=sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators),
+        duplicates=0 if hidden else sum(_duplicates(o) for o in operators),
+        quarantined=written.quarantined,
+        failed=dict(written.failed_checks),
+        state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
+        watermark=watermark,
+    )
+
+
+def _duplicates(operator: Mapping[str, Any]) -> int:
+    return int((operator.get("customMetrics") or {}).get("numDroppedDuplicateRows", 0))
