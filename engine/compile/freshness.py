@@ -20,6 +20,8 @@ _CAME = re.compile(r"(\w+): timestamp\b")
 _TIMES = ("timestamp", "timestamp_ntz", "date", "string")
 # Rows of these are made when they are read; none waits.
 _WITHOUT_ROWS = ("rate", "socket")
+# Of these it is known when rows were added, without looking at any.
+_COMMITTED = ("iceberg",)
 
 
 def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Iterable[Column]) -> Freshness | None:
@@ -54,7 +56,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     if warn and error and error.seconds < warn.seconds:
         bounds.report("bad-value", "'error_after' comes before 'warn_after'", "Make it the longer one.")
     field = loaded.text() if loaded else _when_it_came(spec)
-    if not field:
+    if not field and (spec.format not in _COMMITTED or where is not None):
         hint = "Add 'loaded_at_field: <column>': the time that says how new a row is."
         bounds.report("setting-needs", "'freshness' needs 'loaded_at_field'", hint, at_key=True)
     return Freshness(field, warn, error, where.text() if where else None)

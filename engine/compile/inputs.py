@@ -199,7 +199,7 @@ def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: 
     watermark = stream.watermark or (source.watermark if source else None)
     dedup = stream.dedup or (source.dedup if source else ())
     files = _files_per_trigger(stream, source)
-    deletes = stream.on_upstream_delete or OnUpstreamDelete.FAIL
+    deletes = stream.on_upstream_delete or _of_source(source)
     metadata = source is not None and _names_metadata(draft)
     made = Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
     return replace(made, on_bad_record=stream.on_bad_record)
@@ -258,10 +258,21 @@ def _check_streams(draft: Draft, known: Known) -> None:
             message = f"max_files_per_trigger has no meaning for the source '{stream.name}'"
             hint = "Limit a micro-batch in the source's declaration, with the key of its format."
             draft.report("bad-value", message, hint, stream.location)
-        if stream.on_upstream_delete and not item.node.startswith("model."):
+        if stream.on_upstream_delete and not _reads_table(item, known):
             message = f"on_upstream_delete has no meaning for the source '{stream.name}'"
             hint = "Take it out: it says what happens when rows of a table are deleted, and files have none."
             draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
+
+
+def _of_source(source: Source | None) -> OnUpstreamDelete:
+    said = source.spec.settings.get("on_upstream_delete") if source else None
+    return OnUpstreamDelete(said) if said in set(OnUpstreamDelete) else OnUpstreamDelete.FAIL
+
+
+def _reads_table(item: Input, known: Known) -> bool:
+    """Whether some target reads a table, whose rows may be deleted."""
+    source = known.sources.get(item.node)
+    return source is None or "iceberg" in source.formats
 
 
 def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | None:

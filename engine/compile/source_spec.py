@@ -10,7 +10,7 @@ from engine.compile.manifest import Column
 from engine.compile.schema import read_ddl, read_schema
 from engine.compile.schema_file import with_schema_file
 from engine.compile.target import Target
-from engine.errors import near
+from engine.errors import Diagnostic, Level, near
 from engine.project import Project
 from engine.project.files import inside
 from engine.project.section import UNKNOWN, Section
@@ -65,13 +65,26 @@ def read_spec(project: Project, part: Section, target: Target, name: str) -> tup
         if fault.path[0] not in unknown:
             _report(fault, chosen, part)
     spec = with_schema_file(project, spec, chosen)
-    return spec, _columns(spec, kind, schema, part)
+    columns = _columns(spec, kind, schema, part)
+    if format_ == "iceberg" and not columns and "table" in chosen:
+        _warn_of_unknown(chosen["table"], name)
+    return spec, columns
+
+
+def _warn_of_unknown(table: Section, name: str) -> None:
+    message = f"the columns of '{name}' are known to its table only"
+    hint = (
+        f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."
+    )
+    table.found.append(Diagnostic("columns-unknown", message, hint, Level.WARNING, table.node, table.place))
 
 
 def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[Fault]:
     """Connections and registries that the target does not have."""
     value = spec.settings.get("value")
     registry = value.get("schema_registry") if isinstance(value, dict) else None
+    if spec.format == "iceberg" and not any(fault.path == ("table",) for fault in KINDS["iceberg"].faults(spec)):
+        yield from _other_catalog(spec, target)
     for path, name, what, known in (
         (("connection",), spec.settings.get("connection"), "connection", target.connections),
         (("value", "schema_registry"), registry, "schema registry", target.registries),
@@ -82,6 +95,15 @@ def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[Fault]:
             yield Fault(
                 path, message, near(name, known) or f"Add it under '{key}:' of the target.", "connection-unknown"
             )
+
+
+def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[Fault]:
+    said = str(spec.settings["table"])
+    catalog, *rest = said.split(".")
+    if len(rest) == 2 and catalog != target.catalog.name:  # noqa: PLR2004 - namespace and name
+        message = f"'{said}' is in a catalog '{catalog}', and the target '{target.name}' has '{target.catalog.name}'"
+        hint = "Tables of other catalogs are not part of this version: write <namespace>.<name>."
+        yield Fault(("table",), message, hint, "not-supported")
 
 
 def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[Fault]:

@@ -15,7 +15,7 @@ from engine.errors import Diagnostic, near
 from engine.project import Project
 from engine.project.section import Section
 
-_TABLE_KEYS = (
+TABLE_KEYS = (
     "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", *freshness.KEYS,
 )  # fmt: skip
 
@@ -69,7 +69,7 @@ def _table(
     name_part = part.child("name")
     name = name_part.identifier() if name_part else ""
     part = replace(part, node=f"{source}.{name}")
-    part.check_keys((*_TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
+    part.check_keys((*TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
     section = part.child("columns")
     described = read_columns(section) if section else Described()

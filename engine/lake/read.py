@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
 from engine.lake.catalogs import CatalogConfig, database, pyiceberg_properties
+from engine.lake.types import spark_type
 
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
@@ -31,12 +32,16 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """A table as it stands: `history` is the current snapshot and its ancestors, newest first."""
+    """A table as it stands: `history` is the current snapshot and its ancestors, newest first.
+
+    `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too.
+    """
 
     uuid: str
     properties: Mapping[str, str]
     history: tuple[SnapshotFacts, ...]
     columns: tuple[tuple[str, str], ...]
+    snapshots: frozenset[int] = frozenset()
 
     @property
     def snapshot(self) -> int | None:
@@ -47,6 +52,15 @@ class TableFacts:
     def complete(self) -> bool:
         """Whether the history goes back to the table's first snapshot."""
         return not self.history or self.history[-1].parent is None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a table: its name, its type as Spark DDL, and its comment."""
+
+    name: str
+    type: str
+    doc: str = ""
 
 
 class Lake:
@@ -100,7 +114,25 @@ class Lake:
             properties=dict(table.metadata.properties),
             history=tuple(_history(table)),
             columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
+            snapshots=frozenset(s.snapshot_id for s in table.metadata.snapshots),
         )
+
+    def columns(self, schema: str, name: str) -> tuple[Column, ...] | None:
+        """The columns of a table with their types as Spark has them, or None if there is no such table."""
+        table = self._table(schema, name)
+        if table is None:
+            return None
+        return tuple(Column(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
+
+    def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
+        """The names that today's columns of a table had at a snapshot; None: they came later."""
+        table = self._table(schema, name)
+        found = table.snapshot_by_id(snapshot) if table else None
+        if table is None or found is None:
+            return {}
+        then = table.schemas().get(found.schema_id, table.schema()) if found.schema_id is not None else table.schema()
+        old = {f.field_id: f.name for f in then.fields}
+        return {f.name: old.get(f.field_id) for f in table.schema().fields}
 
     def names(self, schema: str) -> tuple[str, ...]:
         """The tables of a schema.

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import metadata
 
-from engine.sources import files, kafka, rate, reader, socket
+from engine.sources import files, iceberg, kafka, rate, reader, socket
 from engine.sources.spec import BAD, ORIGIN, Fault, Form, Kind, OnBadRecord, Place, Resumption, SourceSpec
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
 ENTRY_POINTS = "headrace.sources"
 
-_OWN: list[Kind] = [files, kafka, rate, socket]
+_OWN: list[Kind] = [files, iceberg, kafka, rate, socket]
 
 
 class _Kinds(dict[str, Kind]):
@@ -19,7 +19,7 @@ class _Kinds(dict[str, Kind]):
 
     def __missing__(self, format_: str) -> Kind:
         if format_.startswith(reader.PREFIX):
-            return self.setdefault(format_, reader)
+            return reader
         for point in metadata.entry_points(group=ENTRY_POINTS, name=format_):
             return self.setdefault(format_, point.load())
         raise KeyError(format_)

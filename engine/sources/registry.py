@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import ssl
 import time
 import urllib.error
@@ -24,8 +25,10 @@ from engine.secrets import scrub
 from engine.sources.avro.parse import parse
 from engine.sources.avro.types import AvroError, to_json
 
-_KEYS: Final = ("url", "auth")
+KEYS: Final = ("url", "auth", "timeout")
 _SUBJECT_SECONDS: Final = 5.0
+_SILENCE: Final = 10.0
+_PATIENCE: Final = 20.0
 _FIRST_PAUSE: Final = 0.2
 _MOST_BYTES: Final = 10_000_000
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
@@ -54,8 +57,8 @@ class RegistrySettings:
     name: str
     url: str
     authorization: str = field(default="", repr=False)
-    timeout: float = 10.0
-    patience: float = 20.0
+    timeout: float = _SILENCE
+    patience: float = _PATIENCE
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +76,8 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
         ProjectError: a key is missing, unknown or wrong; no value is shown.
     """
     place = f"the schema registry '{name}'"
-    if unknown := sorted(set(given) - set(_KEYS)):
-        raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], _KEYS))
+    if unknown := sorted(set(given) - set(KEYS)):
+        raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], KEYS))
     hint = "Write 'url: https://host:port', with the path where its interface begins, if it has one."
     if not isinstance(given.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)
@@ -82,11 +85,20 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ProjectError("bad-value", f"the url of {place} is no http or https address", hint)
     address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+    authorization = ""
     if "auth" in given:
-        return RegistrySettings(name, address, _authorization(place, given["auth"]))
-    if parts.username is not None:
-        return RegistrySettings(name, address, _basic(unquote(parts.username), unquote(parts.password or "")))
-    return RegistrySettings(name, address)
+        authorization = _authorization(place, given["auth"])
+    elif parts.username is not None:
+        authorization = _basic(unquote(parts.username), unquote(parts.password or ""))
+    patience = _seconds(place, given["timeout"]) if "timeout" in given else _PATIENCE
+    return RegistrySettings(name, address, authorization, min(_SILENCE, patience), patience)
+
+
+def _seconds(place: str, timeout: Any) -> float:
+    found = re.fullmatch(r"(\d+) (second|minute)s?", timeout) if isinstance(timeout, str) else None
+    if found is None or int(found[1]) == 0:
+        raise ProjectError("bad-value", f"the 'timeout' of {place} is no time", "Write 'timeout: 20 seconds'.")
+    return float(found[1]) * (60 if found[2] == "minute" else 1)
 
 
 def _authorization(place: str, auth: Any) -> str:

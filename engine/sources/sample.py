@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
-from engine.sources import avro, files, kafka, kind_of, listing
+from engine.sources import avro, files, iceberg, kafka, kind_of, listing
 from engine.sources.spec import BAD, Place, SourceSpec
 
 if TYPE_CHECKING:
@@ -22,8 +22,10 @@ def known_columns(spec: SourceSpec, place: Place) -> tuple[avro.AvroColumn, ...]
     """The columns that can be had without looking at records, and without Java; None if they cannot.
 
     Raises:
-        SetupError: a registry cannot be asked, or has no such schema.
+        SetupError: a registry cannot be asked, or has no such schema; there is no such table.
     """
+    if kind_of(spec.format) is iceberg:
+        return tuple(avro.AvroColumn(c.name, c.type, c.doc) for c in iceberg.columns_now(spec, place))
     value = spec.settings.get("value")
     if kind_of(spec.format) is kafka and isinstance(value, Mapping) and value.get("format") == "avro":
         return avro.columns_now(replace(spec, schema=""), value, place)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError
+from engine.lake.catalogs import CatalogConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -100,12 +101,14 @@ class Place:
         connection: settings of a connection by name; secrets are in it.
         registry: settings of a schema registry by name; secrets are in it.
         settled: what a generation keeps of a source, by its name: a reader's schema; reading adds to it.
+        catalog: of the target.
     """
 
     root: Path
     connection: Callable[[str], Mapping[str, Any]] = _none
     registry: Callable[[str], Mapping[str, Any]] = _none
     settled: dict[str, str] = field(default_factory=dict)
+    catalog: CatalogConfig | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,129 @@
+"""Where the streams of tables begin, and the seeds: the rows of a table whose commits are not all known any more.
+
+A table is streamed commit by commit. Where commits were expired, or rows were replaced, those that are left do not
+make up its rows; a new reader then begins with a seed, a table with the rows as of a snapshot in one append, followed
+by the commits behind that snapshot, both under one watermark. A plain batch read would not feed the state store.
+
+Whether there is a seed decides how many sources the checkpoint has: it is settled before the first micro-batch of a
+generation, kept in model.json, and never changes. The seed lives as long as the generation.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import Diagnostic, Level
+from engine.events import Diagnosed
+from engine.lake import write as lake
+from engine.lake.layout import Layout
+from engine.lake.read import TableFacts
+from engine.runtime.run import Run
+from engine.runtime.upstreams import Reading, Upstream, decided, goes_on, start_of, upstreams
+from engine.sources.iceberg import history
+from engine.sources.iceberg.history import Start
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MARK = "seed"
+
+
+def seed_of(model: Model, generation: int, upstream: str) -> Relation:
+    """The seed of a table that a generation reads; `upstream` as the user writes it."""
+    relation = model.relation
+    name = f"{relation.name}__seed{generation}_{upstream.replace('.', '_')}"
+    return Relation(relation.catalog, relation.schema, name)
+
+
+def begin(
+    run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
+) -> tuple[ModelState, Mapping[str, Reading]]:
+    """Find where each table that is read as a stream begins or goes on; seeds are made here.
+
+    Returns:
+        The state with what was settled, saved, and how each table is read, by node.
+
+    Raises:
+        StateError: see `engine.runtime.upstreams`; nothing was read.
+    """
+    found = upstreams(run, model)
+    if not found:
+        return state, {}
+    if spark_checkpoint.last_started(folder.checkpoint(state.generation)) is not None:
+        return state, goes_on(model, state, folder, found, _seeds(run, model, state, found))
+    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name))) for u in found}
+    if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
+        # Spark settles where its sources begin before the first micro-batch; that was for another beginning.
+        shutil.rmtree(folder.checkpoint(state.generation), ignore_errors=True)
+        starts_now = {node: asdict(start) for node, start in starts.items()}
+        state = replace(state, starts=starts_now, query_id=None)
+        folder.save(state)
+    for upstream in found:
+        start = starts[upstream.node]
+        if start.seed is not None:
+            _warn_of_rewriting(run, model, upstream)
+            _make(run, model, session, state.generation, upstream, start)
+    return state, {node: Reading(start) for node, start in starts.items()}
+
+
+def clear(run: Run, model: Model, session: SparkSession, generations: Collection[int]) -> None:
+    """Drop the seeds of generations that are gone; `generations` are those that are not."""
+    relation = model.relation
+    ours = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
+    for name in run.lake.names(relation.schema):
+        match = ours.fullmatch(name)
+        if match and int(match[1]) not in generations:
+            lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
+
+
+def _seeds(run: Run, model: Model, state: ModelState, found: Sequence[Upstream]) -> dict[str, TableFacts]:
+    made = {}
+    for upstream in found:
+        if start_of(state, upstream).seed is not None:
+            relation = seed_of(model, state.generation, upstream.name)
+            facts = run.lake.table(relation.schema, relation.name)
+            if facts is not None:
+                made[upstream.node] = facts
+    return made
+
+
+def _make(run: Run, model: Model, session: SparkSession, generation: int, upstream: Upstream, start: Start) -> None:
+    """Write the rows of a snapshot into the seed, in one commit that says which snapshot it is of."""
+    relation, mark = seed_of(model, generation, upstream.name), f"{start.uuid}:{start.snapshot}"
+    there = run.lake.table(relation.schema, relation.name)
+    if there is not None and any(s.marker(_MARK) == mark for s in there.history):
+        return
+    from pyspark.sql import functions as f
+
+    # A snapshot is read with the names of its time.
+    _, schema, name = upstream.table
+    rows = session.read.format("iceberg").option("versionAsOf", str(start.snapshot)).load(upstream.full)
+    then = run.lake.names_at(schema, name, start.snapshot or -1)
+    kept = {now: old for now, old in then.items() if old is not None}
+    rows = rows.select(*(f.col("`" + old.replace("`", "``") + "`").alias(now) for now, old in kept.items()))
+    lake.drop_table(session, relation.sql)
+    properties = {"engine.model": model.name, "engine.generation": str(generation)}
+    lake.create_table(session, relation.sql, rows, Layout(properties=properties))
+    markers = {**run.markers(model, generation), _MARK: mark}
+    lake.append(lake.stage(rows, relation.sql), markers)
+
+
+def _warn_of_rewriting(run: Run, model: Model, upstream: Upstream) -> None:
+    """A table that had commits that replace rows will have them again: the stream stops then."""
+    behind_first = [s for s in upstream.facts.history if s.parent is not None]
+    found = history.rewriting(behind_first, ignore_deletes=upstream.ignore_deletes)
+    if found is None:
+        return
+    message = (
+        f"{upstream.full} has commits that are no appends ('{found.operation}', {history.time_of(found)}): "
+        f"'{model.name}' begins with its rows as they are, and stops at the next such commit"
+    )
+    hint = f"If it has them regularly, read it as a whole: take '{upstream.name}' out of 'streams:'."
+    run.emit(Diagnosed(Diagnostic("upstream-rewritten", message, hint, Level.WARNING, node=model.name)))

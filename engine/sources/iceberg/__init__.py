@@ -1,0 +1,250 @@
+"""Iceberg tables as sources: foreign ones, and those of other projects, in the target's catalog.
+
+    declared   keys, options and their faults
+    history    where a stream of a table begins, from its snapshots
+    stream     reading a table as a stream, with the seed before it
+
+What a stream has read of a table is looked after in engine.runtime.upstreams, for models and sources alike.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import RunError, SetupError, StateError
+from engine.lake.read import Column, Lake, TableFacts
+from engine.sources.iceberg import declared, history
+from engine.sources.iceberg.history import Start
+from engine.sources.iceberg.stream import SKIP_DELETES, table_stream
+from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS: tuple[str, ...] = ("iceberg",)
+KEYS: Mapping[str, Form] = declared.KEYS
+ONE_OF: tuple[tuple[str, ...], ...] = (declared.STARTS,)
+MEANING: tuple[str, ...] = ("table",)
+REPLAYABLE = True
+LISTED = False
+
+# Numbers hold all values of these.
+_WIDER = {("int", "bigint"), ("float", "double")}
+
+
+def faults(spec: SourceSpec) -> Iterator[Fault]:
+    """What is wrong with the settings and options, from the text alone."""
+    return declared.faults(spec)
+
+
+def jars(_: SourceSpec) -> tuple[str, ...]:
+    """None beyond core: tables are what everything is written to."""
+    return ()
+
+
+def columns(_: SourceSpec) -> str:
+    """The table brings its columns; they are known when it is read."""
+    return ""
+
+
+def origin(_: SourceSpec) -> str:
+    """The type of `_metadata`."""
+    return "struct<table: string>"
+
+
+def location(spec: SourceSpec) -> str:
+    """The table as it is declared."""
+    return str(spec.settings.get("table", ""))
+
+
+def full_name(spec: SourceSpec, place: Place) -> str:
+    """The table with its catalog."""
+    catalog, schema, name = table_parts(spec, place)
+    return f"{catalog}.{schema}.{name}"
+
+
+def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
+    """Catalog, namespace and name of the table."""
+    if place.catalog is None:
+        raise SetupError("catalog", f"no catalog is known for the source '{spec.name}'")
+    *catalog, schema, name = declared.parts(spec)
+    return (catalog[0] if catalog else place.catalog.name), schema, name
+
+
+def facts(spec: SourceSpec, place: Place) -> TableFacts:
+    """The table as it stands.
+
+    Raises:
+        SetupError: `source-table`, there is none; `catalog`.
+    """
+    found = _lake(place).table(*table_parts(spec, place)[1:])
+    if found is None:
+        raise _missing(spec, place)
+    return found
+
+
+def _lake(place: Place) -> Lake:
+    if place.catalog is None:
+        raise SetupError("catalog", "no catalog is known")
+    return Lake(place.catalog)
+
+
+def _missing(spec: SourceSpec, place: Place) -> SetupError:
+    _, schema, _ = table_parts(spec, place)
+    message = f"the table {full_name(spec, place)} of source '{spec.name}' does not exist"
+    known = _lake(place).names(schema)
+    there = f"'{schema}' has {', '.join(sorted(known)[:10])}" if known else f"'{schema}' has no tables"
+    return SetupError("source-table", message, f"Correct 'table', or make it first; {there}.")
+
+
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that the table exists.
+
+    Raises:
+        SetupError: `source-table`; `catalog`.
+    """
+    facts(spec, place)
+
+
+def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
+    """The table's UUID and its current snapshot."""
+    table = facts(spec, place)
+    return {"table": table.uuid, "snapshot": table.snapshot}
+
+
+def columns_now(spec: SourceSpec, place: Place) -> tuple[Column, ...]:
+    """The columns of the table, without a JVM.
+
+    Raises:
+        SetupError: `source-table`; `catalog`.
+    """
+    found = _lake(place).columns(*table_parts(spec, place)[1:])
+    if found is None:
+        raise _missing(spec, place)
+    return found
+
+
+def committed_at(spec: SourceSpec, place: Place) -> datetime | None:
+    """When rows were last added, by the time of the snapshot; None: there is no such snapshot any more."""
+    added = (s for s in facts(spec, place).history if s.operation in history.ADDING)
+    newest = next(added, None)
+    return datetime.fromtimestamp(newest.at / 1000, UTC) if newest else None
+
+
+def ignores_deletes(spec: SourceSpec) -> bool:
+    """Whether snapshots that only delete are passed over."""
+    return spec.settings.get("on_upstream_delete") == "ignore"
+
+
+def start(spec: SourceSpec, table: TableFacts) -> Start | None:
+    """Where the declaration says that a stream begins; None: with the first row.
+
+    Raises:
+        StateError: `upstream-history` if the table does not know (any more) what was committed from then on.
+    """
+    said = spec.settings
+    if "starting_timestamp" in said:
+        return history.from_time(spec.name, table, declared.starting_milliseconds(said))
+    if "starting_snapshot" in said:
+        return history.from_snapshot(spec.name, table, int(said["starting_snapshot"]))
+    return None
+
+
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    """Lines of PySpark that read it."""
+    options = dict(spec.options)
+    if stream and "starting_timestamp" in spec.settings:
+        options[history.FROM] = str(declared.starting_milliseconds(spec.settings))
+    if stream and ignores_deletes(spec):
+        options[SKIP_DELETES] = "true"
+    return [
+        f'spark.{"readStream" if stream else "read"}.format("iceberg")',
+        *(f".option({json.dumps(k)}, {json.dumps(v, ensure_ascii=False)})" for k, v in options.items()),
+        f".load({json.dumps(location(spec), ensure_ascii=False)})",
+    ]
+
+
+def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """The rows of the current snapshot; in a stream each micro-batch sees those of its moment."""
+    frame = session.read.format("iceberg").options(**spec.options).load(full_name(spec, place))
+    return as_declared(frame, spec, place)
+
+
+def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """The rows of each commit, from the first that the table knows; a model's stream begins as its generation says."""
+    name = full_name(spec, place)
+    frame = table_stream(session, name, None, skip_deletes=ignores_deletes(spec), options=spec.options)
+    return as_declared(frame, spec, place)
+
+
+def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
+    """The declared columns of a frame over the table, or all it has, and where the rows came from.
+
+    Raises:
+        RunError: `source-columns` with each column that is missing, or has another type.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    if spec.schema:
+        wanted: Any = StructType.fromDDL(spec.schema)
+        have = {field.name.lower(): field.dataType for field in frame.schema.fields}
+        wrong = [
+            f"{field.name} {field.dataType.simpleString()}: "
+            + (f"the table has {found.simpleString()}" if found else "the table has no such column")
+            for field in wanted.fields
+            if not _holds(field.dataType, found := have.get(field.name.lower()))
+        ]
+        if wrong:
+            message = f"{full_name(spec, place)} is not as source '{spec.name}' declares it: {'; '.join(wrong)}"
+            hint = f"'engine source inspect {spec.name}' prints the declaration with the columns of the table."
+            raise RunError("source-columns", message, hint)
+        quoted = ((field, "`" + field.name.replace("`", "``") + "`") for field in wanted.fields)
+        frame = frame.select(*(f.col(name).cast(field.dataType).alias(field.name) for field, name in quoted))
+    table = f.lit(full_name(spec, place)).alias("table")
+    return frame.select("*", f.struct(table).alias(ORIGIN))
+
+
+def _holds(wanted: Any, found: Any) -> bool:
+    """Whether a declared type is that of the table, or holds all its values."""
+    from pyspark.sql.types import DecimalType
+
+    if found is None:
+        return False
+    names = found.simpleString(), wanted.simpleString()
+    if isinstance(wanted, DecimalType) and isinstance(found, DecimalType):
+        return wanted.scale == found.scale and wanted.precision >= found.precision
+    return names[0] == names[1] or names in _WIDER
+
+
+def resume(
+    _: SparkSession, spec: SourceSpec, place: Place, known: Mapping[str, Any], __: Sequence[Mapping[str, Any]]
+) -> Resumption:
+    """Compare the columns of an undeclared table with those that were there at the last start.
+
+    A new column is no fault: the query reads it, or not. One that went or has another type would be written as NULL,
+    or break the write.
+
+    Raises:
+        StateError: `source-columns` with each difference; nothing was read.
+    """
+    if spec.schema:
+        return Resumption()
+    now = {column.name: column.type for column in columns_now(spec, place)}
+    before: Mapping[str, str] = known.get("columns", {})
+    wrong = [
+        f"{name} {type_}: " + (f"is {now[name]} now" if name in now else "is gone")
+        for name, type_ in before.items()
+        if now.get(name) != type_
+    ]
+    if wrong:
+        message = f"{full_name(spec, place)} has changed since '<model>' read it last: {'; '.join(wrong)}"
+        hint = (
+            "Declare the columns that are meant ('schema:' of the source), change them back, or build the table anew: "
+            "engine build -f -s <model>"
+        )
+        raise StateError("source-columns", message, hint)
+    return Resumption({"columns": now})
