@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from engine.compile.columns.types import normal, stored
+from engine.compile.columns.types import fields, normal, stored
 from engine.compile.manifest import Column, Model
 from engine.errors import Diagnostic, Location, near
 
 # What `history: true` adds to the table.
 _HISTORY = {"valid_from", "valid_to", "is_current"}
+# There is no such column; one whose type is not known has None.
+_NONE = ""
 
 
 def declared_faults(
@@ -26,14 +28,26 @@ def declared_faults(
     described = [column for column in model.columns if f"columns.{column.name}" in model.positions.settings]
     for column in described:
         name = column.name.lower()
-        if name in found:
-            yield from _other_type(model, column, found[name])
+        type_ = found[name] if name in found else _of_field(name, found)
+        if type_ != _NONE:
+            yield from _other_type(model, column, type_)
         elif certain and not (model.write.history and name in _HISTORY):
             message = f"'columns' describes '{column.name}', which the query does not give"
             hint = near(column.name, (name for name, _ in given))
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
     if model.contract and certain:
         yield from _undeclared(model, described, given)
+
+
+def _of_field(path: str, found: Mapping[str, str | None]) -> str | None:
+    """The type of a field of a struct (`place.lat`), by its path in lower case."""
+    first, *rest = path.split(".")
+    type_ = found.get(first, _NONE) if rest else _NONE
+    for name in rest:
+        if not type_:
+            break
+        type_ = {field.lower(): kind for field, kind in fields(normal(type_)) or ()}.get(name, _NONE)
+    return type_
 
 
 def _other_type(model: Model, column: Column, found: str | None) -> Iterator[Diagnostic]:

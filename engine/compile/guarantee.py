@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.compile.manifest import Manifest, Materialized, Model, Source
+from engine.compile.settings import OutputMode, Overwrite
 from engine.sources import kind_of
 
 
@@ -64,9 +65,15 @@ def _reason(model: Model) -> str:
     if model.materialized is Materialized.VIEW:
         return "It is computed when it is read and stores nothing."
     if not model.streaming:
+        if model.write.overwrite is Overwrite.PARTITIONS:
+            return "The partitions that its rows fall into are replaced in one commit."
         return "It is built as a whole and replaced in one commit."
     streams = " and ".join(dict.fromkeys(i.name for i in model.inputs if i.stream)) or "Its input"
     text = f"{streams} can be read again from where a batch began, and a commit names its batch: none is written twice."
+    if model.write.unique_key:
+        text += " Each batch is merged by its key in one commit."
+    if model.write.output_mode is OutputMode.COMPLETE:
+        text += " Each batch replaces the whole table in one commit."
     if static := list(dict.fromkeys(i.name for i in model.inputs if not i.stream)):
         text += f" That holds for rows: a repeated batch reads {' and '.join(static)} as it is then."
     return text

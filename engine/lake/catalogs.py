@@ -62,6 +62,8 @@ def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
         f"{prefix}.jdbc.schema-version": "V1",
         f"{prefix}.warehouse": (catalog.path / "warehouse").as_uri(),
         f"{prefix}.cache-enabled": "false",
+        # Iceberg sets it in the session that is active on a thread, which need not be the one that stages files.
+        "spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog",
     }
 
 

@@ -1,61 +1,26 @@
 """Writing tables through Spark: creation, marked commits, replacement.
 
-Every commit carries `engine.*` markers in its snapshot's summary; they decide after a crash whether a
-micro-batch has reached the table.
+Rows are written into data files first and committed by us, in one commit that carries `engine.*` markers in its
+snapshot's summary; they decide after a crash whether a micro-batch has reached the table.
 """
 
 from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from engine.lake.commits import Commit, current, settled
+from engine.lake.layout import Layout, activate, builder, iceberg_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Defaults fit for streams: one commit a micro-batch, for years.
-TABLE_DEFAULTS: Mapping[str, str] = {
-    "format-version": "2",
-    "write.metadata.delete-after-commit.enabled": "true",
-    "write.metadata.previous-versions-max": "100",
-    "history.expire.min-snapshots-to-keep": "100",
-    "commit.retry.num-retries": "10",
-}
-_RESULT = "__result"
 _STAGED = "#staged-"
 _STAGED_NAME = re.compile(r"`default_rewrite_catalog`\.`([^`#]+)" + _STAGED + "[0-9a-f]+`")
-_TRANSFORMS = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """A commit that happened: the snapshot's id and how many rows it added."""
-
-    snapshot: int
-    rows: int
-
-
-def partition_sql(transform: str, column: str, number: int | None) -> str:
-    """A partition field in Spark's DDL."""
-    if transform == "identity":
-        return f"`{column}`"
-    if number is not None:
-        return f"{transform}({number}, `{column}`)"
-    return f"{_TRANSFORMS[transform]}(`{column}`)"
-
-
-def table_clauses(partitions: Sequence[str], properties: Mapping[str, str], comment: str) -> str:
-    """The clauses of CREATE TABLE behind the columns."""
-    lines = ["USING iceberg"]
-    if partitions:
-        lines.append(f"PARTITIONED BY ({', '.join(partitions)})")
-    if comment:
-        lines.append(f"COMMENT {literal(comment)}")
-    known = {**TABLE_DEFAULTS, **properties}
-    lines.append("TBLPROPERTIES (" + ", ".join(f"{literal(k)} = {literal(v)}" for k, v in known.items()) + ")")
-    return "\n".join(lines)
+_SUMMARY = "snapshot-property."
 
 
 def literal(text: str) -> str:
@@ -68,10 +33,30 @@ def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
     session.sql(f"CREATE NAMESPACE IF NOT EXISTS `{catalog}`.`{schema}`")
 
 
-def create_table(session: SparkSession, relation: str, frame: DataFrame, clauses: str) -> None:
-    """Make an empty table with the columns of a frame, all of them nullable so that they can evolve."""
-    columns = frame._jdf.schema().asNullable().toDDL()  # noqa: SLF001 - PySpark has no toDDL of its own
-    session.sql(f"CREATE TABLE {relation} ({columns})\n{clauses}")
+def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: Layout) -> None:
+    """Make an empty table with the columns of a frame."""
+    builder(session, relation, frame, layout).create()
+
+
+def add_columns(relation: str, frame: DataFrame) -> None:
+    """Give a table the columns of a frame that it does not have, and the wider types of those that it has."""
+    session = frame.sparkSession
+    load(session, relation).updateSchema().unionByNameWith(iceberg_schema(session, frame)).commit()
+
+
+def fitting(frame: DataFrame, relation: str) -> DataFrame:
+    """A frame without the columns that a table does not have."""
+    columns = load(frame.sparkSession, relation).schema().columns()
+    known = {str(column.name()) for column in columns}
+    return frame.drop(*(name for name in frame.columns if name not in known))
+
+
+def set_properties(session: SparkSession, relation: str, properties: Mapping[str, str]) -> None:
+    """Set properties of a table, in one commit that makes no snapshot."""
+    update = load(session, relation).updateProperties()
+    for key, value in properties.items():
+        update.set(key, value)
+    update.commit()
 
 
 def drop_table(session: SparkSession, relation: str) -> None:
@@ -89,18 +74,23 @@ def stage(frame: DataFrame, relation: str, options: Mapping[str, str] | None = N
     Args:
         frame: columns are matched by name.
         relation: the table, quoted.
-        options: of Iceberg's writer.
+        options: of Iceberg's writer; `snapshot-property.<key>` goes into the commit.
     """
+    return _stage(frame, load(frame.sparkSession, relation), relation, options or {})
+
+
+def _stage(frame: DataFrame, table: Any, relation: str, options: Mapping[str, str]) -> Staged:
     session = frame.sparkSession
     spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
-    table = _table(session, relation)
+    activate(session)
     files, tables = spark.FileRewriteCoordinator.get(), spark.SparkTableCache.get()
     # The name stands in Spark's errors; `plain_name` takes the rest out of them again.
     name = f"{relation.replace('`', '')}{_STAGED}{uuid.uuid4().hex}"
     tables.add(name, table)
     try:
-        frame.write.format("iceberg").options(**(options or {})).mode("append").save(name)
-        return Staged(session, table, tuple(files.fetchNewFiles(table, name)))
+        frame.write.format("iceberg").options(**options).mode("append").save(name)
+        said = {key.removeprefix(_SUMMARY): text for key, text in options.items() if key.startswith(_SUMMARY)}
+        return Staged(session, table, tuple(files.fetchNewFiles(table, name)), said)
     finally:
         tables.remove(name)
         files.clearRewrite(table, name)
@@ -114,11 +104,13 @@ class Staged:
         session: that wrote them.
         table: Iceberg's, in Java.
         files: Iceberg's, in Java.
+        summary: what the commit says beside the markers.
     """
 
     session: SparkSession
     table: Any
     files: tuple[Any, ...]
+    summary: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -135,13 +127,74 @@ def append(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
     """Append staged files in one marked commit; None, and no commit, if there are none."""
     if not staged.files:
         return None
-    change = staged.table.newAppend()
+
+    def attempt() -> None:
+        change = staged.table.newAppend()
+        for file in staged.files:
+            change.appendFile(file)
+        _commit(change, staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows)
+
+
+def overwrite(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
+    """Put staged files in place of all rows, in one marked commit; None, and no commit, if there is nothing in both."""
+    snapshot = staged.table.currentSnapshot()
+    if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
+        return None
+
+    def attempt() -> None:
+        expressions: Any = staged.session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
+        change = staged.table.newOverwrite().overwriteByRowFilter(expressions.alwaysTrue())
+        for file in staged.files:
+            change.addFile(file)
+        _commit(change, staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows)
+
+
+def overwrite_partitions(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
+    """Put staged files in place of the partitions that they fall into; None, and no commit, if there are none."""
+    if not staged.files:
+        return None
+
+    def attempt() -> None:
+        change = staged.table.newReplacePartitions()
+        for file in staged.files:
+            change.addFile(file)
+        _commit(change, staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows)
+
+
+def replace(
+    frame: DataFrame,
+    relation: str,
+    layout: Layout,
+    markers: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> Commit:
+    """Make a table anew from a frame, in one marked commit: rows, columns, partitioning, order and properties at once.
+
+    Readers see the old or the new table. An earlier table keeps its UUID; a commit is made without rows too.
+    """
+    session = frame.sparkSession
+    change = builder(session, relation, frame, layout).createOrReplaceTransaction()
+    staged = _stage(frame, change.table(), relation, options or {})
+    added = change.newFastAppend()
     for file in staged.files:
-        change.appendFile(file)
+        added.appendFile(file)
+    _commit(added, staged, markers)
+    change.commitTransaction()
+    return current(load(session, relation), staged.rows)
+
+
+def _commit(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:
+    for key, value in staged.summary.items():
+        change.set(key, value)
     for key, value in markers.items():
         change.set(f"engine.{key}", value)
     change.commit()
-    return Commit(int(staged.table.currentSnapshot().snapshotId()), staged.rows)
 
 
 def plain_name(text: str) -> str:
@@ -149,42 +202,13 @@ def plain_name(text: str) -> str:
     return _STAGED_NAME.sub(r"\1", text)
 
 
-def replace(frame: DataFrame, relation: str, clauses: str, markers: Mapping[str, str]) -> Commit:
-    """Make a table anew from a frame, in one marked commit; readers see the old or the new rows.
-
-    The frame goes through a view, so that Spark's errors point into the user's query, not into this text.
-    """
-    session = frame.sparkSession
-    frame.createOrReplaceTempView(_RESULT)
-    prefix = "spark.sql.iceberg.snapshot-property.engine."
-    for key, value in markers.items():
-        session.conf.set(prefix + key, value)
-    try:
-        session.sql(f"CREATE OR REPLACE TABLE {relation}\n{clauses}\nAS SELECT * FROM `{_RESULT}`")  # noqa: S608 - our own names
-    finally:
-        for key in markers:
-            session.conf.unset(prefix + key)
-    commit = current(session, relation)
-    if commit is None:
-        raise RuntimeError(f"{relation} has no snapshot after a commit")
-    return commit
-
-
-def current(session: SparkSession, relation: str) -> Commit | None:
-    """The current snapshot, as the catalog has it now."""
-    snapshot = _table(session, relation).currentSnapshot()
-    if snapshot is None:
-        return None
-    added = snapshot.summary().get("added-records")
-    return Commit(int(snapshot.snapshotId()), int(added or 0))
-
-
 def table_uuid(session: SparkSession, relation: str) -> str:
     """The table's UUID."""
-    return str(_table(session, relation).uuid())
+    return str(load(session, relation).uuid())
 
 
-def _table(session: SparkSession, relation: str) -> Any:
-    jvm: Any = session._jvm  # noqa: SLF001 - Iceberg's Java API knows the snapshot without a query
+def load(session: SparkSession, relation: str) -> Any:
+    """A table of Iceberg's, in Java: it knows its snapshot and its columns without a query."""
+    jvm: Any = session._jvm  # noqa: SLF001
     util = jvm.org.apache.iceberg.spark.Spark3Util
     return util.loadIcebergTable(session._jsparkSession, relation.replace("`", ""))  # noqa: SLF001

@@ -31,6 +31,7 @@ FITTING = [
         "contract: {enforced: true}\ncolumns: {id: {type: string}, amount: {type: double}, n: {type: bigint},\n"
         "  small: {type: int}, item: {type: 'struct<name: string, price: double>'}}"
     ),
+    "columns: {item.price: Before tax., Item.Name: {type: string}}",
 ]
 
 
@@ -48,6 +49,10 @@ WRONG = [
     ("columns:\n  - {name: amount, data_type: 'decimal(10, 2)'}\n  - {name: nope}",
      ["column-type 3:31 the column 'amount' is declared decimal(10,2), and the query gives double",
       "unknown-column 4:12 'columns' describes 'nope', which the query does not give"]),
+    ("columns: {item.nme: x, id.x: y, item.price: {type: int}}",
+     ["unknown-column 2:11 'columns' describes 'item.nme', which the query does not give",
+      "unknown-column 2:24 'columns' describes 'id.x', which the query does not give",
+      "column-type 2:52 the column 'item.price' is declared int, and the query gives double"]),
     ("columns: {id: x, amuont: y}", ["unknown-column 2:18 'columns' describes 'amuont', which the query does not give"]),
     ("contract: true\ncolumns: {id: {type: string}, amount: {type: float}, n: {type: bigint}}",
      ["column-undeclared 3:1 the query gives 'item', which 'columns' does not list, and 'contract' wants all of them",

@@ -1,0 +1,139 @@
+"""Comments of tables and views, and of their columns: compared first, and set by commits that make no snapshot."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_OF_ALL = "comment"
+# A commit of somebody else (maintenance) may come between reading and writing.
+_TRIES = 5
+_CONFLICT = "CommitFailedException"
+
+
+@dataclass(frozen=True, slots=True)
+class Comments:
+    """What a table or view says of itself.
+
+    Attributes:
+        table: of the whole; empty: none; None: it is left as it is.
+        columns: by the column's path (`place.lat` is a field of a struct) in lower case; a column that is not there
+            has none; None: all are left as they are.
+    """
+
+    table: str | None = None
+    columns: Mapping[str, str] | None = None
+
+
+def comment_table(session: SparkSession, relation: str, wanted: Comments) -> bool:
+    """Give a table its comments in one commit; without a difference nothing is committed.
+
+    Args:
+        session: with the table's catalog.
+        relation: the table, quoted.
+        wanted: the comments.
+
+    Returns:
+        Whether something was committed.
+
+    Raises:
+        Py4JJavaError: others commit all the time.
+    """
+    jvm: Any = session._jvm  # noqa: SLF001 - in Spark's SQL each column would take a commit of its own
+    util = jvm.org.apache.iceberg.spark.Spark3Util
+    name, spark = relation.replace("`", ""), session._jsparkSession  # noqa: SLF001
+    return _until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted))
+
+
+def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wanted: Comments) -> bool:
+    """Give a view its comments; see `comment_table`. Those of its columns are a version of the view."""
+    jvm: Any = session._jvm  # noqa: SLF001 - Spark's SQL can set no comments of columns but at a view's creation
+    known = session._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
+    views = known.catalog(catalog).icebergCatalog()
+    identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{schema}.{name}")
+    return _until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted))
+
+
+def _until_committed(change: Callable[[], bool]) -> bool:
+    from py4j.protocol import Py4JJavaError
+
+    for attempt in range(1, _TRIES + 1):
+        try:
+            return change()
+        except Py4JJavaError as error:
+            if attempt == _TRIES or _CONFLICT not in str(error.java_exception):
+                raise
+    raise AssertionError
+
+
+def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:
+    text = _other_text(table.properties(), wanted)
+    columns = _other_columns(_schema(jvm, table), wanted)
+    if text is None and not columns:
+        return False
+    transaction = table.newTransaction()
+    if columns:
+        update = transaction.updateSchema()
+        for path, comment in columns.items():
+            update.updateColumnDoc(path, comment or None)
+        update.commit()
+    if text is not None:
+        _set(transaction.updateProperties(), text)
+    transaction.commitTransaction()
+    return True
+
+
+def _change_view(jvm: Any, view: Any, wanted: Comments) -> bool:
+    text, schema = _other_text(view.properties(), wanted), _schema(jvm, view)
+    columns = _other_columns(schema, wanted)
+    if columns:
+        for path, field in _fields(schema):
+            if path in columns:
+                field.pop("doc", None)
+                field.update({"doc": columns[path]} if columns[path] else {})
+        version = view.currentVersion()
+        change = view.replaceVersion().withSchema(jvm.org.apache.iceberg.SchemaParser.fromJson(json.dumps(schema)))
+        change.withDefaultCatalog(version.defaultCatalog()).withDefaultNamespace(version.defaultNamespace())
+        for query in version.representations():
+            change.withQuery(query.dialect(), query.sql())
+        change.commit()
+    if text is not None:
+        _set(view.updateProperties(), text)
+    return bool(columns) or text is not None
+
+
+def _set(update: Any, text: str) -> None:
+    (update.set(_OF_ALL, text) if text else update.remove(_OF_ALL)).commit()
+
+
+def _schema(jvm: Any, stored: Any) -> dict[str, Any]:
+    """The schema in the form of Iceberg's specification."""
+    found: dict[str, Any] = json.loads(jvm.org.apache.iceberg.SchemaParser.toJson(stored.schema()))
+    return found
+
+
+def _other_text(properties: Mapping[str, str], wanted: Comments) -> str | None:
+    """The comment of the whole, if it is another one now."""
+    return wanted.table if wanted.table is not None and wanted.table != (properties.get(_OF_ALL) or "") else None
+
+
+def _other_columns(schema: Mapping[str, Any], wanted: Comments) -> dict[str, str]:
+    """The comments of columns that are other ones now, by their paths as stored."""
+    if wanted.columns is None:
+        return {}
+    said = ((path, wanted.columns.get(path.lower(), ""), field.get("doc") or "") for path, field in _fields(schema))
+    return {path: comment for path, comment, stored in said if comment != stored}
+
+
+def _fields(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """The columns and the fields of their structs, by path."""
+    for field in struct["fields"]:
+        path = f"{above}{field['name']}"
+        yield path, field
+        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
+            yield from _fields(field["type"], f"{path}.")

@@ -1,0 +1,115 @@
+"""One commit, whatever happens on the way: conflicts are tried again, and a marker says whether it had succeeded."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import RunError
+from engine.spark.executions import spark_exceptions
+
+_log = logging.getLogger("engine.lake")
+# Seconds between attempts; Iceberg's own attempts at a plain append come on top of each.
+_PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+# Iceberg retries the first by itself for appends; a MERGE that meets another writer fails with the second.
+_CONFLICTS = (
+    "CommitFailedException",
+    "ValidationException",
+    "CommitStateUnknownException",
+    "database is locked",
+    "SQLITE_BUSY",
+)
+_MERGED = "spark.merge-into.num-target-rows-"
+# A commit of ours is found this close to the end of the history, or others commit faster than we can look.
+_LOOKED_AT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that happened.
+
+    Attributes:
+        snapshot: its id.
+        rows: that it added or changed.
+        updated: those of them that were there before.
+        deleted: rows that it took out by their key.
+    """
+
+    snapshot: int
+    rows: int
+    updated: int = 0
+    deleted: int = 0
+
+
+def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int) -> Commit:
+    """Make a commit, and try it again after conflicts.
+
+    Args:
+        table: Iceberg's, in Java.
+        markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
+        attempt: makes the commit, from the beginning each time.
+        rows: that it adds.
+
+    Raises:
+        RunError: `commit-conflict` after the last attempt; nothing was committed.
+        Py4JError, PySparkException: anything else that went wrong.
+    """
+    for pause in (*_PAUSES, None):
+        try:
+            attempt()
+        except spark_exceptions() as error:
+            # Also a commit whose answer was lost is in the table or not.
+            table.refresh()
+            if _marked(table, markers) is not None:
+                break
+            text = str(error)
+            if not any(name in text for name in _CONFLICTS):
+                raise
+            if pause is None:
+                raise _conflict(table, text) from error
+            _log.warning("a commit to %s met another one and is tried again in %s s: %s", table.name(), pause, text)
+            time.sleep(pause)
+        else:
+            break
+    table.refresh()
+    found = _marked(table, markers)
+    if found is None:
+        raise RuntimeError(f"{table.name()} does not have a commit that succeeded")
+    return _commit_of(found, rows)
+
+
+def current(table: Any, rows: int) -> Commit:
+    """The newest snapshot of a table of Iceberg's in Java, as the commit of so many rows."""
+    return _commit_of(table.currentSnapshot(), rows)
+
+
+def _commit_of(snapshot: Any, rows: int) -> Commit:
+    """A commit as its summary tells it; Spark counts what a MERGE did."""
+    summary = snapshot.summary()
+    counts = [summary.get(_MERGED + what) for what in ("inserted", "updated", "deleted")]
+    if counts[0] is None:
+        return Commit(int(snapshot.snapshotId()), rows)
+    inserted, updated, deleted = (int(count or 0) for count in counts)
+    return Commit(int(snapshot.snapshotId()), inserted + updated, updated, deleted)
+
+
+def _marked(table: Any, markers: Mapping[str, str]) -> Any | None:
+    """The newest snapshot that carries all of the markers."""
+    snapshot, looked = table.currentSnapshot(), 0
+    while snapshot is not None and looked < _LOOKED_AT:
+        summary = snapshot.summary()
+        if all(summary.get(f"engine.{key}") == value for key, value in markers.items()):
+            return snapshot
+        parent = snapshot.parentId()
+        snapshot, looked = (table.snapshot(parent) if parent is not None else None), looked + 1
+    return None
+
+
+def _conflict(table: Any, text: str) -> RunError:
+    first = text.strip().splitlines()[0]
+    message = f"{table.name()} was changed by others at the moment of each of {len(_PAUSES) + 1} commits: {first}"
+    hint = "Nothing of the micro-batch was written; build again when the other writer (a compaction, say) is done."
+    return RunError("commit-conflict", message, hint)

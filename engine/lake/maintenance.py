@@ -1,0 +1,160 @@
+"""Maintenance of tables through Iceberg's own procedures.
+
+Source: Iceberg docs, "Spark procedures" and "Maintenance". All of them are safe beside writers: what they cannot
+commit because of one, they leave.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from engine.lake.write import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# Iceberg's defaults: fewer small files than this stay as they are, and a file below this part of the target is small.
+MIN_FILES = 5
+_SMALL = 0.75
+_TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A table as procedures want it."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    @property
+    def sql(self) -> str:
+        """The full name, quoted."""
+        return f"`{self.catalog}`.{self.inner}"
+
+    @property
+    def inner(self) -> str:
+        """The name within the catalog, quoted."""
+        return f"`{self.schema}`.`{self.table}`"
+
+
+def tag(session: SparkSession, name: Name, wanted: Mapping[str, int], ours: str) -> None:
+    """Make the table's tags with a prefix those that are wanted, in one commit at most.
+
+    Args:
+        session: of Spark.
+        name: of the table.
+        wanted: snapshot ids by tag; tags keep their snapshot and its files, whoever expires.
+        ours: the prefix; tags that have it and are not wanted go.
+    """
+    table = _load(session, name)
+    there = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
+    if there == dict(wanted):
+        return
+    change = table.manageSnapshots()
+    for key in there.keys() - wanted.keys():
+        change.removeTag(key)
+    for key, snapshot in wanted.items():
+        if key not in there:
+            change.createTag(key, snapshot)
+        elif there[key] != snapshot:
+            change.replaceTag(key, snapshot)
+    change.commit()
+
+
+def compact(session: SparkSession, name: Name) -> tuple[int, int]:
+    """Join small files, also those with deletes: how many were read and written."""
+    options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
+    pairs = ", ".join(f"{literal(k)}, {literal(v)}" for k, v in options.items())
+    row = _call(session, name, "rewrite_data_files", options=f"map({pairs})")
+    return row["rewritten_data_files_count"], row["added_data_files_count"]
+
+
+def rewrite_manifests(session: SparkSession, name: Name) -> tuple[int, int]:
+    """Order the lists of files: how many were read and written."""
+    row = _call(session, name, "rewrite_manifests")
+    return row["rewritten_manifests_count"], row["added_manifests_count"]
+
+
+def expire(session: SparkSession, name: Name, older_than: int, retain: int) -> int:
+    """Drop old snapshots with the files that only they need: how many files went.
+
+    Args:
+        session: of Spark.
+        name: of the table.
+        older_than: commit time in ms since 1970; snapshots from then on stay.
+        retain: how many of the newest stay whatever their age.
+    """
+    row = _call(session, name, "expire_snapshots", older_than=_timestamp(older_than), retain_last=str(retain))
+    return sum(int(count or 0) for key, count in row.items() if key.startswith("deleted_"))
+
+
+def orphans(session: SparkSession, name: Name, older_than: int, *, dry_run: bool) -> int:
+    """Remove files in the table's folder that no snapshot knows: how many.
+
+    Args:
+        session: of Spark.
+        name: of the table.
+        older_than: time of the file in ms since 1970; Iceberg refuses less than a day ago, as a writer may be at it.
+        dry_run: count only.
+    """
+    rows = session.sql(
+        _text(name, "remove_orphan_files", older_than=_timestamp(older_than), dry_run=str(dry_run).lower())
+    )
+    return rows.count()
+
+
+def small_files(session: SparkSession, name: Name, properties: Mapping[str, str]) -> int:
+    """How many files a compaction would join."""
+    key, default = _TARGET_SIZE
+    frame = session.table(f"{name.sql}.`files`").where("content = 0")
+    small = frame.where(f"file_size_in_bytes < {int(properties.get(key, default)) * _SMALL:.0f}")
+    groups = small.groupBy("partition") if "partition" in small.columns else small.groupBy()
+    return sum(row["count"] for row in groups.count().collect() if row["count"] >= MIN_FILES)
+
+
+def would_expire(session: SparkSession, name: Name, older_than: int, retain: int) -> int:
+    """How many snapshots `expire` would drop: the old ones among no kept ancestors and under no tag or branch."""
+    rows = session.sql(
+        "SELECT snapshot_id, parent_id, unix_millis(committed_at) AS at "  # noqa: S608 - our own names
+        f"FROM {name.sql}.`snapshots`"
+    ).collect()
+    parents = {row["snapshot_id"]: row["parent_id"] for row in rows}
+    refs = {row["name"]: row["snapshot_id"] for row in session.table(f"{name.sql}.`refs`").collect()}
+    kept, at = set(refs.values()), refs.get("main")
+    for _ in range(retain):
+        if at is None:
+            break
+        kept.add(at)
+        at = parents.get(at)
+    return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept)
+
+
+def snapshots(session: SparkSession, name: Name) -> int:
+    """How many snapshots a table has."""
+    return session.table(f"{name.sql}.`snapshots`").count()
+
+
+def _timestamp(milliseconds: int) -> str:
+    moment = datetime.fromtimestamp(milliseconds // 1000, UTC)
+    return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}'"
+
+
+def _call(session: SparkSession, name: Name, procedure: str, **arguments: str) -> dict[str, Any]:
+    (row,) = session.sql(_text(name, procedure, **arguments)).collect()
+    return row.asDict()
+
+
+def _text(name: Name, procedure: str, **arguments: str) -> str:
+    given = {"table": literal(name.inner), **arguments}
+    said = ", ".join(f"{key} => {value}" for key, value in given.items())
+    return f"CALL `{name.catalog}`.system.{procedure}({said})"
+
+
+def _load(session: SparkSession, name: Name) -> Any:
+    jvm: Any = session._jvm  # noqa: SLF001 - several tags in one commit are for Iceberg's Java API only
+    full = f"{name.catalog}.{name.schema}.{name.table}"
+    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, full)  # noqa: SLF001

@@ -1,0 +1,110 @@
+"""One marked MERGE of a frame into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.lake.commits import Commit, settled
+from engine.lake.write import literal, load
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SOURCE = "__batch"
+_MARKER = "spark.sql.iceberg.snapshot-property.engine."
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values that a column of the key has in the rows, as texts of its type; none of them is NULL."""
+
+    column: str
+    type: str
+    least: str
+    greatest: str
+
+    @property
+    def sql(self) -> str:
+        """A condition on the table, by which files are passed over that no row can match."""
+        ends = (f"CAST({literal(end)} AS {self.type})" for end in (self.least, self.greatest))
+        return f"t.{_quoted(self.column)} BETWEEN {' AND '.join(ends)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What happens to rows that match.
+
+    Attributes:
+        keys: the columns by which rows match; NULL matches NULL.
+        sequence: a row gives way only to one that is greater by these columns; empty: always.
+        delete: the column of the frame that says whether the row deletes; None: no row does.
+        update: the columns that are changed; empty: all.
+        ranges: of columns of the key; they change no result.
+    """
+
+    keys: tuple[str, ...]
+    sequence: tuple[str, ...] = ()
+    delete: str | None = None
+    update: tuple[str, ...] = ()
+    ranges: tuple[Range, ...] = ()
+
+
+def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str]) -> Commit:
+    """Merge rows into a table, in one marked commit; one that meets another writer is tried again as a whole.
+
+    Args:
+        rows: one for each key. Columns are taken by the names of the table's; those it does not have are left out,
+            and those that the rows do not have are NULL.
+        relation: the table, quoted.
+        how: what happens to rows that match.
+        markers: of the commit, without the prefix `engine.`.
+
+    Raises:
+        RunError: `commit-conflict`.
+    """
+    session = rows.sparkSession
+    rows.createOrReplaceTempView(_SOURCE)
+    table = load(session, relation)
+    columns = tuple(str(column.name()) for column in table.schema().columns())
+    text = _sql(relation, columns, frozenset(rows.columns), how)
+    with _marking(session, markers):
+        return settled(table, markers, lambda: session.sql(text), 0)
+
+
+@contextmanager
+def _marking(session: SparkSession, markers: Mapping[str, str]) -> Iterator[None]:
+    """Let the commits of a session carry markers; a MERGE takes no options."""
+    for key, value in markers.items():
+        session.conf.set(_MARKER + key, value)
+    try:
+        yield
+    finally:
+        for key in markers:
+            session.conf.unset(_MARKER + key)
+
+
+def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Merge) -> str:
+    same = (f"t.{_quoted(key)} <=> s.{_quoted(key)}" for key in how.keys)
+    match = " AND ".join([*same, *(part.sql for part in how.ranges)])
+    newer = f" AND {_struct('s', how.sequence)} > {_struct('t', how.sequence)}" if how.sequence else ""
+    stays = f" AND NOT s.{_quoted(how.delete)}" if how.delete else ""
+    values = {name: f"s.{_quoted(name)}" if name in given else "NULL" for name in columns}
+    changed = ", ".join(f"t.{_quoted(name)} = {values[name]}" for name in how.update or columns)
+    lines = [f"MERGE INTO {relation} AS t USING `{_SOURCE}` AS s ON {match}"]
+    if how.delete:
+        lines.append(f"WHEN MATCHED AND s.{_quoted(how.delete)}{newer} THEN DELETE")
+    lines.append(f"WHEN MATCHED{stays}{newer} THEN UPDATE SET {changed}")
+    names, taken = ", ".join(map(_quoted, columns)), ", ".join(values.values())
+    lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({taken})")  # noqa: S608 - quoted
+    return "\n".join(lines)
+
+
+def _struct(side: str, names: tuple[str, ...]) -> str:
+    return f"struct({', '.join(f'{side}.{_quoted(name)}' for name in names)})"
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -1,0 +1,27 @@
+"""How the rows of a micro-batch reach the table: one module a way, all with a commit of ours."""
+
+from __future__ import annotations
+
+from engine.compile import Model
+from engine.compile.settings import OnSchemaChange, OutputMode
+from engine.runtime.outputs.deleted import Deleted
+from engine.runtime.outputs.files import Appends, Rewrites
+from engine.runtime.outputs.merge import Merges
+from engine.runtime.outputs.output import Output
+
+__all__ = ["Output", "output_of"]
+
+
+def output_of(model: Model, relation: str, deleted: Deleted | None = None) -> Output:
+    """The way in which a streaming model writes.
+
+    Args:
+        model: a streaming table.
+        relation: the table to write to, quoted: the model's, or the staging table of a rebuild.
+        deleted: the deleted keys that are remembered; None: none are.
+    """
+    write = model.write
+    if write.unique_key:
+        return Merges(model, relation, deleted)
+    kind = Rewrites if write.output_mode is OutputMode.COMPLETE else Appends
+    return kind(relation, write.write_options, ignore_new=write.on_schema_change is OnSchemaChange.IGNORE)

@@ -1,0 +1,119 @@
+"""The table `<model>__deleted`: the keys that `delete_when` deleted, with their sequence, for a while.
+
+An older row of such a key may still come, and must not bring it back. The keys of a micro-batch are committed before
+everything else of it, marked like it and with the id of Spark's query, as those of the quarantine are. Rows of other
+queries (of generations before, or of one that was given up) count for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import StateError
+from engine.lake import write as lake
+from engine.lake.layout import Layout
+from engine.lake.read import TableFacts
+from engine.runtime.run import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SUFFIX = "__deleted"
+_QUERY = "query-id"
+
+
+@dataclass(slots=True)
+class Deleted:
+    """The remembered deletes of a model as they stood when it began, and as they were written since.
+
+    Attributes:
+        model: whose they are.
+        facts: the table; None: there is none.
+        made: whether it has been made since.
+        cleaned: whether what is old enough has been forgotten in this run.
+    """
+
+    model: Model
+    facts: TableFacts | None
+    made: bool = field(default=False)
+    cleaned: bool = field(default=False)
+
+    @property
+    def relation(self) -> Relation:
+        """The table."""
+        return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
+
+    def of_query(self, session: SparkSession, query: str) -> DataFrame | None:
+        """The deletes of a query: `key` and `sequence`, structs; None: there has never been one."""
+        if self.facts is None and not self.made:
+            return None
+        return session.table(self.relation.sql).where(f"query_id = {lake.literal(query)}").select("key", "sequence")
+
+    def append(self, rows: DataFrame, batch: int, query: str, markers: Mapping[str, str]) -> None:
+        """Remember the keys of the rows of a micro-batch that delete, unless they were before a crash."""
+        from pyspark.sql import functions as f
+
+        if self._wrote(query, batch):
+            return
+        write, session = self.model.write, rows.sparkSession
+        kept = rows.select(
+            as_struct(write.unique_key).alias("key"),
+            as_struct(write.sequence_by).alias("sequence"),
+            f.lit(query).alias("query_id"),
+            f.lit(batch).cast("bigint").alias("batch_id"),
+            f.current_timestamp().alias("deleted_at"),
+        )
+        if self.facts is None and not self.made:
+            lake.create_table(session, self.relation.sql, kept, self._layout())
+            self.made = True
+        self._forget(session)
+        lake.append(lake.stage(kept, self.relation.sql), {**markers, _QUERY: query})
+
+    def _wrote(self, query: str, batch: int) -> bool:
+        history = self.facts.history if self.facts else ()
+        return any(s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query for s in history)
+
+    def _forget(self, session: SparkSession) -> None:
+        if self.facts is None or self.cleaned:
+            return
+        old = f"deleted_at < current_timestamp() - INTERVAL {self.model.write.deletes_remembered}"
+        if not session.table(self.relation.sql).where(old).isEmpty():
+            session.sql(f"DELETE FROM {self.relation.sql} WHERE {old}")  # noqa: S608 - names and an interval of ours
+        self.cleaned = True
+
+    def _layout(self) -> Layout:
+        properties = {"engine.model": self.model.name, "engine.deleted": "true"}
+        return Layout(properties=properties, comment=f"Keys that '{self.model.name}' deleted lately.")
+
+
+def as_struct(names: tuple[str, ...]) -> Column:
+    """Some columns as one, with their names as the settings spell them."""
+    from pyspark.sql import functions as f
+
+    return f.struct(*(f.col(quoted(name)).alias(name) for name in names))
+
+
+def quoted(name: str) -> str:
+    """A column's name in SQL text."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def deleted_of(run: Run, model: Model) -> Deleted | None:
+    """The remembered deletes of a model, as they stand; None if it deletes nothing.
+
+    Raises:
+        StateError: `state-missing` if a table of their name is not the model's.
+    """
+    if model.write.delete_when is None:
+        return None
+    found = Deleted(model, None)
+    relation = found.relation
+    facts = run.lake.table(relation.schema, relation.name)
+    if facts is not None and facts.properties.get("engine.model") != model.name:
+        message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
+        hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
+    return Deleted(model, facts)

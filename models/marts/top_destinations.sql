@@ -1,0 +1,15 @@
+/*---
+description: The ten destinations with most departures so far, written anew in each micro-batch.
+streams: [flights]
+output_mode: complete
+columns:
+  destination: {description: IATA code., tests: [not_null, unique]}
+---*/
+select
+    destination,
+    count(*) as departures,
+    max(departure_delay) as longest_delay
+from {{ ref('flights') }}
+group by destination
+order by departures desc, destination
+limit 10

@@ -1,0 +1,130 @@
+"""How tables are laid out: partition fields and their names, order, properties, format, schema changes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.lab import EVENTS, Lab
+
+pytestmark = pytest.mark.spark
+
+ALL = """/*---
+streams: {shop.events: {max_files_per_trigger: 1}}
+partition_by: [hour(at) as hour, 'bucket(4, id) as part', 'truncate(2, kind)', amount as money]
+sort_by: [kind desc, id nulls last]
+tags: [hourly, money]
+description: All of them.
+table_properties: {write.parquet.compression-codec: gzip}
+write_options: {target-file-size-bytes: 1000000, snapshot-property.team: sales}
+---*/
+select * from {{ source('shop', 'events') }}
+"""
+BATCH = """/*---
+materialized: table
+partition_by: [month(at) as m, kind as k]
+---*/
+select * from {{ ref('all_of_them') }}
+"""
+
+
+def table_of(lab: Lab, name: str) -> Any:
+    """The table as PyIceberg has it."""
+    found = lab._lake()._table(lab.schema, name)
+    assert found is not None
+    return found
+
+
+def spec(table: Any) -> list[tuple[str, str, str]]:
+    columns = {field.field_id: field.name for field in table.schema().fields}
+    return [(f.name, str(f.transform), columns[f.source_id]) for f in table.spec().fields]
+
+
+def event(number: int, at: str, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
+    return {"id": number, "at": f"{at}:00Z", "kind": kind, "amount": amount}
+
+
+SPEC = [
+    ("hour", "hour", "at"), ("part", "bucket[4]", "id"), ("kind_trunc", "truncate[2]", "kind"),
+    ("money", "identity", "amount"),
+]  # fmt: skip
+
+
+def test_a_table_is_laid_out_as_its_model_says_from_its_first_snapshot_and_after_a_rebuild(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("all_of_them", ALL)
+    lab.model("by_month", BATCH)
+    lab.land("a", [event(1, "2024-05-01T10:05"), event(2, "2024-05-01T11:05", "open"), event(3, "2024-06-01T11:05")])
+    lab.build()
+    table = table_of(lab, "all_of_them")
+    assert (spec(table), len(table.specs())) == (SPEC, 1)
+    order = [(table.schema().find_column_name(f.source_id), f.direction.name, f.null_order.name)
+             for f in table.sort_order().fields]  # fmt: skip
+    assert order == [("kind", "DESC", "NULLS_LAST"), ("id", "ASC", "NULLS_LAST")]
+    known = {
+        "engine.tags": "hourly,money", "comment": "All of them.", "write.parquet.compression-codec": "gzip",
+        "write.distribution-mode": "hash", "history.expire.min-snapshots-to-keep": "100",
+    }  # fmt: skip
+    assert known.items() <= dict(table.properties).items()
+    assert table.current_snapshot().summary["team"] == "sales"
+    assert spec(table_of(lab, "by_month")) == [("m", "month", "at"), ("k", "identity", "kind")]
+    assert table_of(lab, "by_month").properties["history.expire.min-snapshots-to-keep"] == "3"
+    # Partitions are used: a partition is a folder.
+    files = table.inspect.files().to_pylist()
+    assert {file["file_path"].split("/data/")[1].split("/")[0] for file in files} == {
+        "hour=2024-05-01-10", "hour=2024-05-01-11", "hour=2024-06-01-11",
+    }  # fmt: skip
+
+    # Other properties reach the table that stands, and only them; a rebuild takes another layout and format.
+    lab.model("all_of_them", ALL.replace("gzip", "snappy").replace("hourly, ", ""))
+    before = lab.snapshot("all_of_them")
+    lab.build("-s", "all_of_them")
+    table = table_of(lab, "all_of_them")
+    assert (table.properties["write.parquet.compression-codec"], table.properties["engine.tags"]) == ("snappy", "money")
+    assert table.current_snapshot().snapshot_id == before
+    changed = ALL.replace("hour(at) as hour", "day(at) as d").replace("tags:", "format_version: 3\ntags:")
+    lab.model("all_of_them", changed)
+    assert lab.run("build", "-s", "all_of_them").codes() == ["model-changed"]
+    lab.build("-f")
+    table = table_of(lab, "all_of_them")
+    assert (spec(table), table.format_version) == ([("d", "day", "at"), *SPEC[1:]], 3)
+    rows = sorted((r["id"], r["at"], r["kind"]) for r in lab.rows("by_month"))
+    assert rows == [
+        (1, datetime(2024, 5, 1, 10, 5, tzinfo=UTC), "paid"),
+        (2, datetime(2024, 5, 1, 11, 5, tzinfo=UTC), "open"),
+        (3, datetime(2024, 6, 1, 11, 5, tzinfo=UTC), "paid"),
+    ]
+
+
+COPY = """/*---
+streams: [shop.events]
+on_schema_change: {policy}
+---*/
+select {columns} from {{{{ source('shop', 'events') }}}}
+"""
+
+
+def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    policies = ("fail", "append_columns", "ignore")
+    for policy in policies:
+        lab.model(policy, COPY.format(policy=policy, columns="id, kind"))
+    lab.land("a", [event(1, "2024-05-01T10:05")])
+    lab.build()
+    for policy in policies:
+        lab.model(policy, COPY.format(policy=policy, columns="amount, id, struct(kind as k, array(id) as ids) as more"))
+    lab.land("b", [event(2, "2024-05-01T10:05", amount=7.0)])
+    result = lab.run("build")
+    assert result.codes() == ["table-schema"]
+    assert result.model("fail")["message"] == f"lake.{lab.schema}.fail has no column amount, more"
+    assert lab.rows("fail")[0] == {"id": 1, "kind": "paid"}
+    # What the query does not give any more is NULL.
+    assert {tuple(r.values()) for r in lab.rows("ignore")} == {(1, "paid"), (2, None)}
+    found = {r["id"]: r for r in lab.rows("append_columns")}
+    assert found[1] == {"id": 1, "kind": "paid", "amount": None, "more": None}
+    assert found[2] == {"id": 2, "kind": None, "amount": 7.0, "more": {"k": "paid", "ids": [2]}}
+    again = lab.snapshots()
+    lab.run("build")
+    assert lab.snapshots() == again

@@ -1,0 +1,110 @@
+"""`overwrite: partitions`: a build of a batch table replaces the partitions that its rows fall into."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.lab import EVENTS, Lab, run_alone
+
+pytestmark = pytest.mark.spark
+
+DAILY = """/*---
+materialized: table
+partition_by: [day(at) as d]
+overwrite: partitions
+{more}---*/
+select id, at, amount from {{{{ source('shop', 'events') }}}}
+"""
+CHECK = "expectations: [{name: small, check: amount < 100, on_fail: quarantine}]\n"
+
+
+def event(number: int, day: int, amount: float = 1.0) -> dict[str, Any]:
+    return {"id": number, "at": f"2024-05-{day:02}T10:00:00Z", "kind": "paid", "amount": amount}
+
+
+def relanded(lab: Lab, *rows: dict[str, Any]) -> None:
+    """Only these rows are there to be read."""
+    for file in (lab.root / "landing" / "events").glob("*.json"):
+        file.unlink()
+    lab.land("now", rows)
+
+
+def rows(lab: Lab) -> list[tuple[int, int, float]]:
+    return sorted((r["at"].day, r["id"], r["amount"]) for r in lab.rows("daily"))
+
+
+def prepare(lab: Lab, more: str = "") -> Lab:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("daily", DAILY.format(more=more))
+    lab.land("now", [event(1, 1), event(2, 1), event(3, 2)])
+    return lab
+
+
+def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> None:
+    prepare(lab, CHECK).build()
+    assert rows(lab) == [(1, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)]
+    before = lab.snapshot("daily")
+    assert lab.build().model("daily")["status"] == "unchanged"
+    assert lab.snapshot("daily") == before
+    relanded(lab, event(4, 2), event(5, 3), event(6, 4, 500.0))
+    result = lab.build().model("daily")
+    assert (result["rows_out"], result["quarantined"]) == (2, 1)
+    kept = [(1, 1, 1.0), (1, 2, 1.0)]
+    assert rows(lab) == [*kept, (2, 4, 1.0), (3, 5, 1.0)]
+    table = lab.table("daily")
+    assert table is not None
+    # One commit a build, each of its run.
+    assert (len(table.history), len({s.marker("run-id") for s in table.history})) == (2, 2)
+    assert {s.marker("model") for s in table.history} == {"daily"}
+
+    # No rows: no partition is touched, nothing is committed, and the table is up to date.
+    relanded(lab)
+    last = lab.snapshot("daily")
+    assert lab.build().model("daily")["rows_out"] == 0
+    assert lab.build().model("daily")["status"] == "unchanged"
+    assert lab.snapshot("daily") == last
+
+    # Another partitioning is another table.
+    relanded(lab, event(7, 9))
+    lab.model("daily", DAILY.format(more="").replace("day(at) as d", "day(at) as day"))
+    failed = lab.run("build")
+    assert failed.codes() == ["table-schema"]
+    assert rows(lab) == [*kept, (2, 4, 1.0), (3, 5, 1.0)]
+    lab.build("-f")
+    assert rows(lab) == [(9, 7, 1.0)]
+    # A table that was dropped has lost the partitions that are kept.
+    assert lab.session is not None
+    lab.session.spark.sql(f"drop table lake.{lab.schema}.daily")
+    relanded(lab, event(8, 10))
+    assert lab.run("build").codes() == ["table-missing"]
+
+
+KILLED = """
+import os, signal
+from engine.lake import write
+_overwrite = write.overwrite_partitions
+def overwrite_partitions(staged, markers):
+    if "{point}" == "after":
+        _overwrite(staged, markers)
+    os.kill(os.getpid(), signal.SIGKILL)
+write.overwrite_partitions = overwrite_partitions
+"""
+
+
+@pytest.mark.parametrize("point", ["before", "after"])
+def test_a_build_that_is_killed_at_its_commit_is_made_again(tmp_path: Path, point: str) -> None:
+    lab = prepare(Lab(tmp_path, None, None, schema="shop"))
+    assert run_alone(lab.root, "build").returncode == 0
+    relanded(lab, event(4, 2), event(5, 3))
+    killed = run_alone(lab.root, "build", script=KILLED.format(point=point))
+    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    old = [(1, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)]
+    new = [(1, 1, 1.0), (1, 2, 1.0), (2, 4, 1.0), (3, 5, 1.0)]
+    assert rows(lab) == (new if point == "after" else old)
+    rebuilt = run_alone(lab.root, "build")
+    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    assert rows(lab) == new
