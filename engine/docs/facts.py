@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -20,13 +20,17 @@ Record = dict[str, Any]
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that is told: the project, its last run, its tables, how fresh its sources are, and when this is."""
+    """Everything that is told: the project, its last run, its tables, how fresh its sources are, and when this is.
+
+    `watermarks` has that of each stream, by its id.
+    """
 
     manifest: Manifest
     run: LastRun
     tables: Mapping[str, Table]
     freshness: Mapping[str, Freshness]
     at: datetime
+    watermarks: Mapping[str, datetime] = field(default_factory=dict)
 
     @cached_property
     def nodes(self) -> tuple[Source | Model, ...]:
@@ -55,6 +59,11 @@ class Facts:
         for data_test in self.manifest.tests:
             found.setdefault(data_test.model, []).append(data_test)
         return found
+
+    def watermark(self, node: str) -> datetime | None:
+        """How far a stream is in event time: by its checkpoint, else by its last run."""
+        run = self.run.nodes.get(node)
+        return self.watermarks.get(node) or (run.watermark if run else None)
 
     @cached_property
     def found(self) -> Mapping[str, list[int]]:

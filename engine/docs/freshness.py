@@ -33,6 +33,10 @@ class Bound:
     count: int
     period: str
 
+    def __str__(self) -> str:
+        """`10 minutes`."""
+        return f"{self.count:,} {self.period}{'' if self.count == 1 else 's'}"
+
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
@@ -110,4 +114,20 @@ def _read(item: Mapping[str, Any]) -> Freshness | None:
     looked_at = words.instant(item.get("snapshotted_at")) or datetime.fromtimestamp(0).astimezone()
     if not isinstance(name, str) or status not in set(Fresh):
         return None
-    return Freshness(own_id(name), Fresh(status), looked_at, words.instant(item.get("max_loaded_at")))
+    given = item.get("criteria")
+    bounds = given if isinstance(given, dict) else {}
+    error = item.get("error")
+    return Freshness(
+        own_id(name),
+        Fresh(status),
+        looked_at,
+        words.instant(item.get("max_loaded_at")),
+        _read_bound(bounds.get("warn_after")),
+        _read_bound(bounds.get("error_after")),
+        error=error if isinstance(error, str) else "",
+    )
+
+
+def _read_bound(given: Any) -> Bound | None:
+    count, period = (given.get("count"), given.get("period")) if isinstance(given, dict) else (None, None)
+    return Bound(count, period) if isinstance(count, int) and isinstance(period, str) else None

@@ -12,7 +12,7 @@ from engine.docs.facts import Facts, Record, moment, slim
 from engine.docs.graph import lay_out
 from engine.docs.last_run import NodeRun
 from engine.docs.tables import Table
-from engine.docs.trace import fields_of
+from engine.docs.trace import fields_of, own_columns
 from engine.errors import Diagnostic
 
 _KINDS = {"streaming_table": "stream", "table": "table", "view": "view", "ephemeral": "view"}
@@ -68,7 +68,7 @@ def _node_in_short(facts: Facts, node: Model | Source) -> Record:
         "summary": words.summary(node),
         "about": _first_sentence(node.description),
         "broken": node.broken,
-        "columns": len(node.columns),
+        "columns": sum(1 for _ in own_columns(node)),
     }
     if isinstance(node, Source):
         fresh = facts.freshness.get(node.id)
@@ -88,6 +88,7 @@ def _node_in_short(facts: Facts, node: Model | Source) -> Record:
             "tags": list(node.tags),
             "guarantee": promise.level.value if promise else None,
             "run": run_in_short(run) if run else None,
+            "watermark": moment(facts.watermark(node.id)),
             "table": _table_in_short(table) if table else None,
         }
     )
@@ -101,8 +102,8 @@ def _first_sentence(text: str) -> str:
 
 def run_in_short(run: NodeRun) -> Record:
     """How a node ended, with its numbers."""
-    known = {"status": run.status, "tone": run.tone.value, "at": moment(run.at), "watermark": moment(run.watermark)}
-    return slim({**known}) | dict(run.numbers)
+    known = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
+    return slim({**known, "counted": [list(item) for item in run.counted]}) | dict(run.numbers)
 
 
 def _table_in_short(table: Table) -> Record:
@@ -144,7 +145,7 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                     [[number[o.node], o.column] for o in c.origins if o.node in number],
                     *_fields(c),
                 ]
-                for c in node.columns
+                for c in own_columns(node)
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
             "tests": [[t.name, t.column or ""] for t in tests],

@@ -33,7 +33,9 @@ _TONES = {
     Status.FAIL: Tone.BAD,
     Status.ERROR: Tone.BAD,
 }
-NUMBERS = ("rows_in", "rows_out", "late", "quarantined", "state_rows", "batches")
+NUMBERS = ("rows_in", "rows_out", "rows_updated", "rows_deleted", "late", "quarantined", "state_rows", "batches")
+# Told only where there are some: most tables know no updates.
+_RARE = frozenset({"rows_updated", "rows_deleted"})
 # What is not measured there: a batch's input, a view's rows.
 _MEASURED = {
     Materialized.STREAMING_TABLE.value: frozenset(NUMBERS),
@@ -63,7 +65,7 @@ class NodeRun:
         seconds: how long it took; None: it is not known.
         at: when it ended.
         numbers: those of NUMBERS that are known.
-        taken_out: rows and records that did not reach the table, by why.
+        counted: rows and records that were not as they should be: what they are, of which check or input, and how many.
         watermark: the last one.
         note: what the engine said at its end, such as when the next window closes.
     """
@@ -74,7 +76,7 @@ class NodeRun:
     seconds: float | None = None
     at: datetime | None = None
     numbers: Mapping[str, float] = field(default_factory=dict)
-    taken_out: Mapping[str, float] = field(default_factory=dict)
+    counted: tuple[tuple[str, str, float], ...] = ()
     watermark: datetime | None = None
     note: str = ""
     progress: tuple[Batch, ...] = ()
@@ -129,19 +131,28 @@ def _node(item: Mapping[str, Any]) -> NodeRun:
         _text(item, "message"),
         _number(item.get("execution_time")),
         words.instant(next((t["completed_at"] for t in _timings(item) if t.get("completed_at")), None)),
-        {key: number for key in NUMBERS if key in measured and (number := _number(response.get(key))) is not None},
-        dict(_taken_out(response)),
+        dict(_numbers(response, measured)),
+        tuple(_counted(response)),
         words.instant(response.get("watermark")),
         _text(response, "note"),
         tuple(_batches(response)),
     )
 
 
-def _taken_out(response: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
-    for key, text in (("bad_records", "bad records of"), ("failed_checks", "rows that failed")):
+def _numbers(response: Mapping[str, Any], measured: frozenset[str]) -> Iterator[tuple[str, float]]:
+    for key in NUMBERS:
+        number = _number(response.get(key)) if key in measured else None
+        # Without a micro-batch nobody looked at the state.
+        unseen = key == "state_rows" and not response.get("batches")
+        if number is not None and not unseen and (number or key not in _RARE):
+            yield key, number
+
+
+def _counted(response: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    for key, what in (("bad_records", "Bad records"), ("failed_checks", "Failed expectation")):
         for name, value in _mapping(response, key).items():
             if number := _number(value):
-                yield f"{text} {name}", number
+                yield what, str(name), number
 
 
 def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

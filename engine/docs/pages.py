@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from engine.compile.macros import macros_used
@@ -11,10 +11,11 @@ from engine.compile.manifest import Column, DataTest, Materialized, Model, Sourc
 from engine.compile.pyspark_text import script
 from engine.docs import words
 from engine.docs.facts import Facts, Record, moment, slim
+from engine.docs.freshness import Freshness
 from engine.docs.index import run_in_short
 from engine.docs.last_run import Batch, NodeRun
 from engine.docs.tables import Snapshot, Table
-from engine.docs.trace import fields_of
+from engine.docs.trace import fields_of, own_columns
 from engine.sources import location
 
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
@@ -27,10 +28,12 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
         "id": node.id,
         "description": node.description,
         "problems": facts.found.get(node.name, []),
-        "columns": [_column(facts, node, column) for column in node.columns],
+        "columns": [_column(facts, node, column) for column in own_columns(node)],
     }
     if isinstance(node, Source):
-        return slim({**common, "words": _said(words.source_words(node)), "facts": _source_facts(facts, node)})
+        fresh = facts.freshness.get(node.id)
+        more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
+        return slim({**common, "words": _said(words.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
@@ -49,6 +52,7 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
             "compiled": _trimmed(node.sql),
             "script": script(node, facts.manifest) if node.streaming and node.sql and not node.broken else "",
             "run": _run(run) if run else None,
+            "watermark": moment(facts.watermark(node.id)),
             "table": _table(table) if table else None,
         }
     )
@@ -61,6 +65,8 @@ def _said(said: Iterable[words.Said]) -> list[list[str]]:
 def _column(facts: Facts, node: Model | Source, column: Column) -> Record:
     tests = [t for t in facts.tests.get(node.id, ()) if t.column and t.column.lower() == column.name.lower()]
     origins = [[facts.numbers[o.node], o.column] for o in column.origins if o.node in facts.numbers]
+    said = {field.name.lower(): field.description for field in node.columns}
+    fields = fields_of(column) if column.type else ()
     return slim(
         {
             "name": column.name,
@@ -68,7 +74,8 @@ def _column(facts: Facts, node: Model | Source, column: Column) -> Record:
             "description": column.description,
             "sql": column.sql,
             "origins": origins,
-            "fields": [list(field) for field in fields_of(column)] if column.type else [],
+            "fields": [[path, kind, said.get(path.lower(), "")] for path, kind in fields],
+            "meta": [[key, words.value(value)] for key, value in column.meta.items()],
             "tests": [_test(facts, data_test) for data_test in tests],
         }
     )
@@ -81,19 +88,19 @@ def _test(facts: Facts, data_test: DataTest) -> Record:
     return slim({"what": words.test(data_test), "name": data_test.name, "reads": others, **ended})
 
 
-def _source_facts(facts: Facts, source: Source) -> list[list[str]]:
-    fresh = facts.freshness.get(source.id)
-    newest = (
-        f"{fresh.status.value}, newest record {words.moment(fresh.newest.isoformat())}"
-        if fresh and fresh.newest
-        else ""
-    )
+def _fresh(fresh: Freshness) -> Record:
+    known = {"status": fresh.status.value, "at": moment(fresh.looked_at), "newest": moment(fresh.newest)}
+    bounds = (("warns after", fresh.warn_after), ("fails after", fresh.error_after))
+    told = ", ".join(f"{text} {bound}" for text, bound in bounds if bound)
+    return slim({**known, "bounds": told, "error": fresh.error})
+
+
+def _source_facts(source: Source) -> list[list[str]]:
     options = ", ".join(f"{key}: {value}" for key, value in sorted(source.spec.options.items()))
     known = (
         ("Format", source.spec.format),
         ("Location", location(source.spec)),
         ("Options", options),
-        ("Freshness", newest or (fresh.status.value if fresh else "")),
         ("Declared in", str(source.location or source.file)),
     )
     return [[term, text] for term, text in known if text]
@@ -104,6 +111,7 @@ def _model_facts(model: Model) -> list[list[str]]:
     known = (
         ("View" if model.materialized is Materialized.VIEW else "Table", str(model.relation) if model.stored else ""),
         ("Properties", properties),
+        *((f"Meta: {key}", words.value(value)) for key, value in model.meta.items()),
         ("Written in", model.file),
         ("Fingerprint", model.fingerprint),
     )
@@ -119,7 +127,6 @@ def _run(run: NodeRun) -> Record:
     short = run_in_short(run)
     return slim({**short, "message": run.message, "note": run.note, "seconds": run.seconds}) | {
         **run.numbers,
-        "taken_out": list(run.taken_out.items()),
         "progress": [_batch(batch) for batch in run.progress],
     }
 
@@ -136,10 +143,18 @@ def _table(table: Table) -> Record:
         "files": table.files,
         "commits": table.commits,
         "columns": [list(column) for column in table.columns],
-        "history": [[moment(s.at), s.added, s.removed, s.rows, s.bytes] for s in table.snapshots],
+        "history": [[moment(s.at), s.added, s.removed, s.rows, s.bytes, int(new)] for s, new in _by_run(table)],
         "snapshots": [_snapshot(s) for s in reversed(table.snapshots[-_SNAPSHOTS_LISTED:])],
         "quarantined": [[moment(s.at), s.added, s.rows] for s in table.quarantined],
     }
+
+
+def _by_run(table: Table) -> Iterator[tuple[Snapshot, bool]]:
+    """The snapshots, and whether another run began with each."""
+    before: str | None = None
+    for snapshot in table.snapshots:
+        yield snapshot, before is not None and snapshot.run != before
+        before = snapshot.run
 
 
 def _snapshot(snapshot: Snapshot) -> list[Any]:

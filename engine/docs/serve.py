@@ -63,6 +63,8 @@ class _Handler(SimpleHTTPRequestHandler):
     server_version = "headrace"
     sys_version = ""
     protocol_version = "HTTP/1.1"
+    # An answer is written in two parts; the second would wait for the first one's receipt.
+    disable_nagle_algorithm = True
 
     def send_head(self) -> IO[bytes] | None:  # type: ignore[override] # a file, or nothing
         """The file of a GET or HEAD, after its headers."""

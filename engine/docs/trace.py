@@ -153,6 +153,14 @@ def _type(column: Column, spot: Spot) -> str | None:
     return next((kind for path, kind in fields_of(column) if path.lower() == spot.column.lower()), None)
 
 
+def own_columns(node: Model | Source) -> Iterator[Column]:
+    """A node's columns without those that only describe a field of another (`place.lat`)."""
+    fields: set[str] = set()
+    if any("." in column.name for column in node.columns):
+        fields = {path.lower() for column in node.columns if column.type for path, _ in fields_of(column)}
+    yield from (c for c in node.columns if c.sql or c.origins or c.name.lower() not in fields)
+
+
 def fields_of(column: Column) -> Iterator[tuple[str, str]]:
     """The fields of a struct, and the fields of these: path from the column on, and type."""
     waiting = [(column.name, types.normal(column.type) if column.type else None)]

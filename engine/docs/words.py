@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -202,6 +203,11 @@ def event_time(watermark: Watermark) -> str:
 def files(count: int) -> str:
     """A number of files."""
     return "1 file" if count == 1 else f"{count:,} files"
+
+
+def value(given: Any) -> str:
+    """A value of `meta:`: text as it is, anything else as JSON."""
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
 
 
 def test(data_test: DataTest) -> str:

@@ -43,6 +43,13 @@ def browser() -> Iterator[Browser]:
         started.close()
 
 
+DRAWN = "document.documentElement.dataset.ready === 'true'"
+TURN = """(address) => new Promise((done) => {
+    addEventListener("hashchange", done, { once: true });
+    location.hash = address;
+})"""
+
+
 class Window:
     """A page of a browser, watched."""
 
@@ -65,13 +72,18 @@ class Window:
         """Go to an address of the site and wait until it is drawn."""
         self.page.goto("about:blank")  # another fragment alone would load nothing
         self.page.goto(f"{self.start}index.html{address}")
-        self.page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+        self.page.wait_for_function(DRAWN)
+        return self.page
+
+    def turn(self, address: str) -> Page:
+        """Go on to another address of the open site, as a link does, and wait until it is drawn."""
+        self.page.evaluate(TURN, address)
+        self.page.wait_for_function(DRAWN)
         return self.page
 
     def shoot(self, name: str, *, whole: bool = True) -> None:
         SHOTS.mkdir(parents=True, exist_ok=True)
-        self.page.wait_for_timeout(200)
-        self.page.screenshot(path=SHOTS / f"{name}.png", full_page=whole)
+        self.page.screenshot(path=SHOTS / f"{name}.png", full_page=whole, animations="disabled")
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from engine.compile.manifest import Column
 from engine.errors import Diagnostic, Location
 from tests.browser.conftest import Window
 from tests.docs.build import hourly, manifest, model, source, written
-from tests.docs.test_safety import EVIL, evil, evil_results
+from tests.docs.test_safety import EVIL, evil, evil_results, evil_stores
 
 
 def test_texts_that_would_be_code_are_shown_as_texts(window, tmp_path):
-    one: Window = window(written(tmp_path, evil(), evil_results()))
+    one: Window = window(written(tmp_path, evil(), evil_results(), **evil_stores()))
     page = one.open("#/")
     expect(page.get_by_role("heading", level=1)).to_have_text(" ".join(EVIL.split()))
     places = page.evaluate("[...document.querySelectorAll('#nodes a')].map((a) => a.getAttribute('href'))")

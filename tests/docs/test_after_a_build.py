@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 from dbt_artifacts_parser.parser import parse_catalog, parse_manifest, parse_run_results
 
+from engine.docs.facts import moment
 from tests.docs.build import Site
 from tests.lab import EVENTS, Lab, Result
 
@@ -83,6 +85,12 @@ def test_artifacts_say_what_spark_and_iceberg_did(built):
     again = lab.build()
     assert again.model("hourly")["status"] == "unchanged"
     assert lab.run("ls", "-s", "result:unchanged", "--output", "name").out.split() == ["hourly", "total"]
+    # A run without a micro-batch knows no watermark; the checkpoint does.
+    assert lab.run("docs", "generate").code == 0
+    quiet = Site(target / "docs").short("model.hourly")
+    assert "state_rows" in short["run"]
+    assert "state_rows" not in quiet["run"]
+    assert quiet["watermark"] == short["watermark"] == moment(datetime(2026, 1, 1, 13, 51, tzinfo=UTC))
 
 
 def test_a_delivery_that_fails_fails_no_build(built):

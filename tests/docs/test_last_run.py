@@ -47,7 +47,7 @@ def test_what_a_run_wrote_is_read_back():
     assert (hourly.status, hourly.tone, hourly.seconds) == ("success", Tone.GOOD, 3.214)
     assert hourly.at == datetime(2026, 10, 12, 8, 15, 3, tzinfo=UTC)
     assert hourly.numbers == {"rows_in": 20, "rows_out": 8, "late": 3, "quarantined": 3, "state_rows": 2, "batches": 2}
-    assert hourly.taken_out == {"bad records of ops.events": 2, "rows that failed plausible": 1}
+    assert hourly.counted == (("Bad records", "ops.events", 2), ("Failed expectation", "plausible", 1))
     assert hourly.note == "the next window closes at 11:00"
     assert [(b.id, b.rows_in, b.late, b.watermark.minute) for b in hourly.progress] == [(0, 10, 0, 0), (1, 10, 1, 1)]
     assert run.nodes["model.daily"].status == "unchanged"
@@ -61,8 +61,16 @@ def test_a_run_is_told_on_every_page(tmp_path):
     assert site.index["run"]["tests"] == [["fail", 1]]
     short = site.short("model.hourly")["run"]
     assert (short["status"], short["rows_in"], short["late"]) == ("success", 20, 3)
+    assert short["counted"] == [["Bad records", "ops.events", 2], ["Failed expectation", "plausible", 1]]
     mark = int(datetime(2013, 1, 15, 10, 1, tzinfo=UTC).timestamp() * 1000)
     assert site.node("model.hourly")["run"]["progress"][1] == [1, 10, 4, 1, 2, mark, 0]
+    assert site.short("model.hourly")["watermark"] == site.node("model.hourly")["watermark"] == mark
+
+
+def test_the_watermark_is_the_checkpoints_where_there_is_one(tmp_path):
+    later = datetime(2013, 1, 15, 11, 0, tzinfo=UTC)
+    site = written(tmp_path, small(), results(), watermarks={"model.hourly": later})
+    assert site.short("model.hourly")["watermark"] == int(later.timestamp() * 1000)
 
 
 def test_a_kind_tells_only_what_is_measured_for_it():
@@ -74,7 +82,12 @@ def test_a_kind_tells_only_what_is_measured_for_it():
 
     assert measured("table") == {"rows_out": 3}
     assert measured("view") == {}
-    assert set(measured("streaming_table")) == {"rows_in", "rows_out", "late", "batches", "state_rows"}
+    # Without a micro-batch nobody looked at the state.
+    assert set(measured("streaming_table")) == {"rows_in", "rows_out", "late", "batches"}
+    response |= {"batches": 1, "rows_updated": 2, "rows_deleted": 0}
+    assert set(measured("streaming_table")) == {
+        "rows_in", "rows_out", "rows_updated", "late", "batches", "state_rows",
+    }  # fmt: skip
 
 
 def test_what_was_skipped_has_no_numbers():

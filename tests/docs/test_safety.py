@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from importlib import resources
 
 import pytest
 
+from engine.compile import Expectation, Overwrite, Relation, Write
+from engine.compile.columns.facts import Origin
 from engine.compile.manifest import Column, Macro
+from engine.docs.freshness import Bound, Fresh, Freshness
+from engine.docs.tables import Snapshot, Table
 from engine.errors import Diagnostic, Location
-from tests.docs.build import hourly, manifest, model, not_null, small, source, written
+from tests.docs.build import NOW, hourly, manifest, model, not_null, small, source, written
 
 EVIL = (
     """</script></style></title></pre><img src=x onerror="alert(1)">'"><a href='javascript:alert(2)'>x</a>"""
@@ -20,11 +25,14 @@ EVIL = (
 
 def evil():
     spec = replace(source().spec, format=EVIL, options={EVIL: EVIL}, timezone=EVIL)
-    column = Column(EVIL, EVIL, EVIL, {}, (), EVIL)
+    column = Column(EVIL, EVIL, EVIL, {EVIL: EVIL, "owner": [EVIL]}, (), EVIL)
     bad = source(table=EVIL, id=f"source.{EVIL}", description=EVIL, spec=spec, columns=(column,))
     reader = model(
         EVIL, bad.id, id=f"model.{EVIL}", description=EVIL, columns=(column, Column("__proto__")), tags=(EVIL,),
-        raw_sql=EVIL, sql=EVIL, windows={EVIL: EVIL}, title=EVIL, file=f"models/{EVIL}.sql",
+        raw_sql=EVIL, sql=EVIL, windows={EVIL: EVIL}, title=EVIL, file=f"models/{EVIL}/{EVIL}.sql",
+        meta={EVIL: EVIL, "owner": {EVIL: EVIL}}, expectations=(Expectation(EVIL, EVIL),), fingerprint=EVIL,
+        write=Write(Overwrite.TABLE, table_properties={EVIL: EVIL}), relation=Relation(EVIL, EVIL, EVIL),
+        indirect=(Origin(bad.id, EVIL, EVIL),),
     )  # fmt: skip
     data_test = not_null("x", EVIL, name=EVIL, kind=EVIL, model=reader.id)
     found = Diagnostic("sql-syntax", EVIL, EVIL, node=EVIL, location=Location(EVIL))
@@ -34,8 +42,21 @@ def evil():
 
 
 def evil_results():
-    result = {"unique_id": f"model.{EVIL}", "status": EVIL, "message": EVIL, "adapter_response": {"watermark": EVIL}}
+    batch = {"batch_id": 1, "rows_in": 1, "watermark": EVIL}
+    response = {
+        "watermark": EVIL, "note": EVIL, "kind": EVIL, "bad_records": {EVIL: 1}, "failed_checks": {EVIL: 2},
+        "progress": [batch, batch],
+    }  # fmt: skip
+    result = {"unique_id": f"model.{EVIL}", "status": EVIL, "message": EVIL, "adapter_response": response}
     return {"metadata": {"generated_at": EVIL}, "args": {"which": EVIL}, "results": [result]}
+
+
+def evil_stores():
+    """What the tables and the last look at the sources say."""
+    commit = Snapshot(1, NOW, EVIL, 1, 0, 1, 10, 1, EVIL)
+    table = Table(EVIL, ((EVIL, EVIL),), (commit, replace(commit, run="b")), 2, 1, 10, 1, (commit,))
+    fresh = Freshness(f"source.{EVIL}", Fresh.ERROR, NOW, NOW, Bound(1, EVIL), error=EVIL)
+    return {"tables": {f"model.{EVIL}": table}, "freshness": {fresh.source: fresh}}
 
 
 def static(name: str) -> str:
@@ -43,9 +64,16 @@ def static(name: str) -> str:
 
 
 def test_texts_of_a_project_are_data_and_nothing_else(tmp_path):
-    site = written(tmp_path, evil(), evil_results())
+    site = written(tmp_path, evil(), evil_results(), **evil_stores())
     assert site.index["project"] == EVIL
-    assert site.node(f"model.{EVIL}")["description"] == EVIL
+    record = site.node(f"model.{EVIL}")
+    assert record["description"] == EVIL
+    assert [f"Meta: {EVIL}", EVIL] in record["facts"]
+    assert record["columns"][0]["meta"] == [[EVIL, EVIL], ["owner", json.dumps([EVIL], ensure_ascii=False)]]
+    assert record["columns"][0]["tests"][0]["name"] == EVIL
+    assert record["table"]["columns"] == [[EVIL, EVIL]]
+    assert record["run"]["counted"][0][1] == EVIL
+    assert site.node(f"source.{EVIL}")["fresh"]["error"] == EVIL
     assert "</" not in site.all_data
     assert site.all_data.isascii()
     assert all(re.fullmatch(r'headrace\.put\("[a-z]+\d*",.*\);', line) for line in site.all_data.splitlines())

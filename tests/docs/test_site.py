@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from engine.compile import Materialized, compile_project
 from engine.compile.manifest import Column, Macro
-from engine.docs.freshness import Fresh, Freshness
+from engine.docs.facts import moment
+from engine.docs.freshness import Bound, Fresh, Freshness, read_freshness, write_freshness
 from engine.docs.tables import Snapshot, Table
 from engine.errors import Diagnostic, Level, Location
 from engine.project import load_project
@@ -163,16 +165,54 @@ def test_tables_are_told_with_their_snapshots(tmp_path):
         "quarantined": 1,
     }
     record = site.node("model.hourly")["table"]
-    assert record["history"] == [[at[0], 5, 0, 5, 50], [at[1], 7, 0, 12, 120]]
+    assert record["history"] == [[at[0], 5, 0, 5, 50, 0], [at[1], 7, 0, 12, 120, 0]]
     # An id is too great for a number of JavaScript.
     assert [s[0] for s in record["snapshots"]] == [str(2**62 + 1), str(2**62)]
 
 
 def test_how_fresh_a_source_is(tmp_path):
-    late = Freshness("source.ops.events", Fresh.WARN, NOW, NOW - timedelta(hours=3))
-    site = written(tmp_path, small(), freshness={late.source: late})
+    late = Freshness("source.ops.events", Fresh.WARN, NOW, NOW - timedelta(hours=3), Bound(1, "hour"), Bound(7, "day"))
+    write_freshness([late], tmp_path, "shop", 0.1)
+    site = written(tmp_path / "site", small(), freshness=read_freshness(tmp_path))
     assert site.short("source.ops.events")["fresh"] == "warn"
-    assert ["Freshness", "warn, newest record 2026-11-21 09:00:00 UTC"] in site.node("source.ops.events")["facts"]
+    assert site.node("source.ops.events")["fresh"] == {
+        "status": "warn", "at": moment(NOW), "newest": moment(NOW - timedelta(hours=3)),
+        "bounds": "warns after 1 hour, fails after 7 days",
+    }  # fmt: skip
+
+
+def test_a_source_that_could_not_be_read_says_why(tmp_path):
+    write_freshness([Freshness("source.ops.events", Fresh.FAILED, NOW, error="no topic")], tmp_path, "shop", 0.1)
+    site = written(tmp_path / "site", small(), freshness=read_freshness(tmp_path))
+    assert site.node("source.ops.events")["fresh"] == {"status": "runtime error", "error": "no topic"}
+
+
+def test_the_first_commit_of_each_run_is_marked(tmp_path):
+    commits = tuple(replace(snapshot(n, 1, n), run=run) for n, run in enumerate("aabbc"))
+    table = Table("u", (("id", "string"),), commits, 5, 5, 50, 5)
+    history = written(tmp_path, small(), tables={"model.hourly": table}).node("model.hourly")["table"]["history"]
+    assert [commit[5] for commit in history] == [0, 0, 1, 0, 1]
+
+
+def test_what_is_said_of_a_field_stands_at_the_field(tmp_path):
+    columns = (
+        Column("place", "Where.", "struct<lat:double,inner:struct<deep:int>>", {"owner": "ops", "n": [1]}, (), "place"),
+        Column("Place.Lat", "North is up."),
+        Column("place.inner.deep", "Far below."),
+        Column("other.x", "Of no struct."),
+    )
+    site = written(tmp_path, manifest(model("a", columns=columns, meta={"owner": "ops", "pager": {"on": True}})))
+    place, other = site.node("model.a")["columns"]
+    assert place["fields"] == [
+        ["place.lat", "double", "North is up."],
+        ["place.inner", "struct<deep:int>", ""],
+        ["place.inner.deep", "int", "Far below."],
+    ]
+    assert place["meta"] == [["owner", "ops"], ["n", "[1]"]]
+    assert other["name"] == "other.x"
+    assert (site.short("model.a")["columns"], len(site.data("lineage")[0]["columns"])) == (2, 2)
+    facts = dict(site.node("model.a")["facts"])
+    assert (facts["Meta: owner"], facts["Meta: pager"]) == ("ops", '{"on": true}')
 
 
 def test_a_view_promises_what_it_reads(tmp_path):

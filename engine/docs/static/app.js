@@ -35,7 +35,6 @@
     document.getElementById("nodes").replaceChildren(...tree());
     window.addEventListener("hashchange", route);
     await route();
-    document.documentElement.dataset.ready = "true";
   }
 
   /* An address: #/kind/name/column?key=value. */
@@ -66,6 +65,7 @@
   async function route() {
     turn += 1;
     const mine = turn;
+    delete document.documentElement.dataset.ready;
     const where = address();
     let found;
     try {
@@ -91,6 +91,7 @@
     window.scrollTo(0, 0);
     // The page is announced and the keyboard begins there, but not at the first opening.
     if (mine > 1) main.focus({ preventScroll: true });
+    document.documentElement.dataset.ready = "true";
   }
 
   /* Links to the page that is shown are marked as such. */

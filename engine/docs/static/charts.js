@@ -22,12 +22,13 @@
   const top = (values) => Math.max(1, ...values);
   const round = (value) => Math.round(value * 100) / 100;
 
-  /* Bars, one for each value; titles say what each is. */
-  function bars(label, values, titles) {
+  /* Bars, one for each value; titles say what each is. A line stands left of those in `begins`. */
+  function bars(label, values, titles, begins = []) {
     const step = SIZE.width / Math.max(values.length, 12);
     const most = top(values);
     return svg(
       `${label}: ${values.length} values, the last ${number(values[values.length - 1])}, the greatest ${number(most)}`,
+      begins.map((i) => s("path", { class: "begin", d: `M${round(i * step - step * 0.14)} 0V${SIZE.height}` })),
       values.map((value, i) => {
         const tall = value > 0 ? Math.max(1.5, (value / most) * (SIZE.height - 2)) : 0.75;
         return s(
@@ -103,6 +104,7 @@
     if (table && table.history.length) {
       const history = table.history;
       const added = history.map(([, rows]) => rows);
+      const begins = history.flatMap((commit, i) => (commit[5] ? [i] : []));
       found.push(
         figure(
           "Rows written by each commit",
@@ -111,7 +113,9 @@
             "Rows written by each commit",
             added,
             history.map(([at, rows]) => `${stamp(at)}: ${number(rows)}`),
+            begins,
           ),
+          begins.length ? `${headrace.plural(begins.length + 1, "run")}; a line between them` : null,
         ),
       );
       if (history.length > 1)

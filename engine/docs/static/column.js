@@ -23,7 +23,7 @@
     const impact = headrace.impact(columns, start);
     const node = index.nodes[number_];
     const more = await headrace.needNode(number_);
-    const own = (more.columns || []).find((item) => item.name === column[0]);
+    const own = described(more.columns || [], column[0], name);
     const page = h(
       "div",
       { class: "page column" },
@@ -39,6 +39,7 @@
           headrace.typeOf(column, start) ? h("code", { class: "type" }, headrace.typeOf(column, start)) : null,
         ),
         own && own.description ? headrace.prose(own.description) : null,
+        own ? h("p", {}, headrace.metas(own)) : null,
       ),
       section("Path", path(site, columns, start, trace, impact)),
       section("Step by step", steps(index, trace)),
@@ -46,6 +47,14 @@
       section("If this column goes", loss(index, start, impact)),
     );
     return { title: `${node.name}.${name}`, page };
+  }
+
+  /* What the project says of a column, or of a field of it. */
+  function described(columns, column, name) {
+    const own = columns.find((item) => item.name === column);
+    if (!own || name === column) return own;
+    const field = (own.fields || []).find(([path]) => path.toLowerCase() === name.toLowerCase());
+    return field ? { description: field[2] } : null;
   }
 
   /* The path drawn, with what decides on rows if that is wanted: at first only where no value leads anywhere. */

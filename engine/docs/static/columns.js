@@ -6,7 +6,7 @@
 
   const SHOWN = 200;
 
-  const asField = ([path, type]) => ({ name: path, type, field: path.slice(path.indexOf(".")) });
+  const asField = ([path, type, description]) => ({ name: path, type, description, field: path.slice(path.indexOf(".")) });
 
   /* A struct whose fields have rows of their own needs no more than the word. */
   const shortType = ({ type, fields, field }) =>
@@ -17,7 +17,7 @@
     const all = columns.flatMap((column) => [column, ...(column.fields || []).map(asField)]);
     const made = all.some((column) => column.sql || column.origins);
     const tested = all.some((column) => column.tests);
-    const described = all.some((column) => column.description);
+    const described = all.some((column) => column.description || column.meta);
     const heads = [["Name"], ["Type"], made && ["Made from"], described && ["Description"], tested && ["Tests"]].filter(
       Boolean,
     );
@@ -41,7 +41,7 @@
         h("td", { "data-head": "Type", class: "type" }, h("code", { title: column.type }, shortType(column))),
         made ? h("td", { "data-head": "Made from" }, origins(index, column)) : null,
         described
-          ? h("td", { "data-head": "Description" }, column.description ? headrace.prose(column.description) : "")
+          ? h("td", { "data-head": "Description" }, column.description ? headrace.prose(column.description) : null, metas(column))
           : null,
         tested
           ? h(
@@ -67,6 +67,9 @@
     );
     return [table, more];
   }
+
+  const metas = ({ meta = [] }) =>
+    meta.map(([key, text]) => h("span", { class: "under" }, h("bdi", {}, key), ": ", h("bdi", {}, text)));
 
   /* The text that makes a column, if it says more than the origins do, and the columns in it. */
   function origins(index, { sql, origins: from = [] }) {
@@ -119,5 +122,5 @@
     );
   }
 
-  Object.assign(headrace, { columnTable, rowDeciders, testLine });
+  Object.assign(headrace, { columnTable, rowDeciders, testLine, metas });
 })();

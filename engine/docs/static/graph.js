@@ -18,6 +18,15 @@
     return `${letters.join("")}…`;
   }
 
+  const graphs = new WeakMap();
+  for (const [event, yes] of [
+    ["beforeprint", true],
+    ["afterprint", false],
+  ])
+    window.addEventListener(event, () => {
+      for (const element of document.querySelectorAll(".canvas")) graphs.get(element).onPaper(yes);
+    });
+
   class Graph {
     /* options: chosen (a Set, or null for all), tall (takes the wheel), open (called with a node that is clicked). */
     constructor(index, options = {}) {
@@ -44,6 +53,7 @@
       this.listen();
       // The size is known once the element stands in the page.
       new ResizeObserver(() => this.fitOnce()).observe(this.element);
+      graphs.set(this.element, this);
     }
 
     /* Show other nodes: a Set of numbers, or null for all. */
@@ -230,6 +240,18 @@
         this.pending = 0;
         this.paint();
       });
+    }
+
+    /* On paper the whole graph is shown, as wide as the paper is. */
+    onPaper(yes) {
+      const { width, height } = this.layout;
+      if (yes) {
+        this.svg.setAttribute("viewBox", `-14 -14 ${width + 28} ${height + 28}`);
+        this.world.removeAttribute("transform");
+      } else {
+        this.svg.removeAttribute("viewBox");
+        if (this.view) this.paint();
+      }
     }
 
     pan(dx, dy) {

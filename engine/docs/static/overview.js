@@ -100,9 +100,17 @@
     return h(
       "tr",
       {},
-      h("th", { scope: "row" }, nodeLink(node), h("span", { class: "under" }, node.summary)),
+      h(
+        "th",
+        { scope: "row" },
+        nodeLink(node),
+        h("span", { class: "under" }, node.summary),
+        (run.counted || []).map(([what, name, rows]) =>
+          h("span", { class: "under counted" }, `${what} `, h("bdi", {}, name), `: ${plural(rows, "row")}`),
+        ),
+      ),
       cell("Last batch", time(stored.at || run.at, { relative: true })),
-      cell("Watermark", lag(run)),
+      cell("Watermark", lag(node)),
       amount("Rows in", run.rows_in),
       amount("Rows out", run.rows_out),
       amount("Late", run.late),
@@ -115,17 +123,15 @@
   }
 
   /* The watermark, and how far it was behind the clock when the run ended. */
-  function lag(run) {
-    if (!run.watermark) return "–";
-    const age = run.at
-      ? h(
-          "span",
-          { class: "under" },
-          run.at >= run.watermark ? `${headrace.span(run.at - run.watermark)} behind the clock` : "ahead of the clock",
-        )
-      : null;
-    return [time(run.watermark), age];
+  function lag({ watermark, run }) {
+    if (!watermark) return "–";
+    return [time(watermark), h("span", { class: "under" }, headrace.behind(watermark, run))];
   }
+
+  const behind = (watermark, run) => {
+    const at = (run && run.at) || Date.now();
+    return at >= watermark ? `${headrace.span(at - watermark)} behind the clock` : "ahead of the clock";
+  };
 
   function tableRow(node) {
     const stored = node.table || {};
@@ -204,11 +210,12 @@
 
   const LISTED = 200;
 
-  function listed(title, nodes, row, heads) {
+  function listed(title, nodes, row, heads, note) {
     if (!nodes.length) return null;
     const rest = nodes.length - LISTED;
     return section(
       title,
+      note ? h("p", { class: "note above" }, note) : null,
       table(title, heads, nodes.slice(0, LISTED).map(row)),
       rest > 0 ? h("p", { class: "note" }, `and ${number(rest)} more; search, or look at the list beside`) : null,
     );
@@ -246,16 +253,22 @@
           : h("p", { class: "note" }, "The project has no sources and no models."),
         index.nodes.length ? headrace.legend() : null,
       ),
-      listed("Streams", of("stream"), streamRow, [
-        ["Stream"],
-        ["Last batch"],
-        ["Watermark"],
-        ["Rows in", "amount"],
-        ["Rows out", "amount"],
-        ["Late", "amount"],
-        ["Quarantined", "amount"],
-        ["Rows by commit"],
-      ]),
+      listed(
+        "Streams",
+        of("stream"),
+        streamRow,
+        [
+          ["Stream"],
+          ["Last batch"],
+          ["Watermark"],
+          ["Rows in", "amount"],
+          ["Rows out", "amount"],
+          ["Late", "amount"],
+          ["Quarantined", "amount"],
+          ["Rows by commit"],
+        ],
+        index.run ? "Rows in, out, late and in quarantine are those of the last run." : "",
+      ),
       listed("Tables and views", of("table", "view"), tableRow, [
         ["Name"],
         ["Kind"],
@@ -269,5 +282,5 @@
     return { title: index.project, page };
   }
 
-  Object.assign(headrace, { overview, badge, nodeLink, table, cell, amount, section, problems, tile });
+  Object.assign(headrace, { overview, behind, badge, nodeLink, table, cell, amount, section, problems, tile });
 })();

@@ -13,12 +13,22 @@
   const icon = (kind) =>
     s("svg", { class: `icon ${kind}`, viewBox: "0 0 16 16", "aria-hidden": "true" }, s("path", { d: ICONS[kind] }));
 
+  /* What a look at a source says, by dbt's words for it. */
+  const FRESH = {
+    pass: ["fresh", "good"],
+    warn: ["late", "warn"],
+    error: ["stale", "bad"],
+    "runtime error": ["unknown", "bad"],
+  };
+
   /* How a node stands, in a word and a tone. */
   function standing(node) {
     if (node.broken) return { word: "does not compile", tone: "bad" };
     if (node.run && node.run.tone !== "good") return { word: node.run.status, tone: node.run.tone };
-    if (node.fresh && node.fresh !== "pass")
-      return { word: node.fresh === "warn" ? "late" : "stale", tone: node.fresh === "warn" ? "warn" : "bad" };
+    if (node.fresh && node.fresh !== "pass") {
+      const [word, tone] = FRESH[node.fresh];
+      return { word, tone };
+    }
     return { word: "", tone: "" };
   }
 
@@ -54,5 +64,5 @@
       ),
     );
 
-  Object.assign(headrace, { ICONS, icon, standing, legend });
+  Object.assign(headrace, { ICONS, FRESH, icon, standing, legend });
 })();

@@ -5,8 +5,9 @@
   const { h, number, bytes, time, badge, section } = headrace;
 
   /* How it is doing: the last run, the table, and charts. */
-  function state({ run, table }) {
-    if (!run && !table) return null;
+  function state({ run, table, fresh, watermark }) {
+    if (fresh) return section("How it is doing", ofSource(fresh));
+    if (!run && !table && !watermark) return null;
     const tiles = [];
     const { tile } = headrace;
     if (run)
@@ -19,17 +20,12 @@
           `${number(table.commits)} kept`,
         ),
       );
-    if (run && run.watermark)
-      tiles.push(
-        tile(
-          "Watermark",
-          headrace.stamp(run.watermark),
-          run.at && run.at >= run.watermark ? `${headrace.span(run.at - run.watermark)} behind the clock` : "",
-        ),
-      );
+    if (watermark) tiles.push(tile("Watermark", headrace.stamp(watermark), headrace.behind(watermark, run)));
     for (const [key, label] of [
       ["rows_in", "Rows in"],
       ["rows_out", "Rows out"],
+      ["rows_updated", "Rows updated"],
+      ["rows_deleted", "Rows deleted"],
       ["late", "Late rows"],
       ["quarantined", "Quarantined"],
       ["state_rows", "Held in state"],
@@ -38,7 +34,7 @@
       if (run && run[key] !== undefined)
         tiles.push(tile(label, number(run[key]), "", key === "late" && run[key] ? "warn" : ""));
     }
-    for (const [why, rows] of (run && run.taken_out) || []) tiles.push(tile("Taken out", number(rows), why, "warn"));
+    for (const [what, name, rows] of (run && run.counted) || []) tiles.push(tile(what, number(rows), name, "warn"));
     if (table)
       tiles.push(tile("Rows", number(table.rows), `${bytes(table.bytes)} in ${headrace.plural(table.files, "file")}`));
     if (table && table.quarantined.length && !(run && run.quarantined !== undefined))
@@ -48,9 +44,25 @@
       "How it is doing",
       h("dl", { class: "tiles" }, tiles),
       run && run.message ? h("p", { class: `notice ${run.tone}`, dir: "auto" }, run.message) : null,
-      run && run.note ? h("p", { class: "note" }, run.note) : null,
+      run && run.note ? h("p", { class: "notice" }, `${run.note.charAt(0).toUpperCase()}${run.note.slice(1)}`) : null,
       drawn.length ? h("div", { class: "charts" }, drawn) : null,
     );
+  }
+
+  /* How new the records of a source were when it was last looked at. */
+  function ofSource({ status, at, newest, bounds, error }) {
+    const { tile } = headrace;
+    const [word, tone] = headrace.FRESH[status];
+    return [
+      h(
+        "dl",
+        { class: "tiles" },
+        tile("Freshness", badge(word, tone), bounds || ""),
+        newest ? tile("Newest record", time(newest), at ? `${headrace.span(at - newest)} old when looked at` : "") : null,
+        at ? tile("Looked at", time(at, { relative: true }), headrace.stamp(at)) : null,
+      ),
+      error ? h("p", { class: "notice bad", dir: "auto" }, error) : null,
+    ];
   }
 
   function snapshots(table) {
