@@ -62,6 +62,8 @@ class BatchCommitted:
         bad_records: records taken out because they could not be read, by input.
         failed_checks: rows that did not meet an expectation, by its name.
         quarantined: rows written to the model's quarantine.
+        rows_updated: those of `rows_out` that were in the table before, by their key.
+        rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
         watermark: UTC text.
         replayed: it had been written before a crash; nothing is counted twice.
     """
@@ -79,11 +81,16 @@ class BatchCommitted:
     bad_records: Mapping[str, int] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFinished:
-    """A model ended, `at` a time (UTC). Numbers are sums over the run's micro-batches; watermark is the last one."""
+    """A model ended, `at` a time (UTC). Numbers are sums over the run's micro-batches; watermark is the last one.
+
+    `event_times` has the newest event time of each input of a query with several watermarks; None: it had no row.
+    """
 
     node: str
     index: int
@@ -104,6 +111,9 @@ class ModelFinished:
     bad_records: Mapping[str, int] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    event_times: Mapping[str, str | None] = field(default_factory=dict)
     at: str = ""
 
 

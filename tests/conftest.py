@@ -47,6 +47,7 @@ def lab(
         "engine.runtime.preview",
         "engine.runtime.inspect",
         "engine.runtime.freshness",
+        "engine.runtime.maintain",
     ):
         monkeypatch.setattr(f"{module}.spark_session", shared)
     return Lab(tmp_path, lab_session, capsys)

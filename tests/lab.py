@@ -34,7 +34,8 @@ targets:
   dev:
     catalog: {{type: sqlite, name: lake, path: {lake}}}
     schema: {schema}
-    spark: {{master: "local[2]"}}
+    # Counts for processes of their own only, which live for seconds: the second compiler would not pay.
+    spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1"}}}}
 """
 
 EVENTS = """

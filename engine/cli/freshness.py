@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,7 +35,7 @@ def show_freshness(chosen: Settings, wanted: Selection, output: Path | None, log
             chosen.out.say("No source has 'freshness'; nothing to look at")
             return True
         found = []
-        for number, seen in enumerate(look(sources, result.target, chosen.root, chosen.target_dir), 1):
+        for number, seen in enumerate(look(sources, result.manifest, result.target, chosen.root, chosen.target_dir), 1):
             _print(chosen, seen, number, len(sources), as_json=log_format == "json")
             found.append(seen)
     folder, name = (output.parent, output.name) if output else (chosen.target_dir, FILE)
@@ -70,11 +71,19 @@ def _print(chosen: Settings, seen: Look, number: int, total: int, *, as_json: bo
     verdict, name = seen.verdict, seen.source.name
     age = (seen.at - seen.newest).total_seconds() if seen.newest else None
     if as_json:
-        record = {"event": "FreshnessFinished", "node": seen.source.id, "status": verdict.value, "age_seconds": age}
+        record: dict[str, Any] = {
+            "event": "FreshnessFinished",
+            "node": seen.source.id,
+            "status": verdict.value,
+            "age_seconds": age,
+        }
         record |= {"newest": seen.newest.isoformat() if seen.newest else None, "error": seen.error or None}
+        record |= {"waiting": dict(seen.waiting)} if seen.waiting else {}
         sys.stdout.write(scrub(json.dumps(record)) + "\n")
         return
     detail = f"newest {seen.newest:%Y-%m-%d %H:%M:%S}, {_age(age)}" if seen.newest and age is not None else seen.error
+    waits = ", ".join(f"{count:,} for {model}" for model, count in seen.waiting.items() if count)
+    detail += f"; offsets not read yet: {waits}" if waits else ""
     word = click.style(verdict.value.upper(), fg=_COLOURS[verdict])
     chosen.out.say(f"{number} of {total}  {word}  {name}: {detail}")
 

@@ -216,6 +216,24 @@ def debug(**shared: Any) -> int:
     return _command(work, **shared)
 
 
+@cli.command()
+@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
+@click.option("--older-than", metavar="DURATION", help="Snapshots of that age may go; else as the tables say (5 days).")
+@click.option("--orphans-older-than", "orphans", metavar="DURATION", help="Lost files of that age go: 3 days.")
+@selection_options
+@project_options
+def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **options: Any) -> int:
+    """Join small files, expire old snapshots and remove lost files, beside running streams."""
+    wanted, shared = _split(options)
+
+    def work(chosen: Settings) -> bool:
+        from engine.cli.maintaining import care_for
+
+        return care_for(chosen, wanted, older_than, orphans, shared["log_format"], dry_run=dry_run)
+
+    return _command(work, **shared)
+
+
 @cli.group()
 def source() -> None:
     """What sources hold now."""

@@ -221,12 +221,19 @@ def diagnostic_text(diagnostic: Diagnostic) -> str:
 def stream_text(event: ModelFinished) -> str:
     """The beginner's question after a stream: what came in, what went out, what is held and why."""
     parts = [
-        f"rows in {event.rows_in:,}", f"out {event.rows_out:,}", f"late {event.late:,}",
+        f"rows in {event.rows_in:,}", f"out {event.rows_out:,}{_merged(event)}", f"late {event.late:,}",
         f"held in state {event.state_rows:,}", f"batches {event.batches}",
     ]  # fmt: skip
     if event.watermark:
         parts.append(f"watermark {short_time(event.watermark)}")
     return ", ".join(parts)
+
+
+def _merged(event: ModelFinished) -> str:
+    """What became of rows that were in the table before."""
+    parts = [f"{event.rows_updated:,} updated"] if event.rows_updated else []
+    parts += [f"{event.rows_deleted:,} deleted"] if event.rows_deleted else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def taken_out_text(event: ModelFinished) -> str:

@@ -64,7 +64,7 @@ def compiled(chosen: Settings, *, must_hold: bool = True) -> Any:
     from engine.compile import compile_project
     from engine.project import load_project
 
-    project = load_project(chosen.root)
+    project = load_project(chosen.root, cached=chosen.target_dir)
     result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=chosen.target_dir)
     chosen.out.diagnostics(result.manifest.diagnostics)
     if must_hold and result.manifest.errors:

@@ -23,6 +23,7 @@ def generate(chosen: Settings) -> bool:
     from engine.docs.catalog import write_catalog
     from engine.docs.freshness import read_freshness
     from engine.docs.tables import read_tables
+    from engine.docs.watermarks import read_watermarks
     from engine.runtime.results import read_results as stored_results
 
     result = compiled(chosen, must_hold=False)
@@ -32,7 +33,8 @@ def generate(chosen: Settings) -> bool:
     if tables:
         write_catalog(manifest, tables, folder)
     run = read_results(stored_results(folder))
-    page = write_site(Facts(manifest, run, tables, read_freshness(folder), datetime.now(UTC)), folder / _SITE)
+    now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
+    page = write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
     chosen.out.say(f"Wrote {page.relative_to(chosen.root)}; open it in a browser, or run engine docs serve")
     return not manifest.errors
 

@@ -155,7 +155,7 @@ def _streams(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     for item in facts["inputs"]:
         if item["stream"]:
             source = item.get("source") or {}
-            found.append((item["name"], source.get("format", "table"), source.get("path", "")))
+            found.append((item["name"], source.get("format", "table"), source.get("path") or source.get("table", "")))
     return found
 
 

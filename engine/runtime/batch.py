@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.compile import Materialized, Model, Source
+from engine.compile.settings import Overwrite
 from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, tables
+from engine.runtime import checks, hooks, tables
 from engine.runtime.bad_records import Watched
+from engine.runtime.described import table_comment
 from engine.runtime.inputs import register
+from engine.runtime.outputs.batch import committing
 from engine.runtime.replaced import replace_table
 from engine.runtime.run import Outcome, Run
 from engine.runtime.volatile import volatile
@@ -41,7 +44,10 @@ def run_batch(run: Run, model: Model) -> Outcome:
     refresh = run.plan.actions[model.id].change is Change.REFRESH
     if state is not None and not refresh and up_to_date(model, state, table, inputs):
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
+    if state is not None and state.phase is Phase.PUBLISHED and not refresh:
+        _check_kept(model, state, folder, table)
     session = run.spark.newSession()
+    hooks.before(session, model)
     relation = model.relation
     folder.save_facts(1, model.fingerprint, model.facts)
     state = replace(
@@ -55,35 +61,50 @@ def run_batch(run: Run, model: Model) -> Outcome:
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
     if model.materialized is Materialized.VIEW:
-        return _make_view(session, model, folder, state)
-    # Before the commit: a kill between commit and record must leave a table that is known to be ours.
-    folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
-    return _make_table(run, frame, model, watched, folder, state)
+        outcome = _make_view(session, model, folder, state)
+    else:
+        # Before the commit: a kill between commit and record must leave a table that is known to be ours.
+        folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
+        outcome = _make_table(run, frame, model, watched, folder, state, None if refresh else table)
+    hooks.after(session, model)
+    return outcome
+
+
+def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
+    """Check that a table of which partitions are kept is the one that they were written to."""
+    if model.write.overwrite is Overwrite.PARTITIONS:
+        checks.check_table(model, state, folder, table)
 
 
 def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
-    comment = f"COMMENT {lake.literal(model.description)}\n" if model.description else ""
+    said = table_comment(model)
+    comment = f"COMMENT {lake.literal(said)}\n" if said else ""
     session.sql(f"CREATE OR REPLACE VIEW {model.relation.sql}\n{comment}AS {model.sql}")
     folder.save(replace(state, phase=Phase.PUBLISHED))
     return Outcome(Status.SUCCESS)
 
 
 def _make_table(
-    run: Run, frame: DataFrame, model: Model, watched: Sequence[Watched], folder: TableState, state: ModelState
+    run: Run,
+    frame: DataFrame,
+    model: Model,
+    watched: Sequence[Watched],
+    folder: TableState,
+    state: ModelState,
+    table: TableFacts | None,
 ) -> Outcome:
-    partitions = [lake.partition_sql(p.transform, p.column, p.number) for p in model.write.partition_by]
-    properties = {**model.write.table_properties, "engine.model": model.name, "engine.generation": "1"}
-    clauses = lake.table_clauses(partitions, properties, model.description)
-    made = replace_table(run, model, frame, watched, clauses)
+    made = replace_table(run, model, frame, watched, committing(model, table))
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
-    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=made.commit.snapshot))
+    kept = table.snapshot if table else None
+    snapshot, rows = (made.commit.snapshot, made.commit.rows) if made.commit else (kept, 0)
+    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot))
     return Outcome(
         Status.SUCCESS,
-        rows_out=made.commit.rows,
+        rows_out=rows,
         bad_records=made.bad_records,
         failed_checks={name: count for name, count in made.failed_checks.items() if count},
         quarantined=made.quarantined,
-        snapshot_id=made.commit.snapshot,
+        snapshot_id=snapshot,
     )
 
 

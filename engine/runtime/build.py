@@ -33,6 +33,7 @@ from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import run_test
+from engine.runtime.described import describe
 from engine.runtime.inputs import CORE, jar_sets
 from engine.runtime.put_away import FILES_GONE, files_gone
 from engine.runtime.rebuild import settle
@@ -174,14 +175,17 @@ def _protected(model: Model) -> Diagnostic:
 
 
 def _stopped(manifest: Manifest, target: Target, chosen: set[str]) -> list[Diagnostic]:
-    """What streams from a table that is built anew: no stream can begin on it, its rows come from no append."""
+    """What streams from a table that is built anew and is not built anew itself: all rows would come again."""
     stopped = []
     for model in manifest.models:
-        reads = [i.name for i in model.inputs if i.stream and i.node in chosen]
+        reads = [i.name for i in model.inputs if i.stream and i.node in chosen and model.id not in chosen]
         if reads and table_state(target, model).load() is not None:
             message = f"'{model.name}' streams from '{reads[0]}' and cannot go on once that is built anew"
-            hint = f"Let it read '{reads[0]}' as a whole (take it out of 'streams:'), or accept that it stops: "
-            finding = Diagnostic("downstream-stops", message, hint + f"--accept {DOWNSTREAM_STOPS}", node=model.name)
+            hint = (
+                f"Build it anew too (-f -s {reads[0]}+), let it read '{reads[0]}' as a whole (take it out of "
+                f"'streams:'), or accept that it stops: --accept {DOWNSTREAM_STOPS}"
+            )
+            finding = Diagnostic("downstream-stops", message, hint, node=model.name)
             stopped.append(finding)
     return stopped
 
@@ -292,10 +296,12 @@ class _Turns:
             return self._failed((refusal,))
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
-            return run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
+            outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
+            describe(self.run, model)
         except failures as error:
             _log.exception("model %s", model.name)
             return self._failed(diagnose(error, model))
+        return outcome
 
     def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
         for finding in findings:

@@ -1,8 +1,8 @@
-"""Before a streaming query starts: do state, table and upstream tables still belong together?
+"""Before a streaming query starts: do state and table still belong together?
 
-Spark and Iceberg go on silently after a lost checkpoint (rows twice), a replaced or rolled back table (a
-hole) and a replaced upstream table (all measured); here each of them stops the model with what happened
-and the ways on. Nothing has been written when one of these errors is raised.
+Spark and Iceberg go on silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a
+hole; both measured); here each of them stops the model with what happened and the ways on. Nothing has been
+written when one of these errors is raised. For what is read see `engine.runtime.upstreams`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from engine.compile import Model
 from engine.errors import StateError
 from engine.lake.read import SnapshotFacts, TableFacts
-from engine.runtime.run import Run
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 
@@ -112,70 +111,3 @@ def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table
         message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
     hint = "Starting anew would write every row a second time. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
-
-
-def check_upstreams(run: Run, model: Model, state: ModelState, folder: TableState) -> dict[str, str]:
-    """Check the tables that are read as streams; a new reader must find their whole history.
-
-    Returns:
-        The UUID of each such table by node.
-
-    Raises:
-        StateError: `upstream-replaced` or `upstream-history`.
-    """
-    found: dict[str, str] = {}
-    checkpoint = folder.checkpoint(state.generation)
-    started = spark_checkpoint.last_started(checkpoint)
-    read_to = _snapshots_read(folder, state, started)
-    for item in model.inputs:
-        node = run.manifest.nodes[item.node]
-        if not item.stream or not isinstance(node, Model):
-            continue
-        table = run.lake.table(node.relation.schema, node.relation.name)
-        if table is None:
-            message = f"the table {node.relation} that '{model.name}' streams from does not exist"
-            raise StateError("upstream-history", message, f"Build '{node.name}' first.", node=model.name)
-        found[item.node] = table.uuid
-        before = state.upstreams.get(item.node)
-        if before is not None and before != table.uuid:
-            message = f"{node.relation} is another table than the one '{model.name}' has read so far"
-            hint = f"Its rows would be read again from the first; {_ANEW.format(model.name)}"
-            raise StateError("upstream-replaced", message, hint, node=model.name)
-        if started is None:
-            _check_whole_history(model, node, table)
-        elif read_to:
-            _check_ancestry(model, node, table, read_to)
-    return found
-
-
-def _snapshots_read(folder: TableState, state: ModelState, started: int | None) -> set[int]:
-    if started is None:
-        return set()
-    offsets = spark_checkpoint.source_offsets(folder.checkpoint(state.generation), started)
-    return {o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int) and o["snapshot_id"] > 0}
-
-
-def _check_whole_history(model: Model, upstream: Model, table: TableFacts) -> None:
-    foreign = sorted({s.operation for s in table.history} - {"append", "replace"})
-    if table.complete and not foreign and not any(s.operation == "replace" for s in table.history):
-        return
-    why = "its first snapshots have expired" if not table.complete else "it was compacted"
-    if foreign:
-        why = f"it has commits that are no appends ({', '.join(foreign)})"
-    message = f"'{model.name}' cannot begin to stream from {upstream.relation}: {why}"
-    hint = "A new reader would silently miss the rows of the past. Read it as a whole (take it out of 'streams:')."
-    raise StateError("upstream-history", message, hint, node=model.name)
-
-
-def _check_ancestry(model: Model, upstream: Model, table: TableFacts, read_to: set[int]) -> None:
-    if read_to & {s.id for s in table.history}:
-        return
-    others = [i for i in model.inputs if i.stream and i.node.startswith("model.") and i.node != upstream.id]
-    if others:
-        return
-    message = (
-        f"the snapshot of {upstream.relation} up to which '{model.name}' has read is not in its history any more: "
-        "the table was rolled back or replaced, or its history expired"
-    )
-    hint = f"Roll {upstream.relation} forward again, or {_ANEW.format(model.name)}"
-    raise StateError("upstream-replaced", message, hint, node=model.name)

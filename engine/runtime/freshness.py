@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.compile import Source, Target
+from engine.compile import Manifest, Source, Target
 from engine.errors import EngineError
 from engine.lake import catalogs
 from engine.runtime.build import spark_session
 from engine.runtime.inputs import CORE
+from engine.runtime.lag import waiting
 from engine.runtime.spark_errors import spark_exceptions, summary
 from engine.runtime.unreadable import unreadable
 from engine.secrets import scrub
-from engine.sources import BAD, KINDS, Place
+from engine.sources import BAD, KINDS, Place, iceberg
 from engine.sources.newest import newest
 
 if TYPE_CHECKING:
@@ -47,6 +49,7 @@ class Look:
         at: when it was looked at.
         seconds: how long that took.
         error: why there is no newest time.
+        waiting: for topics of Kafka, how many offsets each model has not read (see `engine.runtime.lag`).
     """
 
     source: Source
@@ -54,6 +57,7 @@ class Look:
     newest: datetime | None = None
     seconds: float = 0.0
     error: str = ""
+    waiting: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
@@ -67,11 +71,12 @@ class Look:
         return Verdict.WARN if bounds.warn_after and age > bounds.warn_after.seconds else Verdict.PASS
 
 
-def look(sources: Sequence[Source], target: Target, root: Path, target_dir: Path) -> Iterator[Look]:
+def look(sources: Sequence[Source], manifest: Manifest, target: Target, root: Path, target_dir: Path) -> Iterator[Look]:
     """Look at sources with bounds, one after the other.
 
     Args:
         sources: each with `freshness`.
+        manifest: with the models that read them.
         target: where they are read.
         root: the project's folder.
         target_dir: of logs.
@@ -80,19 +85,32 @@ def look(sources: Sequence[Source], target: Target, root: Path, target_dir: Path
         SetupError: Spark cannot be had; what is wrong with a source is in its result.
     """
     place = target.place(root)
-    jars = sorted({name for source in sources for name in KINDS[source.spec.format].jars(source.spec)})
+    reads = [source for source in sources if not _by_commit(source)]
+    jars = sorted({name for source in reads for name in KINDS[source.spec.format].jars(source.spec)})
     catalogs.prepare(target.catalog)
-    with spark_session(target, target_dir, sets=(*CORE, *jars)) as spark:
+    with spark_session(target, target_dir, sets=(*CORE, *jars)) if reads else nullcontext() as spark:
         for source in sources:
-            yield _look(spark.newSession(), source, place)
+            session = spark.newSession() if spark is not None else None
+            seen = _look(session, source, place)
+            if session is not None and not seen.error:
+                seen = replace(seen, waiting=waiting(session, manifest, target, source, place))
+            yield seen
 
 
-def _look(session: SparkSession, source: Source, place: Place) -> Look:
+def _by_commit(source: Source) -> bool:
+    """Whether the time of the newest commit counts, which needs no JVM."""
+    return source.spec.format in iceberg.FORMATS and not (source.freshness and source.freshness.loaded_at)
+
+
+def _look(session: SparkSession | None, source: Source, place: Place) -> Look:
     begin, at = time.monotonic(), datetime.now(UTC)
     found, error = None, ""
     try:
         KINDS[source.spec.format].check(source.spec, place)
-        found = _newest(session, source, place)
+        if session is None or _by_commit(source):
+            found = iceberg.committed_at(source.spec, place)
+        else:
+            found = _newest(session, source, place)
         error = "" if found else "there is no row"
     except EngineError as failure:
         error = failure.diagnostic.message

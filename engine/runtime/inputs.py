@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from engine.compile import Input, Manifest, Model, Source, Watermark
+from engine.compile.settings import OnUpstreamDelete
 from engine.errors import RunError
 from engine.runtime.bad_records import Watched
-from engine.sources import BAD, KINDS, ORIGIN, OnBadRecord, Place, limited, records
+from engine.runtime.event_time import Timed, observed, timed
+from engine.runtime.upstreams import Reading
+from engine.sources import BAD, KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, records
+from engine.sources.iceberg.stream import table_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +29,14 @@ def jar_sets(manifest: Manifest, models: Iterable[Model]) -> tuple[str, ...]:
 
 
 def register(
-    session: SparkSession, manifest: Manifest, model: Model, place: Place, *, bounded: bool
+    session: SparkSession,
+    manifest: Manifest,
+    model: Model,
+    place: Place,
+    *,
+    bounded: bool,
+    tables: Mapping[str, Reading] | None = None,
+    instead: Callable[[Input], DataFrame] | None = None,
 ) -> tuple[Watched, ...]:
     """Make the temporary views by which the compiled SQL names its inputs.
 
@@ -36,15 +47,20 @@ def register(
         place: the project's folder, and what the target knows.
         bounded: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over
             all rows.
+        tables: where the tables that are read as streams begin or go on, by node; left out, each with what is left
+            of its history: enough to know the columns.
+        instead: gives the rows of an input, in place of what it names (for unit tests).
 
     Returns:
         The inputs whose bad records are counted.
     """
     watched = []
+    times = {item.view: item for item in timed(model)} if not bounded else {}
     for item in model.inputs:
         if not item.stream and isinstance(manifest.nodes[item.node], Model):
             continue
-        frame = _read(session, manifest, item, place, bounded=bounded)
+        reading = (tables or {}).get(item.node)
+        frame = instead(item) if instead else _read(session, manifest, item, place, reading, bounded=bounded)
         mark = item.watermark if item.stream else None
         if mark is not None:
             frame = records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
@@ -53,7 +69,7 @@ def register(
             frame = records.without_bad(frame, item.name, found.observation, found.policy)
             watched.append(found)
         if mark is not None:
-            frame = _event_time(frame, item, mark, bounded=bounded)
+            frame = _event_time(frame, item, mark, times.get(item.view), bounded=bounded)
         frame = frame if item.metadata else frame.drop(ORIGIN)
         frame.createOrReplaceTempView(item.view.strip("`"))
     return tuple(watched)
@@ -71,9 +87,14 @@ def _policy(item: Input, manifest: Manifest) -> OnBadRecord:
     return item.on_bad_record or (node.spec.on_bad_record if isinstance(node, Source) else OnBadRecord.FAIL)
 
 
-def _read(session: SparkSession, manifest: Manifest, item: Input, place: Place, *, bounded: bool) -> DataFrame:
+def _read(
+    session: SparkSession, manifest: Manifest, item: Input, place: Place, reading: Reading | None, *, bounded: bool
+) -> DataFrame:
     node = manifest.nodes[item.node]
     if isinstance(node, Source):
+        if reading is not None:
+            frame = _table(session, iceberg.full_name(node.spec, place), item, reading, node.spec.options)
+            return iceberg.as_declared(frame, node.spec, place)
         spec = limited(node.spec, item.max_files_per_trigger)
         kind = KINDS[spec.format]
         kind.check(spec, place)
@@ -83,11 +104,18 @@ def _read(session: SparkSession, manifest: Manifest, item: Input, place: Place, 
         raise TypeError(item.node)
     if bounded:
         return session.table(node.relation.sql)
-    # Without a limit a micro-batch takes whole commits, all that wait (design.md §4.1).
-    return session.readStream.format("iceberg").load(str(node.relation))
+    return _table(session, str(node.relation), item, reading, {})
 
 
-def _event_time(frame: DataFrame, item: Input, mark: Watermark, *, bounded: bool) -> DataFrame:
+def _table(
+    session: SparkSession, name: str, item: Input, reading: Reading | None, options: Mapping[str, str]
+) -> DataFrame:
+    start, begun = (reading.start, reading.begun) if reading else (None, False)
+    skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
+    return table_stream(session, name, start, begun=begun, skip_deletes=skip, options=options)
+
+
+def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed | None, *, bounded: bool) -> DataFrame:
     from pyspark.sql.types import TimestampType
 
     kinds = {f.name: f.dataType for f in frame.schema.fields}
@@ -101,5 +129,6 @@ def _event_time(frame: DataFrame, item: Input, mark: Watermark, *, bounded: bool
         raise RunError("query-failed", f"the watermark column '{mark.column}' is {kind}, not timestamp", hint)
     if bounded:
         return frame.dropDuplicates(list(item.dedup)) if item.dedup else frame
+    frame = observed(frame, several, mark.column) if several is not None else frame
     frame = frame.withWatermark(mark.column, mark.delay)
     return frame.dropDuplicatesWithinWatermark(list(item.dedup)) if item.dedup else frame

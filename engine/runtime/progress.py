@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
-from engine.events import BatchCommitted, Status
+from engine.events import BatchCommitted, Diagnosed, Status
 from engine.plan import Change
 from engine.runtime.bad_records import by_name
+from engine.runtime.event_time import EventTimes, policy_of, timed
 from engine.runtime.next_window import next_close
 from engine.runtime.run import Outcome, Run
 from engine.runtime.writer import BatchWriter, Written
@@ -42,6 +43,12 @@ class Progress:
     bad_records: Counter[str] = field(default_factory=Counter)
     failed_checks: Counter[str] = field(default_factory=Counter)
     quarantined: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    times: EventTimes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.times = EventTimes(timed(self.model), self.writer.state.event_times)
 
     def drain(self) -> None:
         """Emit the batches that ended since the last call."""
@@ -65,12 +72,15 @@ class Progress:
         watermark = (record.get("eventTime") or {}).get("watermark")
         self.rows_in += int(record.get("numInputRows", 0))
         self.rows_out += written.rows
+        self.rows_updated += written.updated
+        self.rows_deleted += written.deleted
         self.late += late
         self.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
         self.batches += 1
         self.watermark = watermark if watermark and watermark != _EPOCH else self.watermark
         self.snapshot = written.snapshot or self.snapshot
         self._taken_out(written)
+        self.times.see(record)
         self.run.emit(
             BatchCommitted(
                 node=self.model.id,
@@ -81,6 +91,8 @@ class Progress:
                 bad_records=by_name(self.writer.rules.watched, written.bad_records),
                 failed_checks=_some(written.failed_checks),
                 quarantined=written.quarantined,
+                rows_updated=written.updated,
+                rows_deleted=written.deleted,
                 state_rows=self.state_rows,
                 watermark=self.watermark,
                 snapshot_id=written.snapshot,
@@ -102,6 +114,7 @@ class Progress:
         action = self.run.plan.actions[self.model.id]
         notes = list(action.reasons) if action.change is Change.FORWARD else []
         closes = next_close(self.model, self.watermark, self.state_rows)
+        self._event_times()
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
         read = self.rows_in > 0 or changed or action.change is Change.NEW
         return Outcome(
@@ -113,12 +126,23 @@ class Progress:
             bad_records=by_name(self.writer.rules.watched, self.bad_records),
             failed_checks=_some(self.failed_checks),
             quarantined=self.quarantined,
+            rows_updated=self.rows_updated,
+            rows_deleted=self.rows_deleted,
             state_rows=self.state_rows,
             batches=self.batches,
             watermark=self.watermark,
             snapshot_id=self.snapshot or self.writer.state.snapshot,
             note="; ".join([*notes, closes] if closes else notes),
+            event_times=self.times.by_name(),
         )
+
+    def _event_times(self) -> None:
+        """Remember how far each input is, and tell if one of them holds back the others."""
+        if (known := self.times.known()) != self.writer.state.event_times:
+            self.writer.record(event_times=known)
+        held = self.times.held_back(self.model, self.watermark, self.state_rows, policy_of(self.run.spark))
+        if held is not None:
+            self.run.emit(Diagnosed(held))
 
 
 def _some(counts: Mapping[str, int]) -> dict[str, int]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Relation
 from engine.errors import StateError
 from engine.lake import write as lake
+from engine.lake.layout import Layout
 from engine.lake.read import SnapshotFacts, TableFacts
 from engine.runtime import expectations
 from engine.runtime.bad_records import Watched
@@ -75,7 +76,7 @@ class Quarantine:
     def replace(self, session: SparkSession, parts: Iterable[DataFrame], markers: Mapping[str, str]) -> int:
         """Put the rows of a batch table's build in place of those of the one before, and give their number."""
         rows = self._rows(session, parts, None)
-        commit = lake.replace(rows, self.relation.sql, _clauses(self.model), markers)
+        commit = lake.replace(rows, self.relation.sql, _layout(self.model), markers)
         return commit.rows
 
     def _rows(self, session: SparkSession, parts: Iterable[DataFrame], batch: int | None) -> DataFrame:
@@ -87,15 +88,15 @@ class Quarantine:
 
     def _made(self, session: SparkSession) -> str:
         if self.facts is None and not self.made:
-            session.sql(f"CREATE TABLE IF NOT EXISTS {self.relation.sql} ({COLUMNS})\n{_clauses(self.model)}")
+            lake.create_table(session, self.relation.sql, session.createDataFrame([], COLUMNS), _layout(self.model))
             self.made = True
         return self.relation.sql
 
 
-def _clauses(model: Model) -> str:
+def _layout(model: Model) -> Layout:
     properties = {"engine.model": model.name, "engine.quarantine": "true"}
     comment = f"What '{model.name}' could not read, and rows that did not meet its expectations."
-    return lake.table_clauses([], properties, comment)
+    return Layout(properties=properties, comment=comment)
 
 
 def quarantines(model: Model, watched: Iterable[Watched]) -> bool:

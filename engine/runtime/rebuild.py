@@ -65,7 +65,7 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
     """Put the rows of a finished generation into the table, at once."""
     source = session.table(staging(model, state.generation).sql)
     markers = run.markers(model, state.generation, state.batch if state.batch is not None else -1)
-    commit = lake.replace(source, model.relation.sql, tables.clauses(model, state.generation), markers)
+    commit = lake.replace(source, model.relation.sql, tables.layout(model, state.generation), markers)
     uuid = lake.table_uuid(session, model.relation.sql)
     done = _record(model, folder, state, uuid, commit.snapshot)
     lake.drop_table(session, staging(model, state.generation).sql)

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
-from engine.lake import write as lake
+from engine.lake.commits import Commit
 from engine.runtime import bad_records, expectations
 from engine.runtime.bad_records import Watched
+from engine.runtime.outputs.batch import Committing
 from engine.runtime.quarantine import quarantine_of, quarantines
 from engine.runtime.run import Run
 from engine.spark import executions
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """A batch table that was made anew: the commit, and what was counted on the way (see `ModelFinished`)."""
+    """A batch table that was built: the commit (None: it has no new row), and what was counted on the way."""
 
-    commit: lake.Commit
+    commit: Commit | None
     bad_records: dict[str, int] = field(default_factory=dict)
     failed_checks: dict[str, int] = field(default_factory=dict)
     quarantined: int = 0
 
 
-def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Watched], clauses: str) -> Replaced:
-    """Replace the rows of a batch table, and those of its quarantine, by what the query gives now.
+def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Watched], commit: Committing) -> Replaced:
+    """Replace the rows of a batch table by what the query gives now, as `commit` does, and those of its quarantine.
 
     The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
     both are made again.
@@ -39,7 +40,7 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
     """
     markers = run.markers(model, 1)
     if not watched and not model.expectations:
-        return Replaced(lake.replace(frame, model.relation.sql, clauses, markers))
+        return Replaced(commit(frame, markers))
     session, checks = frame.sparkSession, model.expectations
     table = quarantine_of(run, model) if quarantines(model, watched) else None
     rows = expectations.checked(frame, checks).persist()
@@ -57,7 +58,7 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
         if expectations.parted(checks, failed):
             parts.append(expectations.failing(rows, checks))
         aside = table.replace(session, parts, markers) if table and (parts or table.facts) else 0
-        commit = lake.replace(expectations.passing(rows, checks), model.relation.sql, clauses, markers)
+        done = commit(expectations.passing(rows, checks), markers)
     finally:
         rows.unpersist()
-    return Replaced(commit, bad_records.by_name(watched, bad), failed, aside)
+    return Replaced(done, bad_records.by_name(watched, bad), failed, aside)

@@ -21,9 +21,15 @@ from engine.events import BatchCommitted, ModelFinished, RunResults, Status, Tes
 FILE = "run_results.json"
 # As many micro-batches of a model are kept; a chart shows no more.
 _KEPT = 100
+_MERGED = ("rows_updated", "rows_deleted")
 _TAKEN_OUT = ("bad_records", "failed_checks", "quarantined")
-_NUMBERS = ("rows_in", "rows_out", "late", *_TAKEN_OUT, "state_rows", "batches", "watermark", "snapshot_id", "note")
-_PROGRESS = ("batch_id", "rows_in", "rows_out", "late", *_TAKEN_OUT, "state_rows", "watermark", "seconds", "replayed")
+_NUMBERS = (
+    "rows_in", "rows_out", *_MERGED, "late", *_TAKEN_OUT, "state_rows", "batches", "watermark", "event_times",
+    "snapshot_id", "note",
+)  # fmt: skip
+_PROGRESS = (
+    "batch_id", "rows_in", "rows_out", *_MERGED, "late", *_TAKEN_OUT, "state_rows", "watermark", "seconds", "replayed",
+)  # fmt: skip
 
 
 def write_results(results: RunResults, folder: Path, project: str) -> Path:

@@ -75,8 +75,11 @@ class Outcome:
     bad_records: Mapping[str, int] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
     state_rows: int = 0
     batches: int = 0
     watermark: str | None = None
     snapshot_id: int | None = None
     note: str = ""
+    event_times: Mapping[str, str | None] = field(default_factory=dict)

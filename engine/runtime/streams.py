@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 from engine import __version__
 from engine.compile import Model
+from engine.compile.settings import OutputMode, StateProvider, TriggerKind
 from engine.errors import RunError
 from engine.events import Status
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, expectations, rebuild, tables
+from engine.runtime import checks, expectations, hooks, rebuild, seeds, tables
 from engine.runtime.bad_records import Watched
 from engine.runtime.inputs import refresh_static, register
 from engine.runtime.kept import KeptBatches
 from engine.runtime.landed import verify
+from engine.runtime.outputs import output_of
+from engine.runtime.outputs.deleted import deleted_of
 from engine.runtime.progress import Progress
 from engine.runtime.put_away import finish
 from engine.runtime.quarantine import Quarantine, quarantine_of, quarantines
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _POLL_SECONDS = 0.25
+_HDFS = "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider"
 # Spark keeps this many progress records; more than can come between two polls.
 _PROGRESS_KEPT = 100
 
@@ -49,11 +53,13 @@ def run_stream(run: Run, model: Model) -> Outcome:
     """
     session = run.spark.newSession()
     _configure(session, model)
+    hooks.before(session, model)
     folder = run.state(model)
     before = folder.load()
     refresh = run.plan.actions[model.id].change is Change.REFRESH
     settled = dict(before.settled) if before and before.batch is not None and not refresh else {}
-    watched = register(session, run.manifest, model, replace(run.place, settled=settled), bounded=False)
+    place = replace(run.place, settled=settled)
+    watched = register(session, run.manifest, model, place, bounded=False)
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
     rebuild.clear_staging(run, model, before, session)
@@ -62,18 +68,23 @@ def run_stream(run: Run, model: Model) -> Outcome:
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
-    upstreams = checks.check_upstreams(run, model, state, folder)
+    state, readings = seeds.begin(run, model, session, state, folder)
     sources = resume_sources(run, model, session, state, folder)
+    if any(reading.elsewhere for reading in readings.values()):
+        watched = register(session, run.manifest, model, place, bounded=False, tables=readings)
+        frame = session.sql(model.sql)
     reached = checks.committed_batch(table.history, state.generation) if table else None
     landed = verify(run, model, session, folder, state.generation, reached)
     folder.save_facts(state.generation, model.fingerprint, model.facts)
+    if table is not None:
+        tables.fitted(model, tables.columns_of(model, frame), table)
+        tables.set_properties(model, session, table)
     writer = BatchWriter(
         relation=relation.sql,
         markers=lambda batch: run.markers(model, state.generation, batch),
         folder=folder,
         state=replace(
             state,
-            upstreams={**upstreams, **state.upstreams},
             sources=sources,
             settled=settled,
             fingerprint=model.fingerprint,
@@ -87,24 +98,30 @@ def run_stream(run: Run, model: Model) -> Outcome:
             changed=landed.refused,
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
+        output=output_of(model, relation.sql, deleted_of(run, model)),
     )
     rows = expectations.checked(frame, model.expectations)
-    outcome = _follow(run, model, writer, rows, bounded_trigger=not upstreams)
+    outcome = _follow(run, model, writer, rows, bounded_trigger=not readings)
     if beside:
         published = rebuild.publish(run, model, folder, session, writer.state)
         outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=published.snapshot)
+    seeds.clear(run, model, session, folder.generations())
+    hooks.after(session, model)
     done = finish(landed)
     return replace(outcome, note="; ".join(filter(None, [outcome.note, done]))) if done else outcome
 
 
 def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: Path) -> Rules:
-    parted = expectations.splits(model.expectations) and not repeatable(model)
+    several = expectations.splits(model.expectations) or model.write.delete_when is not None
+    parted = several and not repeatable(model)
     kept = KeptBatches(batches, model.fingerprint) if parted else None
     return Rules(watched, model.expectations, quarantine, kept)
 
 
 def _configure(session: SparkSession, model: Model) -> None:
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_KEPT))
+    if model.operation.state_provider is StateProvider.HDFS:
+        session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
     if model.state_partitions is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
 
@@ -131,7 +148,7 @@ def _ready(
         return _first(model, folder, frame), None
     checks.check_table(model, state, folder, table)
     if table is not None:
-        tables.check_columns(model, frame, table)
+        tables.check_columns(model, tables.columns_of(model, frame), table)
     return state, table
 
 
@@ -164,12 +181,14 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
     checkpoint = writer.folder.checkpoint(writer.state.generation)
     stream = (
         frame.writeStream.foreachBatch(writer)
-        .outputMode("append")
+        .outputMode((model.write.output_mode or OutputMode.APPEND).value)
         .queryName(model.name)
         .option("checkpointLocation", f"file:{checkpoint}")  # as it is: Hadoop decodes nothing
     )
     # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).
     trigger: Any = {"availableNow": True} if bounded_trigger else {"processingTime": "0 seconds"}
+    if model.operation.trigger.kind is TriggerKind.ONCE:
+        trigger, bounded_trigger = {"once": True}, True
     query = stream.trigger(**trigger).start()
     progress = Progress(run, model, writer, query)
     try:
@@ -186,7 +205,7 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         raise
     finally:
         query.stop()
-        # Spark holds the writer as long as the query lives, so a writer that held the query would keep both for ever.
+        # Java holds the writer as long as it holds the query: a writer that held the query would keep both for ever.
         writer.query = Future()
     return progress.outcome()
 

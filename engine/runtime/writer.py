@@ -1,11 +1,11 @@
 """The one writer of streaming tables: a foreachBatch function that marks every commit.
 
-A batch is written into data files, then what its execution saw decides whether it is committed: rows that fail an
-expectation with `fail` or records that must not be passed over end the model with nothing committed, and a batch
-without rows commits nothing. The order is quarantine, table, model.json, Spark's commit. After a crash in between
-the batch comes again, with the same id and rows; markers say what has been written. A batch whose marker is in the
-table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted and lose its
-watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
+A batch is computed (see `engine.runtime.outputs`), then what its execution saw decides whether it is committed: rows
+that fail an expectation with `fail` or records that must not be passed over end the model with nothing committed, and
+a batch without rows commits nothing. The order is deleted keys, quarantine, table, model.json, Spark's commit. After a
+crash in between the batch comes again, with the same id and rows; markers say what has been written. A batch whose
+marker is in the table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted
+and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
 """
 
 from __future__ import annotations
@@ -18,10 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile import Expectation
 from engine.errors import EngineError
-from engine.lake import write as lake
+from engine.lake.commits import Commit
 from engine.runtime import bad_records, expectations
 from engine.runtime.bad_records import Watched
 from engine.runtime.kept import KeptBatches
+from engine.runtime.outputs import Output
+from engine.runtime.outputs.files import Appends
 from engine.runtime.quarantine import Quarantine
 from engine.spark import executions
 from engine.state import ModelState, TableState
@@ -39,12 +41,14 @@ class Written:
     """What became of a micro-batch.
 
     Attributes:
-        rows: added to the table.
+        rows: added to the table, or changed in it.
         snapshot: of the table; None: no commit.
         replayed: it had been written before a crash.
         bad_records: taken out of the inputs, by view.
         failed_checks: rows that failed, by expectation.
         quarantined: rows of the batch in the quarantine.
+        updated: the rows that were changed, by their key.
+        deleted: the rows that were taken out of the table, by their key.
     """
 
     rows: int
@@ -53,6 +57,8 @@ class Written:
     bad_records: Mapping[str, int] = field(default_factory=dict)
     failed_checks: Mapping[str, int] = field(default_factory=dict)
     quarantined: int = 0
+    updated: int = 0
+    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,10 @@ class Rules:
 class BatchWriter:
     """Writes micro-batches; called by Spark, one batch at a time, in a thread of its own.
 
+    It is made with the table and the state of a generation, given to `foreachBatch`, and then told the query that
+    calls it: `writer.query.set_result(query)`. `reached=None, snapshots={}` is a table that no batch has reached.
+    Without `rules` nothing is refused; without `output` rows are appended. See `output_of` for other ways.
+
     Attributes:
         relation: the table, quoted.
         markers: gives what a commit carries, by batch id.
@@ -88,6 +98,7 @@ class BatchWriter:
         reached: the newest batch whose marker is in the table at the start of the query.
         snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
         rules: what must be known of a batch before it is committed.
+        output: how its rows reach the table; None: they are appended.
         query: Spark's, as soon as it is started.
         written: what became of each batch of this run.
         error: what went wrong in here; Spark wraps it beyond recognition.
@@ -100,6 +111,7 @@ class BatchWriter:
     reached: int | None
     snapshots: Mapping[int, int]
     rules: Rules = field(default_factory=Rules)
+    output: Output | None = None
     query: Future[StreamingQuery] = field(default_factory=Future)
     written: dict[int, Written] = field(default_factory=dict)
     error: BaseException | None = None
@@ -144,27 +156,36 @@ class BatchWriter:
 
     def _commit(self, frame: DataFrame, batch: int, *, kept: bool = False) -> Written:
         """Write a batch and commit it, unless what it holds forbids that; `kept`: its rows are in a safe place."""
-        rules = self.rules
-        session = frame.sparkSession
+        rules, output = self.rules, self.output or Appends(self.relation)
+        session, query = frame.sparkSession, self._query_id()
         with bad_records.explained(session, self._execution, rules.watched):
-            staged = lake.stage(expectations.passing(frame, rules.checks), self.relation)
-        execution = self._execution()
-        bad = bad_records.counted(session, execution, rules.watched)
-        failed = expectations.counts_of(frame, rules.checks) if kept else expectations.counted(execution, rules.checks)
-        refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
-        refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
-        if refusal is not None:
-            staged.discard()
-            raise refusal
-        parted = expectations.parted(rules.checks, failed)
-        if parted and rules.kept is not None and not kept:
-            staged.discard()
-            return self._commit(rules.kept.keep(frame, batch), batch, kept=True)
-        failing = expectations.failing(frame, rules.checks) if parted else None
-        quarantined = self._quarantine(session, batch, bad, failing)
-        commit = lake.append(staged, self.markers(batch))
-        rows, snapshot = (commit.rows, commit.snapshot) if commit else (0, None)
-        return Written(rows, snapshot, bad_records=bad, failed_checks=failed, quarantined=quarantined)
+            prepared = output.prepare(expectations.passing(frame, rules.checks), query)
+        try:
+            execution = self._execution()
+            bad = bad_records.counted(session, execution, rules.watched)
+            counted = expectations.counts_of if kept else expectations.counted
+            failed = counted(frame if kept else execution, rules.checks)
+            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
+            refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
+            refusal = refusal or prepared.refusal
+            if refusal is not None:
+                prepared.discard()
+                raise refusal
+            parted = expectations.parted(rules.checks, failed)
+            if (parted or prepared.several) and rules.kept is not None and not kept:
+                prepared.discard()
+                return self._commit(rules.kept.keep(frame, batch), batch, kept=True)
+            markers = self.markers(batch)
+            prepared.first(batch, markers)
+            failing = expectations.failing(frame, rules.checks) if parted else None
+            quarantined = self._quarantine(session, batch, bad, failing)
+            commit = prepared.commit(markers)
+        finally:
+            prepared.close()
+        return _written(commit, bad, failed, quarantined)
+
+    def _query_id(self) -> str:
+        return str(self.query.result(_SOON).id)
 
     def _execution(self) -> Any:
         return executions.of_batch(self.query.result(_SOON))
@@ -174,7 +195,7 @@ class BatchWriter:
         table, markers = self.rules.quarantine, self.markers(batch)
         if table is None:
             return 0
-        query = str(self.query.result(_SOON).id)
+        query = self._query_id()
         known = table.wrote(query, batch)
         parts = [] if known else list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, bad))
         # Bad records are the same whatever the query; rows that failed belong to the query that made them.
@@ -182,6 +203,20 @@ class BatchWriter:
             parts.append(failing)
         before = int(known.summary.get("added-records", 0)) if known else 0
         return before + (table.append(session, parts, batch, query, markers) if parts else 0)
+
+
+def _written(commit: Commit | None, bad: Mapping[str, int], failed: Mapping[str, int], quarantined: int) -> Written:
+    if commit is None:
+        return Written(0, None, bad_records=bad, failed_checks=failed, quarantined=quarantined)
+    return Written(
+        commit.rows,
+        commit.snapshot,
+        bad_records=bad,
+        failed_checks=failed,
+        quarantined=quarantined,
+        updated=commit.updated,
+        deleted=commit.deleted,
+    )
 
 
 def compute_only(frame: DataFrame) -> None:

@@ -76,3 +76,13 @@ def _newest(folder: Path) -> int | None:
     except OSError:
         return None
     return max(numbers, default=None)
+
+
+def next_watermark(checkpoint: Path) -> int | None:
+    """The watermark with which the next micro-batch begins, milliseconds since 1970; None: there is none yet."""
+    batch = last_committed(checkpoint)
+    if batch is None:
+        return None
+    lines = (checkpoint / "commits" / str(batch)).read_text(encoding="utf-8").splitlines()
+    found = _objects(lines[1:])
+    return int(found[0].get("nextBatchWatermarkMs", 0)) or None if found else None

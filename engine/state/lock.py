@@ -24,8 +24,8 @@ from typing import Any
 from engine.errors import StateError
 from engine.state.store import TableState, make_private
 
-# How long to wait for the JVM of a process that is gone already.
-ORPHAN_SECONDS = 15.0
+# How long to wait for the JVM of a process that is gone already: two seconds on an idle machine, many on a busy one.
+ORPHAN_SECONDS = 60.0
 _POLL_SECONDS = 0.2
 
 

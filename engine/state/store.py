@@ -43,9 +43,11 @@ class ModelState:
         batch: id of the last micro-batch that ended, with or without rows.
         snapshot: the last snapshot the model wrote.
         inputs: for batch tables, what was read (see `engine.runtime.batch`).
-        upstreams: for streams of tables, the UUID of each when the generation began.
+        upstreams: of generations that began before `starts`, the UUID of each table read as a stream.
+        starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
         sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
         settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
+        event_times: by input of a query with several watermarks, its newest event time and when that came.
         engine_version: that wrote last.
         spark_version: that wrote last.
     """
@@ -60,8 +62,10 @@ class ModelState:
     snapshot: int | None = None
     inputs: Mapping[str, Any] = field(default_factory=dict)
     upstreams: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)
     settled: Mapping[str, str] = field(default_factory=dict)
+    event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     engine_version: str = ""
     spark_version: str = ""
 

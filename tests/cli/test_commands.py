@@ -287,7 +287,7 @@ def test_what_compiles_and_cannot_run_yet_is_refused_before_anything_starts(
     write(
         small,
         "models/a.sql",
-        "/*---\nstreams: [shop.events]\nunique_key: id\n---*/\nselect id, at from {{ source('shop', 'events') }}",
+        "/*---\nstreams: [shop.events]\npublish: on_tests_pass\n---*/\nselect id, at from {{ source('shop', 'events') }}",
     )
     assert run(small, "compile") == 0
     capsys.readouterr()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
@@ -62,6 +63,41 @@ def hourly_rows(lab: Lab) -> list[tuple[object, ...]]:
     return sorted((r["window_start"], r["origin"], r["departures"], round(r["mean_delay"], 6)) for r in rows)
 
 
+def aircraft_rows(lab: Lab) -> dict[str, tuple[object, ...]]:
+    rows = lab.rows("aircraft")
+    assert len({r["tailnum"] for r in rows}) == len(rows)
+    return {r["tailnum"]: (r["departed_at"], r["flight_id"], r["destination"]) for r in rows}
+
+
+def golden_aircraft(events: Iterable[golden.Row]) -> dict[str, tuple[object, ...]]:
+    """The newest departure of each aircraft, whatever the order in which they are told."""
+    last: dict[str, tuple[object, ...]] = {}
+    for row in events:
+        told = (row["departed_at"], row["id"], row["destination"])
+        if row["tailnum"] is not None and (row["tailnum"] not in last or told > last[row["tailnum"]]):
+            last[row["tailnum"]] = told
+    return last
+
+
+def golden_destinations(events: Iterable[golden.Row]) -> set[tuple[str, int, int]]:
+    counts: Counter[str] = Counter()
+    longest: dict[str, int] = {}
+    for row in events:
+        where = row["destination"]
+        counts[where] += 1
+        longest[where] = max(row["departure_delay"], longest.get(where, row["departure_delay"]))
+    first = sorted(counts, key=lambda where: (-counts[where], where))[:10]
+    return {(where, counts[where], longest[where]) for where in first}
+
+
+def check_latest(lab: Lab, events: Iterable[golden.Row]) -> None:
+    """The upsert and the ranking."""
+    events = list(events)
+    assert aircraft_rows(lab) == golden_aircraft(events)
+    found = {(r["destination"], r["departures"], r["longest_delay"]) for r in lab.rows("top_destinations")}
+    assert found == golden_destinations(events)
+
+
 def golden_hours(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
     return sorted((r["window_start"], r["origin"], r["count"], round(r["mean"], 6)) for r in rows)  # type: ignore[call-overload]
 
@@ -94,6 +130,7 @@ def test_the_tables_equal_golden_numbers_also_after_a_second_landing(flights: La
     assert carriers == {c: (n, late_per_carrier[c]) for c, n in per_carrier.items()}
 
     check_columns(flights)
+    check_latest(flights, events.values())
 
     before = flights.snapshots()
     again = flights.build()
@@ -109,3 +146,5 @@ def test_the_tables_equal_golden_numbers_also_after_a_second_landing(flights: La
         assert third.model(model)["rows_in"] == len(new[0]), f"{model} read more than the new file"
     expected += replay.run(new)
     assert hourly_rows(flights) == golden_hours(expected)
+    events |= {row["id"]: row for row in new[0] if row["type"] == DEPARTED}
+    check_latest(flights, events.values())

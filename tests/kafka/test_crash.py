@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import signal
-from pathlib import Path
 
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
 from tests.kafka.conftest import Kafka, event
-from tests.lab import Lab, run_alone
-from tests.parts.kafka import Broker
+from tests.lab import run_alone
 from tests.runtime.test_crash import POINTS
 
 pytestmark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_batch_of_kafka_that_is_killed_is_written_once(tmp_path: Path, broker: Broker, point: str) -> None:
-    kafka = Kafka(Lab(tmp_path, None, None, schema="shop"), broker.start())
+def test_a_batch_of_kafka_that_is_killed_is_written_once(kafka: Kafka, point: str) -> None:
     topic = kafka.topic(partitions=2)
     kafka.source(topic, max_offsets_per_trigger=4)
     kafka.stream("select id, _metadata.offset as place")
-    broker.send(topic, [event(n) for n in range(10)])
+    kafka.broker.send(topic, [event(n) for n in range(10)])
     killed = run_alone(kafka.lab.root, "build", script=POINTS[point].format(batch=1, model="plain"))
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     checkpoint = kafka.lab.state / "plain" / "1" / "checkpoint"
@@ -32,25 +29,22 @@ def test_a_batch_of_kafka_that_is_killed_is_written_once(tmp_path: Path, broker:
     assert ("1" in {s.marker("batch-id") for s in table.history}) == (point != "before the commit")
 
     # What came meanwhile is in no batch that is repeated.
-    broker.send(topic, [event(10), event(11)])
-    rebuilt = run_alone(kafka.lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    kafka.broker.send(topic, [event(10), event(11)])
+    kafka.lab.build()
     assert kafka.ids() == list(range(12))
 
 
-def test_a_first_batch_that_must_be_repeated_is_not_repeated_over_a_gap(tmp_path: Path, broker: Broker) -> None:
-    kafka = Kafka(Lab(tmp_path, None, None, schema="shop"), broker.start())
+def test_a_first_batch_that_must_be_repeated_is_not_repeated_over_a_gap(kafka: Kafka) -> None:
     topic = kafka.topic()
     kafka.source(topic, max_offsets_per_trigger=4)
     kafka.stream("select id")
-    broker.send(topic, [event(n) for n in range(10)])
+    kafka.broker.send(topic, [event(n) for n in range(10)])
     killed = run_alone(kafka.lab.root, "build", script=POINTS["after the record"].format(batch=0, model="plain"))
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     checkpoint = kafka.lab.state / "plain" / "1" / "checkpoint"
     assert spark_checkpoint.last_committed(checkpoint) is None
     assert spark_checkpoint.standing(checkpoint) == [{topic: {"0": 0}}]
-    broker.delete_records(topic, {0: 2})
-    failed = run_alone(kafka.lab.root, "build")
-    assert failed.returncode == 1
-    assert "source-gap" in failed.stdout, failed.stdout + failed.stderr
-    assert f"{topic}-0: 0 to 1" in failed.stdout
+    kafka.broker.delete_records(topic, {0: 2})
+    failed = kafka.lab.run("build")
+    assert (failed.code, failed.codes()) == (1, ["source-gap"]), failed.text
+    assert f"{topic}-0: 0 to 1" in failed.out

@@ -12,7 +12,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -64,8 +63,8 @@ listener.name.ssl.ssl.keystore.key={key}
 """
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 USER, PASSWORD = "reader", 'correct "horse" \\ battery'
-# Beside the broker a shell waits for the end of its input, which comes when we are gone, however that was.
-_BOUND_TO_US = 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@" 3<&- </dev/null'
+# Beside the process a shell waits for the end of its input, which comes when we are gone, however that was.
+BOUND_TO_US = ("sh", "-c", 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@" 3<&- </dev/null', "sh")
 # A client that outlives a broker that is stopped on purpose has nothing to say about it.
 _QUIET = {"log_level": 0, "error_cb": lambda _: None}
 
@@ -122,7 +121,7 @@ class Broker:
             self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
         with (self.folder / "log.txt").open("ab") as log:
             self._process = subprocess.Popen(
-                ["sh", "-c", _BOUND_TO_US, "sh", *self._command(), "kafka.Kafka", str(settings)],
+                [*BOUND_TO_US, *self._command(), "kafka.Kafka", str(settings)],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -284,18 +283,3 @@ def _answers(port: int) -> bool:
     with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=0.5):
         return True
     return False
-
-
-def main(folder: str, *command: str) -> int:
-    """Run a command while a broker runs over a folder; it finds the address in KAFKA_BOOTSTRAP."""
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    with running(Path(folder).resolve()) as broker:
-        print(f"==> a Kafka broker at {broker.address}, data in {broker.folder}", flush=True)
-        return subprocess.run(command, env={**os.environ, "KAFKA_BOOTSTRAP": broker.address}, check=False).returncode
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main(*sys.argv[1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import socket
 import subprocess
@@ -25,6 +26,7 @@ from typing import Any
 
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
+from tests.parts.kafka import BOUND_TO_US
 
 LOCK = Path(__file__).with_name("registry.json")
 INTERFACE = "/apis/ccompat/v7"
@@ -64,9 +66,9 @@ class RegistryPart:
         options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dquarkus.http.port={self.port}"]
         with (self.folder / "registry.log").open("ab") as log:
             self._process = subprocess.Popen(
-                [str(find_java().path), *options, "-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)],
+                [*BOUND_TO_US, str(find_java().path), *options, "-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)],
                 cwd=self.folder,
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -90,6 +92,10 @@ class RegistryPart:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        if self._process.stdin is not None:
+            self._process.stdin.close()
         self._process = None
 
     def register(self, subject: str, schema: Any, kind: str = "AVRO", references: list[Any] | None = None) -> int:
@@ -152,6 +158,7 @@ class Gateway:
     asked: list[str] = field(default_factory=list)
     refused: int = 0
     _server: ThreadingHTTPServer | None = None
+    _thread: threading.Thread | None = None
 
     @property
     def url(self) -> str:
@@ -183,6 +190,31 @@ class Gateway:
     @contextlib.contextmanager
     def serving(self) -> Iterator[Gateway]:
         """Serve as long as the block lasts."""
+        self._listen(0)
+        try:
+            yield self
+        finally:
+            self._end()
+
+    @contextlib.contextmanager
+    def down(self) -> Iterator[None]:
+        """Nothing listens at the address as long as the block lasts."""
+        assert self._server is not None
+        port = self._server.server_address[1]
+        self._end()
+        try:
+            yield
+        finally:
+            self._listen(port)
+
+    def _end(self) -> None:
+        assert self._server is not None
+        assert self._thread is not None
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def _listen(self, port: int) -> None:
         gateway = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -200,15 +232,9 @@ class Gateway:
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
-        thread.start()
-        try:
-            yield self
-        finally:
-            self._server.shutdown()
-            self._server.server_close()
-            thread.join()
+        self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
 
 
 @contextlib.contextmanager

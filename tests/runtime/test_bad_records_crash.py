@@ -1,11 +1,13 @@
-"""kill -9 between the commits of a batch that goes to two tables: both equal those of an undisturbed run."""
+"""kill -9 between the commits of a batch that goes to two tables: both equal those of an undisturbed run.
+
+The build after the kill runs in the shared session, over the same lake and state.
+"""
 
 from __future__ import annotations
 
 import json
 import signal
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -47,86 +49,76 @@ CASES = [
 ]
 
 
-@pytest.fixture
-def alone(tmp_path: Path) -> Lab:
-    return Lab(tmp_path, None, None, schema="shop")
-
-
 def marks(lab: Lab, table: str) -> Iterator[str | None]:
     facts = lab.table(table)
     yield from (snapshot.marker("batch-id") for snapshot in facts.history if facts) if facts else ()
 
 
-def build(lab: Lab) -> None:
-    built = run_alone(lab.root, "build")
-    assert built.returncode == 0, built.stdout + built.stderr
-
-
 @pytest.mark.parametrize(("kind", "point"), CASES)
-def test_a_batch_killed_between_its_commits_takes_effect_once(alone: Lab, kind: str, point: str) -> None:
-    shop(alone, kind, "quarantine")
-    land(alone, "c", [json.dumps({"id": 9, "refunded_at": "2024-05-01T16:30:00Z"})], "landing/refunds")
-    killed = run_alone(alone.root, "build", script=POINTS[point].format(batch=2))
+def test_a_batch_killed_between_its_commits_takes_effect_once(lab: Lab, kind: str, point: str) -> None:
+    shop(lab, kind, "quarantine")
+    land(lab, "c", [json.dumps({"id": 9, "refunded_at": "2024-05-01T16:30:00Z"})], "landing/refunds")
+    killed = run_alone(lab.root, "build", script=POINTS[point].format(batch=2))
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    checkpoint = alone.state / "sales" / "1" / "checkpoint"
+    checkpoint = lab.state / "sales" / "1" / "checkpoint"
     assert spark_checkpoint.last_started(checkpoint) == 2
     assert spark_checkpoint.last_committed(checkpoint) == 1
-    assert "2" in marks(alone, "sales__quarantine")
-    assert ("2" in marks(alone, "sales")) == (point != "quarantine")
-    assert (alone.model_json("sales")["batch"] == 2) == (point == "record")
+    assert "2" in marks(lab, "sales__quarantine")
+    assert ("2" in marks(lab, "sales")) == (point != "quarantine")
+    assert (lab.model_json("sales")["batch"] == 2) == (point == "record")
 
-    build(alone)
+    lab.build()
     expected = [1, 2, 4] if kind == "window" else [1, 2, 4, 9]
-    assert sorted(r["id"] for r in alone.rows("sales")) == expected
-    assert sorted(r["raw"].decode() for r in alone.rows("sales__quarantine")) == sorted([*POISON, AFTER])
-    before = alone.snapshot("sales"), alone.snapshot("sales__quarantine")
-    build(alone)
-    assert before == (alone.snapshot("sales"), alone.snapshot("sales__quarantine"))
+    assert sorted(r["id"] for r in lab.rows("sales")) == expected
+    assert sorted(r["raw"].decode() for r in lab.rows("sales__quarantine")) == sorted([*POISON, AFTER])
+    before = lab.snapshot("sales"), lab.snapshot("sales__quarantine")
+    lab.build()
+    assert before == (lab.snapshot("sales"), lab.snapshot("sales__quarantine"))
 
 
-def test_the_first_batch_killed_after_its_quarantine_is_not_read_anew(alone: Lab) -> None:
-    shop(alone, "stateless", "quarantine")
-    killed = run_alone(alone.root, "build", script=AFTER_QUARANTINE.format(batch=0))
+def test_the_first_batch_killed_after_its_quarantine_is_not_read_anew(lab: Lab) -> None:
+    shop(lab, "stateless", "quarantine")
+    killed = run_alone(lab.root, "build", script=AFTER_QUARANTINE.format(batch=0))
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    assert alone.model_json("sales")["batch"] is None
-    assert list(marks(alone, "sales__quarantine")) == ["0"]
-    build(alone)
-    assert sorted(r["id"] for r in alone.rows("sales")) == [1, 2, 4, 9]
-    assert sorted(r["raw"].decode() for r in alone.rows("sales__quarantine")) == sorted([*POISON, AFTER])
+    assert lab.model_json("sales")["batch"] is None
+    assert list(marks(lab, "sales__quarantine")) == ["0"]
+    lab.build()
+    assert sorted(r["id"] for r in lab.rows("sales")) == [1, 2, 4, 9]
+    assert sorted(r["raw"].decode() for r in lab.rows("sales__quarantine")) == sorted([*POISON, AFTER])
 
 
-def test_rows_that_would_differ_the_second_time_go_to_one_table_each(alone: Lab) -> None:
-    alone.write("sources/shop.yml", EVENTS)
-    alone.model(
+def test_rows_that_would_differ_the_second_time_go_to_one_table_each(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model(
         "sales",
         "/*---\nstreams: [shop.events]\nexpectations: [{name: luck, check: luck < 0.5, on_fail: quarantine}]\n---*/\n"
         "select id, rand() as luck from {{ source('shop', 'events') }}\n",
     )
-    land(alone, "a", [event(number, "10:00") for number in range(64)])
-    killed = run_alone(alone.root, "build", script=AFTER_QUARANTINE.format(batch=0))
+    land(lab, "a", [event(number, "10:00") for number in range(64)])
+    killed = run_alone(lab.root, "build", script=AFTER_QUARANTINE.format(batch=0))
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    first = {json.loads(r["row"])["id"] for r in alone.rows("sales__quarantine")}
+    first = {json.loads(r["row"])["id"] for r in lab.rows("sales__quarantine")}
     assert 0 < len(first) < 64
-    assert alone.rows("sales") == []
-    kept = alone.state / "sales" / "1" / "batches"
+    assert lab.rows("sales") == []
+    kept = lab.state / "sales" / "1" / "batches"
     assert len(list(kept.iterdir())) == 1
-    build(alone)
-    table = [r["id"] for r in alone.rows("sales")]
-    aside = [json.loads(r["row"])["id"] for r in alone.rows("sales__quarantine")]
+    lab.build()
+    table = [r["id"] for r in lab.rows("sales")]
+    aside = [json.loads(r["row"])["id"] for r in lab.rows("sales__quarantine")]
     assert sorted([*table, *aside]) == list(range(64))
     assert set(aside) == first
     assert not kept.exists()
 
 
-def test_a_kill_while_the_batch_is_being_kept_leaves_nothing_of_it(alone: Lab) -> None:
-    alone.write("sources/shop.yml", EVENTS)
-    alone.model(
+def test_a_kill_while_the_batch_is_being_kept_leaves_nothing_of_it(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model(
         "sales",
         "/*---\nstreams: {shop.events: {watermark: at delay 1 hour, dedup: [id]}}\n"
         "expectations: [{name: odd, check: id % 2 = 1, on_fail: quarantine}]\n---*/\n"
         "select id from {{ source('shop', 'events') }}\n",
     )
-    land(alone, "a", [event(number, "10:00") for number in range(10)])
+    land(lab, "a", [event(number, "10:00") for number in range(10)])
     script = """
 import os, signal, shutil
 from engine.runtime.kept import KeptBatches
@@ -137,12 +129,12 @@ def keep(self, frame, batch):
     os.kill(os.getpid(), signal.SIGKILL)
 KeptBatches.keep = keep
 """
-    killed = run_alone(alone.root, "build", script=script)
+    killed = run_alone(lab.root, "build", script=script)
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    assert alone.table("sales__quarantine") is None
-    assert alone.rows("sales") == []
-    assert (alone.state / "sales" / "1" / "batches").exists()
-    build(alone)
-    assert sorted(r["id"] for r in alone.rows("sales")) == [1, 3, 5, 7, 9]
-    assert sorted(json.loads(r["row"])["id"] for r in alone.rows("sales__quarantine")) == [0, 2, 4, 6, 8]
-    assert not (alone.state / "sales" / "1" / "batches").exists()
+    assert lab.table("sales__quarantine") is None
+    assert lab.rows("sales") == []
+    assert (lab.state / "sales" / "1" / "batches").exists()
+    lab.build()
+    assert sorted(r["id"] for r in lab.rows("sales")) == [1, 3, 5, 7, 9]
+    assert sorted(json.loads(r["row"])["id"] for r in lab.rows("sales__quarantine")) == [0, 2, 4, 6, 8]
+    assert not (lab.state / "sales" / "1" / "batches").exists()

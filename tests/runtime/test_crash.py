@@ -1,7 +1,7 @@
 """kill -9 in the middle of a build, then a build: the tables equal those of an undisturbed run.
 
 The fault is planted in the killed process only; what the test then finds on disk proves that it fired
-where it was meant to.
+where it was meant to. The build after it runs in the shared session, over the same lake and state.
 """
 
 from __future__ import annotations
@@ -81,8 +81,7 @@ class Shop:
 
 
 @pytest.fixture
-def shop(tmp_path: Path) -> Shop:
-    lab = Lab(tmp_path, None, None, schema="shop")
+def shop(lab: Lab) -> Shop:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     lab.model("plain", PLAIN)
@@ -118,11 +117,10 @@ def test_a_window_killed_on_the_batch_that_writes_it_is_written_once(shop: Shop,
     recorded = shop.lab.model_json("hourly")["batch"]
     assert recorded == (2 if point == "after the record" else 1)
 
-    rebuilt = run_alone(shop.lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    shop.lab.build()
     check_tables(shop)
     again = shop.lab.snapshots()
-    assert run_alone(shop.lab.root, "build").returncode == 0
+    shop.lab.build()
     assert shop.lab.snapshots() == again
 
 
@@ -132,8 +130,7 @@ def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: 
     assert spark_checkpoint.last_committed(shop.checkpoint("copy")) is None
     assert len(shop.lab.rows("copy")) == 5
     shop.lab.land("d", [event(6, "13:20")])
-    rebuilt = run_alone(shop.lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    shop.lab.build()
     assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5, 6]
 
 
@@ -162,8 +159,7 @@ def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) ->
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     assert shop.lab.table("plain") is not None
     assert shop.lab.model_json("plain")["phase"] == "building"
-    rebuilt = run_alone(shop.lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    shop.lab.build()
     check_tables(shop)
 
 
@@ -172,8 +168,7 @@ def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> Non
     killed = run_alone(shop.lab.root, "build", script=REPLACING_A_TABLE)
     assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
     assert [r["n"] for r in shop.lab.rows("total")] == [5]
-    rebuilt = run_alone(shop.lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    shop.lab.build()
     assert [r["n"] for r in shop.lab.rows("total")] == [5]
     assert shop.lab.model_json("total")["phase"] == "published"
 
@@ -212,8 +207,7 @@ def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop
     assert "the next build goes on" in err
     assert not jvms_of(shop.lab.root)
     assert len(shop.lab.rows("plain")) < 25
-    rebuilt = run_alone(shop.lab.root, "build", "-s", "plain")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    shop.lab.build("-s", "plain")
     assert sorted(r["id"] for r in shop.lab.rows("plain")) == [1, 2, 3, 4, 5, *range(100, 120)]
 
 

@@ -129,9 +129,17 @@ def test_of_a_topic_the_newest_records_are_read(lab: Lab, broker: Broker, monkey
         f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}        loaded_at_field: at\n",
     )
     monkeypatch.setattr(newest, "RECORDS", 1)
+    model = (
+        "/*---\nstreams: {shop.events: {on_bad_record: drop}}\n---*/\nselect id from {{ source('shop', 'events') }}\n"
+    )
+    lab.model("ids", model)
     result, found = freshness(lab)
     assert (result.code, found["events"]["status"]) == (1, "error")
     assert found["events"]["age_seconds"] == pytest.approx(5 * 3600, abs=600)
+    assert found["events"]["waiting"] == {"ids": 4}
+    lab.build()
+    broker.send(topic, [{"id": 4, "at": at(5)}], 1)
+    assert freshness(lab)[1]["events"]["waiting"] == {"ids": 1}
 
 
 def test_archived_files_count(lab: Lab) -> None:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import importlib.util
+import re
 import shutil
 import socket
 import threading
 import time
-from datetime import UTC, datetime
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import ModuleType
+from typing import Any
+from urllib.parse import unquote
 
 import pytest
 
 from engine.compile import compile_project
 from engine.project import load_project
 from tests.lab import REPOSITORY, Lab
+from tests.parts.kafka import Broker
+from tests.parts.registry import RegistryPart
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
-NAMES = ("files", "rate", "socket")
+NAMES = ("cloudevents", "files", "rate", "socket", "windows")
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -95,3 +103,107 @@ def test_rate(lab: Lab) -> None:
     assert len(seconds) >= 2
     # The clock starts between two full seconds; each one after the first is whole.
     assert {found[second, even] for second in seconds[1:] for even in (True, False)} == {50}
+
+
+def script(name: str) -> ModuleType:
+    """A producer of an example, as a module; it reads the environment when it is loaded."""
+    spec = importlib.util.spec_from_file_location("producer_of_an_example", EXAMPLES / name)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def closed(clicks: list[dict[str, Any]], watermark: datetime) -> dict[str, Counter[tuple[datetime, datetime, str]]]:
+    """The windows that a watermark has closed, with the number of their clicks."""
+    found: dict[str, Counter[tuple[datetime, datetime, str]]] = {"tumbling": Counter(), "sliding": Counter()}
+    for click in clicks:
+        at = datetime.fromisoformat(click["timestamp"])
+        for name, slide in (("tumbling", 600), ("sliding", 300)):
+            last = int(at.timestamp()) // slide * slide
+            for begin in range(last - 600 + slide, last + 1, slide):
+                found[name][(*(datetime.fromtimestamp(t, UTC) for t in (begin, begin + 600)), click["key"])] += 1
+    found["sessions"] = sessions(clicks)
+    return {
+        name: Counter({window: n for window, n in all_.items() if window[1] <= watermark})
+        for name, all_ in found.items()
+    }
+
+
+def sessions(clicks: list[dict[str, Any]]) -> Counter[tuple[datetime, datetime, str]]:
+    found: Counter[tuple[datetime, datetime, str]] = Counter()
+    for key in {click["key"] for click in clicks}:
+        times = sorted(datetime.fromisoformat(c["timestamp"]) for c in clicks if c["key"] == key)
+        begin = 0
+        for place in range(1, len(times) + 1):
+            if place == len(times) or times[place] - times[place - 1] > timedelta(minutes=5):
+                found[times[begin], times[place - 1] + timedelta(minutes=5), key] = place - begin
+                begin = place
+    return found
+
+
+@pytest.mark.spark
+def test_windows(lab: Lab, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied(lab, "windows")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", broker.start().address)
+    producer = script("windows/produce.py")
+    for sent, count in ((90, "90"), (120, "30")):
+        producer.main(count)
+        lab.build()
+        clicks = [producer.click(number) for number in range(sent)]
+        watermark = max(datetime.fromisoformat(c["timestamp"]) for c in clicks) - timedelta(minutes=10)
+        tables = {
+            name: Counter({(r["window_start"], r["window_end"], r["key"]): r["clicks"] for r in lab.rows(name)})
+            for name in ("tumbling", "sliding", "sessions")
+        }
+        assert tables == closed(clicks, watermark)
+        assert all(tables.values())
+    producer.main("late")
+    late = lab.build("-s", "tumbling").model("tumbling")
+    assert (late["rows_in"], late["rows_out"], late["late"]) == (1, 0, 1)
+
+
+@pytest.mark.spark
+def test_cloudevents(lab: Lab, broker: Broker, registry: RegistryPart, monkeypatch: pytest.MonkeyPatch) -> None:
+    copied(lab, "cloudevents")
+    monkeypatch.setenv("KAFKA_BOOTSTRAP", broker.start().address)
+    monkeypatch.setenv("SCHEMA_REGISTRY", registry.url)
+    producer = script("cloudevents/send.py")
+    producer.main(60)
+    lab.build()
+    for sent in (60, 90):
+        expected = sorted((e["id"], e["source"], e["data"], at(e), at(e)) for e in map(producer.event, range(sent)))
+        for name in ("cloudevents", "cloudevents_batch"):
+            rows = [tuple(r[c] for c in ("id", "source", "data", "time", "_timestamp")) for r in lab.rows(name)]
+            assert sorted(rows) == expected, name
+            table = lab.table(name)
+            assert table is not None
+            assert table.properties["history.expire.max-snapshot-age-ms"] == "7200000"
+            assert partitions(lab, name) == {
+                (e["source"], at(e).strftime("%Y-%m-%d-%H")) for e in map(producer.event, range(sent))
+            }
+        if sent == 60:
+            before = files(lab, "cloudevents_batch")
+            producer.main(30)
+            lab.build()
+    # The events so far were read again: their partitions were replaced, and nothing is there twice.
+    assert not before & files(lab, "cloudevents_batch")
+    assert [m["status"] for m in map(lab.build().model, ("cloudevents", "cloudevents_batch"))] == ["unchanged"] * 2
+
+
+def at(event: dict[str, str]) -> datetime:
+    return datetime.fromisoformat(event["time"])
+
+
+def files(lab: Lab, name: str) -> set[str]:
+    """The data files that a table's current snapshot has."""
+    assert lab.session is not None
+    rows = lab.session.spark.sql(f"select file_path from lake.{lab.schema}.{name}.files").collect()
+    return {row.file_path for row in rows}
+
+
+def partitions(lab: Lab, name: str) -> set[tuple[str, str]]:
+    """The partitions of a table's files, by the names of their fields."""
+    found = [re.search(r"/source=([^/]+)/hour=([^/]+)/", path) for path in files(lab, name)]
+    return {(unquote(match[1]), match[2]) for match in found if match}

@@ -215,6 +215,8 @@ def test_a_registry_that_is_silent_is_an_error_in_bounded_time(registry, gateway
         ({"url": "http://r", "auth": "secret-token"}, "bad-value"),
         ({"url": "http://r", "auth": {"username": "me"}}, "bad-value"),
         ({"url": "http://r", "auth": {"token": "secret\r\ntoken"}}, "bad-value"),
+        ({"url": "http://r", "timeout": "soon"}, "bad-value"),
+        ({"url": "http://r", "timeout": 5}, "bad-value"),
     ],
 )
 def test_wrong_settings_are_told_without_their_values(given, expected):
