@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from engine.compile import Manifest, compile_project
 from engine.docs.tables import Snapshot, Table
@@ -61,12 +61,17 @@ class Window:
             lambda message: self.faults.append(message.text) if message.type in {"error", "warning"} else None,
         )
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.on("requestfailed", lambda request: self.faults.append(f"failed: {request.url}"))
+        page.on("requestfailed", self._failed)
         page.on("dialog", lambda dialog: self.faults.append(f"dialog: {dialog.message}"))
         page.on(
             "request",
             lambda request: self.faults.append(f"left: {request.url}") if not request.url.startswith(start) else None,
         )
+
+    def _failed(self, request: Request) -> None:
+        # A page that is left gives up what it still loads: its icon, mostly.
+        if request.failure != "net::ERR_ABORTED":
+            self.faults.append(f"failed: {request.url} ({request.failure})")
 
     def open(self, address: str = "#/") -> Page:
         """Go to an address of the site and wait until it is drawn."""
