@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -10,6 +10,7 @@ from typing import Any
 
 from engine.compile.guarantee import Guarantee, guarantees
 from engine.compile.manifest import DataTest, Manifest, Model, Source
+from engine.compile.steps import UnitTest
 from engine.docs.freshness import Freshness
 from engine.docs.graph import Link, links_of
 from engine.docs.last_run import LastRun
@@ -59,6 +60,19 @@ class Facts:
         for data_test in self.manifest.tests:
             found.setdefault(data_test.model, []).append(data_test)
         return found
+
+    @cached_property
+    def unit_tests(self) -> Mapping[str, list[UnitTest]]:
+        """The unit tests by model."""
+        found: dict[str, list[UnitTest]] = {}
+        for unit_test in self.manifest.unit_tests:
+            found.setdefault(unit_test.model, []).append(unit_test)
+        return found
+
+    def all_tests(self, model: str) -> Iterator[DataTest | UnitTest]:
+        """The tests of a model, of both kinds."""
+        yield from self.tests.get(model, ())
+        yield from self.unit_tests.get(model, ())
 
     def watermark(self, node: str) -> datetime | None:
         """How far a stream is in event time: by its checkpoint, else by its last run."""

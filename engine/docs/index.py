@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from engine import __version__
 from engine.compile.macros import macros_used
@@ -12,7 +14,7 @@ from engine.docs.facts import Facts, Record, moment, slim
 from engine.docs.graph import lay_out
 from engine.docs.last_run import NodeRun
 from engine.docs.tables import Table
-from engine.docs.trace import fields_of, own_columns
+from engine.docs.trace import fields_of, named_in, own_columns
 from engine.errors import Diagnostic
 
 _KINDS = {"streaming_table": "stream", "table": "table", "view": "view", "ephemeral": "view"}
@@ -41,12 +43,13 @@ def index_record(facts: Facts) -> Record:
                 "target": run.target,
                 "seconds": run.seconds,
                 "models": list(run.counted("model").items()),
-                "tests": list(run.counted("test").items()),
+                "tests": list(run.counted("test", "unit_test").items()),
             }
         )
         if run.nodes
         else None,
         "tests": len(manifest.tests),
+        "unit_tests": len(manifest.unit_tests),
         "nodes": nodes,
         "links": [
             [number[link.parent], number[link.child], int(stream), *layout.bends[link]]
@@ -87,7 +90,8 @@ def _node_in_short(facts: Facts, node: Model | Source) -> Record:
             "folder": "/".join(node.file.split("/")[1:-1]),
             "tags": list(node.tags),
             "guarantee": promise.level.value if promise else None,
-            "run": run_in_short(run) if run else None,
+            "run": run_in_short(node, run) if run else None,
+            "failing": sum(facts.run.failed(test.id) for test in facts.all_tests(node.id)),
             "watermark": moment(facts.watermark(node.id)),
             "table": _table_in_short(table) if table else None,
         }
@@ -100,10 +104,18 @@ def _first_sentence(text: str) -> str:
     return flat[: end + 1] if 0 < end < 200 else flat[:200]  # noqa: PLR2004
 
 
-def run_in_short(run: NodeRun) -> Record:
-    """How a node ended, with its numbers."""
+def run_in_short(model: Model, run: NodeRun) -> Record:
+    """How a model ended, with the numbers that there can be of it."""
     known = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
-    return slim({**known, "counted": [list(item) for item in run.counted]}) | dict(run.numbers)
+    numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
+    return slim({**known, "counted": [list(item) for item in run.counted]}) | numbers
+
+
+def _absent(model: Model) -> frozenset[str]:
+    """What a stream cannot have: without state nothing is held, and nothing comes too late."""
+    if not model.stateful:
+        return frozenset({"state_rows", "late"})
+    return frozenset() if any(item.watermark for item in model.inputs if item.stream) else frozenset({"late"})
 
 
 def _table_in_short(table: Table) -> Record:
@@ -133,6 +145,7 @@ def _problem(facts: Facts, found: Diagnostic) -> Record:
 def lineage_records(facts: Facts) -> Iterator[Record]:
     """The columns of every node, in the order of their numbers: where each comes from, and what decides on rows."""
     number = facts.numbers
+    named = _unit_tests(facts)
     for node in facts.nodes:
         indirect = node.indirect if isinstance(node, Model) else ()
         tests = facts.tests.get(node.id, ())
@@ -148,8 +161,19 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
                 for c in own_columns(node)
             ],
             "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
-            "tests": [[t.name, t.column or ""] for t in tests],
+            "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],
         }
+
+
+def _unit_tests(facts: Facts) -> Mapping[str, list[list[Any]]]:
+    """For each node its unit tests and the columns of it that unit tests name: name, column, number of the model."""
+    found: dict[str, list[list[Any]]] = defaultdict(list)
+    for unit_test in facts.manifest.unit_tests:
+        of = facts.numbers[unit_test.model]
+        found[unit_test.model].append([unit_test.name, "", of])
+        for spot in named_in(facts.manifest, unit_test):
+            found[spot.node].append([unit_test.name, spot.column, of])
+    return found
 
 
 def _fields(column: Column) -> Iterator[list[list[str]]]:

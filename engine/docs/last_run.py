@@ -92,10 +92,14 @@ class LastRun:
     seconds: float | None = None
     nodes: Mapping[str, NodeRun] = field(default_factory=dict)
 
-    def counted(self, kind: str) -> Mapping[str, int]:
-        """How many nodes of a kind (model, test) ended in which way."""
-        ended = (run.status for node, run in self.nodes.items() if node.startswith(f"{kind}."))
+    def counted(self, *kinds: str) -> Mapping[str, int]:
+        """How many nodes of these kinds (model, test, unit_test) ended in which way."""
+        ended = (run.status for node, run in self.nodes.items() if node.partition(".")[0] in kinds)
         return dict(sorted(Counter(ended).items()))
+
+    def failed(self, node: str) -> bool:
+        """Whether a node ran and failed."""
+        return node in self.nodes and self.nodes[node].tone is Tone.BAD
 
 
 def read_results(results: Mapping[str, Any] | None) -> LastRun:

@@ -16,6 +16,7 @@ from openlineage.client import event_v2, facet_v2
 from engine import __version__
 from engine.compile.columns.facts import Origin
 from engine.compile.manifest import Column, DataTest, Manifest, Model, Source
+from engine.compile.steps import UnitTest
 from engine.docs import words
 from engine.docs.datasets import Name, Names
 from engine.events import (
@@ -205,9 +206,24 @@ class Teller:
 
     def _test(self, event: TestFinished, at: str) -> event_v2.RunEvent:
         test = self.manifest.nodes[event.node]
-        if not isinstance(test, DataTest):
+        if not isinstance(test, DataTest | UnitTest):
             raise TypeError(event.node)
         self.failed = self.failed or event.status.failed
+        # A unit test reads rows of its own: it says nothing of any dataset.
+        checked = [self._assertion(test, event)] if isinstance(test, DataTest) else []
+        bad = not checked and event.status.failed
+        return event_v2.RunEvent(
+            eventTime=at,
+            eventType=State.FAIL if bad else State.COMPLETE,
+            run=self._run_of(event.node, {}),
+            job=event_v2.Job(
+                self.namespace, f"{self.manifest.project}.{test.name}", {"jobType": _job_type("BATCH", "TEST")}
+            ),
+            inputs=checked,
+            producer=PRODUCER,
+        )
+
+    def _assertion(self, test: DataTest, event: TestFinished) -> event_v2.InputDataset:
         module = facet_v2.data_quality_assertions_dataset
         assertion = module.Assertion(
             assertion=test.kind, success=event.status is Status.PASS, column=test.column, severity=test.severity.value,
@@ -215,17 +231,7 @@ class Teller:
         )  # fmt: skip
         (name,) = self.names.of(test.model)
         checked: dict[str, Any] = {"dataQualityAssertions": module.DataQualityAssertionsDatasetFacet([assertion])}
-        job = event_v2.Job(
-            self.namespace, f"{self.manifest.project}.{test.name}", {"jobType": _job_type("BATCH", "TEST")}
-        )
-        return event_v2.RunEvent(
-            eventTime=at,
-            eventType=State.COMPLETE,
-            run=self._run_of(event.node, {}),
-            job=job,
-            inputs=[event_v2.InputDataset(name.namespace, name.name, checked, facets={})],
-            producer=PRODUCER,
-        )
+        return event_v2.InputDataset(name.namespace, name.name, checked, facets={})
 
 
 def _direct(sql: str) -> str:

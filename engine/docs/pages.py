@@ -9,14 +9,14 @@ from typing import Any
 from engine.compile.macros import macros_used
 from engine.compile.manifest import Column, DataTest, Materialized, Model, Source
 from engine.compile.pyspark_text import script
-from engine.docs import words
+from engine.compile.steps import UnitTest
+from engine.docs import header, words
 from engine.docs.facts import Facts, Record, moment, slim
 from engine.docs.freshness import Freshness
 from engine.docs.index import run_in_short
 from engine.docs.last_run import Batch, NodeRun
 from engine.docs.tables import Snapshot, Table
 from engine.docs.trace import fields_of, own_columns
-from engine.sources import location
 
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _SNAPSHOTS_LISTED = 20
@@ -33,7 +33,7 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
     if isinstance(node, Source):
         fresh = facts.freshness.get(node.id)
         more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
-        return slim({**common, "words": _said(words.source_words(node)), **more})
+        return slim({**common, "words": _said(header.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
@@ -42,23 +42,24 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
         {
             **common,
             "title": node.title,
-            "words": _said(words.model_words(node)),
+            "words": _said(header.model_words(node)),
             "guarantee": [promise.level.value, promise.reason] if promise else None,
             "facts": _model_facts(node),
             "indirect": [[facts.numbers[o.node], o.column, o.kind] for o in node.indirect if o.node in facts.numbers],
             "tests": [_test(facts, data_test) for data_test in tests],
+            "unit_tests": [_unit_test(facts, unit_test) for unit_test in facts.unit_tests.get(node.id, ())],
             "macros": [names.index(name) for name in macros_used(node.raw_sql, names)],
             "sql": _trimmed(node.raw_sql),
             "compiled": _trimmed(node.sql),
             "script": script(node, facts.manifest) if node.streaming and node.sql and not node.broken else "",
-            "run": _run(run) if run else None,
+            "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
-            "table": _table(table) if table else None,
+            "table": _table(node, table) if table else None,
         }
     )
 
 
-def _said(said: Iterable[words.Said]) -> list[list[str]]:
+def _said(said: Iterable[header.Said]) -> list[list[str]]:
     return [[item.about, item.text] for item in said]
 
 
@@ -82,10 +83,19 @@ def _column(facts: Facts, node: Model | Source, column: Column) -> Record:
 
 
 def _test(facts: Facts, data_test: DataTest) -> Record:
-    run = facts.run.nodes.get(data_test.id)
     others = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
-    ended = {"status": run.status, "tone": run.tone.value, "message": run.message} if run else {}
-    return slim({"what": words.test(data_test), "name": data_test.name, "reads": others, **ended})
+    return slim({"what": words.test(data_test), "name": data_test.name, "reads": others, **_ended(facts, data_test.id)})
+
+
+def _unit_test(facts: Facts, unit_test: UnitTest) -> Record:
+    place = str(unit_test.location or unit_test.file)
+    told = {"name": unit_test.name, "what": header.unit_test_words(unit_test), "description": unit_test.description}
+    return slim({**told, "place": place, "broken": unit_test.broken, **_ended(facts, unit_test.id)})
+
+
+def _ended(facts: Facts, test: str) -> Record:
+    run = facts.run.nodes.get(test)
+    return {"status": run.status, "tone": run.tone.value, "message": run.message} if run else {}
 
 
 def _fresh(fresh: Freshness) -> Record:
@@ -98,8 +108,6 @@ def _fresh(fresh: Freshness) -> Record:
 def _source_facts(source: Source) -> list[list[str]]:
     options = ", ".join(f"{key}: {value}" for key, value in sorted(source.spec.options.items()))
     known = (
-        ("Format", source.spec.format),
-        ("Location", location(source.spec)),
         ("Options", options),
         ("Declared in", str(source.location or source.file)),
     )
@@ -123,12 +131,9 @@ def _trimmed(sql: str) -> str:
     return _LEADING_BLANK_LINES.sub("", sql).rstrip()
 
 
-def _run(run: NodeRun) -> Record:
-    short = run_in_short(run)
-    return slim({**short, "message": run.message, "note": run.note, "seconds": run.seconds}) | {
-        **run.numbers,
-        "progress": [_batch(batch) for batch in run.progress],
-    }
+def _run(model: Model, run: NodeRun) -> Record:
+    more = slim({"message": run.message, "note": run.note, "seconds": run.seconds})
+    return {**run_in_short(model, run), **more, "progress": [_batch(batch) for batch in run.progress]}
 
 
 def _batch(batch: Batch) -> list[Any]:
@@ -136,7 +141,8 @@ def _batch(batch: Batch) -> list[Any]:
     return [batch.id, batch.rows_in, batch.rows_out, batch.late, batch.state_rows, mark, batch.quarantined]
 
 
-def _table(table: Table) -> Record:
+def _table(model: Model, table: Table) -> Record:
+    merged = bool(model.write.unique_key)
     return {
         "rows": table.rows,
         "bytes": table.bytes,
@@ -144,7 +150,7 @@ def _table(table: Table) -> Record:
         "commits": table.commits,
         "columns": [list(column) for column in table.columns],
         "history": [[moment(s.at), s.added, s.removed, s.rows, s.bytes, int(new)] for s, new in _by_run(table)],
-        "snapshots": [_snapshot(s) for s in reversed(table.snapshots[-_SNAPSHOTS_LISTED:])],
+        "snapshots": [_snapshot(s, merged=merged) for s in reversed(table.snapshots[-_SNAPSHOTS_LISTED:])],
         "quarantined": [[moment(s.at), s.added, s.rows] for s in table.quarantined],
     }
 
@@ -157,7 +163,9 @@ def _by_run(table: Table) -> Iterator[tuple[Snapshot, bool]]:
         before = snapshot.run
 
 
-def _snapshot(snapshot: Snapshot) -> list[Any]:
-    # The id as text: JavaScript's numbers are too small for it.
+def _snapshot(snapshot: Snapshot, *, merged: bool) -> list[Any]:
     s = snapshot
-    return [str(s.id), moment(s.at), s.operation, s.added, s.removed, s.rows, s.batch, s.run]
+    # Iceberg has one word for what a MERGE does and for a table that is written anew.
+    operation = "merge" if merged and s.operation == "overwrite" else s.operation
+    # The id as text: JavaScript's numbers are too small for it.
+    return [str(s.id), moment(s.at), operation, s.added, s.removed, s.rows, s.batch, s.run]

@@ -88,7 +88,7 @@ def _table(lake: Lake, model: Model, known: Iterable[str]) -> Table | None:
         columns=facts.columns,
         snapshots=_snapshots(facts),
         commits=len(facts.history),
-        rows=_count(now, "total-records"),
+        rows=_rows(now),
         bytes=_count(now, "total-files-size"),
         files=_count(now, "total-data-files"),
         quarantined=_snapshots(quarantine) if quarantine else (),
@@ -106,12 +106,22 @@ def _snapshot(facts: SnapshotFacts) -> Snapshot:
         datetime.fromtimestamp(facts.at / 1000, UTC),
         facts.operation,
         _count(facts.summary, "added-records"),
-        _count(facts.summary, "deleted-records"),
-        _count(facts.summary, "total-records"),
+        _removed(facts.summary),
+        _rows(facts.summary),
         _count(facts.summary, "total-files-size"),
         int(batch) if batch and batch.isdigit() else None,
         facts.marker("run-id") or "",
     )
+
+
+def _rows(summary: Mapping[str, str]) -> int:
+    """The rows that a reader gets: a MERGE leaves the old ones in their files and marks them as deleted."""
+    return max(0, _count(summary, "total-records") - _count(summary, "total-position-deletes"))
+
+
+def _removed(summary: Mapping[str, str]) -> int:
+    marked = _count(summary, "added-position-deletes") - _count(summary, "removed-position-deletes")
+    return max(0, _count(summary, "deleted-records") + marked)
 
 
 def _count(summary: Mapping[str, str], key: str) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from engine.compile.columns import types
 from engine.compile.manifest import Column, Manifest, Model, Source
+from engine.compile.steps import UnitTest
 from engine.errors import UsageError, near
 
 STAR = "*"
@@ -63,7 +64,8 @@ class Impact:
         gone: columns that disappear with it, because a star passes it on.
         breaks: ids of models that name it, or a column that is gone: they no longer compile.
         stops: ids of the models below these.
-        tests: ids of data tests of a column that is gone, or of a model that breaks or stops.
+        tests: ids of the tests of a column that is gone or of a model that breaks or stops, and of the unit tests that
+            give or expect such a column.
     """
 
     values: tuple[Spot, ...]
@@ -234,6 +236,21 @@ def _below(columns: Columns, nodes: Iterable[str]) -> tuple[str, ...]:
 
 def _tests(manifest: Manifest, gone: Iterable[Spot], stopped: set[str]) -> tuple[str, ...]:
     lost = {(spot.node, spot.column.lower()) for spot in gone}
-    return tuple(
-        t.id for t in manifest.tests if t.model in stopped or (t.column and (t.model, t.column.lower()) in lost)
-    )
+    of_data = [t.id for t in manifest.tests if t.model in stopped or (t.column and (t.model, t.column.lower()) in lost)]
+    of_units = [
+        t.id
+        for t in manifest.unit_tests
+        if t.model in stopped or any((s.node, s.column.lower()) in lost for s in named_in(manifest, t))
+    ]
+    return (*of_data, *of_units)
+
+
+def named_in(manifest: Manifest, test: UnitTest) -> Iterator[Spot]:
+    """The columns that a unit test gives or expects by name, each once."""
+    model = manifest.nodes[test.model]
+    nodes = {item.view: item.node for item in model.inputs} if isinstance(model, Model) else {}
+    given = [rows for rows in (*test.static, *(g for step in test.steps for g in step.given)) if rows.view in nodes]
+    ends = [end.rows for end in (test.expect, *(step.expect for step in test.steps)) if end and end.rows]
+    spots = [Spot(nodes[rows.view], name) for rows in given for name, _ in rows.rows.columns]
+    spots += [Spot(test.model, name) for rows in ends for name, _ in rows.columns]
+    yield from dict.fromkeys(spots)

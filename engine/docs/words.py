@@ -1,17 +1,15 @@
-"""The settings of models and sources in words."""
+"""Small words: kinds, durations, windows, and a header in half a line."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.compile.dbt import partition_text
-from engine.compile.manifest import DataTest, Input, Materialized, Model, Severity, Source, Watermark
-from engine.compile.settings import Expectation, OnFail, OnUpstreamDelete, OutputMode, Overwrite, Publish, TriggerKind
+from engine.compile.manifest import DataTest, Materialized, Model, Severity, Source, Watermark
+from engine.compile.settings import OutputMode, Write
 from engine.sources import location
 
 _WINDOW = re.compile(r"(session_)?window\((.*?)((?:,\s*'[^']*')+)\)", re.DOTALL)
@@ -29,24 +27,6 @@ _OF_BATCH = {
     Materialized.VIEW: "computed when it is read",
     Materialized.EPHEMERAL: "a part of the models that read it",
 }
-_STORES_NOTHING = {
-    Materialized.VIEW: "nothing: the query runs whenever the view is read",
-    Materialized.EPHEMERAL: "nothing: its SQL becomes a part of the models that read it",
-}
-_BECOME = {
-    OnFail.WARN: "are counted",
-    OnFail.DROP: "are left out and counted",
-    OnFail.QUARANTINE: "go to the quarantine table",
-    OnFail.FAIL: "stop the build",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A setting in words: what it is about, and what it says."""
-
-    about: str
-    text: str
 
 
 def kind(node: Model | Source) -> str:
@@ -79,103 +59,19 @@ def summary(node: Model | Source) -> str:
     parts += [f"rows up to {delay} late" for delay in delays]
     repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
     parts += [f"repeats of {names} dropped" for names in repeats]
+    parts += _result(node.write, windowed=bool(node.windows))
     return ", ".join(parts) or "each row as it comes"
 
 
-def source_words(source: Source) -> Iterator[Said]:
-    """How a source is read."""
-    spec = source.spec
-    yield Said("Is", f"{spec.format or 'an unknown format'}, {location(spec)}".rstrip(", "))
-    if limit := spec.settings.get("max_files_per_trigger"):
-        yield Said("Pace", f"a stream takes {files(limit)} in a micro-batch")
-    if limit := spec.settings.get("max_offsets_per_trigger"):
-        yield Said("Pace", f"a stream takes {limit:,} records in a micro-batch")
-    if spec.stream is False:
-        yield Said("Read", "from its first record to its last at each build, never as a stream")
-    if spec.timezone or "timestamp" in spec.schema:
-        yield Said("Time zone", f"times without a zone are read as {spec.timezone or 'UTC'}")
-    if source.watermark:
-        late = f"rows up to {duration(source.watermark.delay)} late count"
-        yield Said("Event time", f"{event_time(source.watermark)}; {late}, unless a model says otherwise")
-    if source.dedup:
-        yield Said("Repeats", f"repeats of {listed(source.dedup)} are dropped")
-
-
-def model_words(model: Model) -> Iterator[Said]:
-    """What a model reads, counts and writes."""
-    streams = [item for item in model.inputs if item.stream]
-    for item in streams:
-        yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")
-    whole = list(dict.fromkeys(item.name for item in model.inputs if not item.stream))
-    if whole:
-        when = "fresh in each micro-batch" if streams else "as a whole"
-        yield Said("Reads", f"{listed(whole)}, {when}")
-    for name, sql in model.windows.items():
-        yield Said("Windows", f"{name}: {window(sql)}")
-    yield Said("Writes", _writes(model))
-    if model.write.partition_by:
-        yield Said("Partitioned", ", ".join(partition_text(field) for field in model.write.partition_by))
-    for expectation in model.expectations:
-        yield Said("Expects", _expects(expectation))
-    yield from _runs(model)
-
-
-def _stream_words(model: Model, item: Input, of: str) -> Iterator[Said]:
-    pace = f", {files(item.max_files_per_trigger)} in a micro-batch" if item.max_files_per_trigger else ""
-    ignored = item.on_upstream_delete is OnUpstreamDelete.IGNORE
-    way = f", through {item.through}" if item.through else ""
-    yield Said("Reads", f"{item.name} as a stream{way}{pace}{'; deletions there are passed over' if ignored else ''}")
-    mark = item.watermark
-    if mark:
-        late = f"rows{of} up to {duration(mark.delay)} late count" if model.stateful else f"no row{of} is too late"
-        ahead = f"; rows more than {duration(mark.max_future)} ahead of the clock do not" if mark.max_future else ""
-        yield Said("Event time", f"{event_time(mark)}; {late}{ahead}")
-    if item.dedup:
-        within = f" within {duration(mark.delay)}" if mark else ""
-        yield Said("Repeats", f"repeats of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
-
-
-def _writes(model: Model) -> str:
-    write = model.write
-    if model.materialized in _STORES_NOTHING:
-        return _STORES_NOTHING[model.materialized]
-    if not model.streaming:
-        whole = write.overwrite is Overwrite.TABLE
-        return "the table anew, in one commit" if whole else "the partitions it has rows for, in one commit"
+def _result(write: Write, *, windowed: bool) -> list[str]:
+    """What stands in the table, where it is more than the rows that came."""
     if write.output_mode is OutputMode.COMPLETE:
-        return "the whole table anew in each micro-batch"
-    if write.unique_key:
-        return _merges(model)
-    if model.windows and model.stateful:
-        return "each window once, when the watermark has passed its end"
-    return "new rows, appended"
-
-
-def _merges(model: Model) -> str:
-    write = model.write
-    key = listed(write.unique_key)
-    text = f"every version of each {key}, with the time it was valid" if write.history else f"one row for each {key}"
-    if write.sequence_by:
-        text += f", the newest by {listed(write.sequence_by)}"
-    if write.delete_when:
-        text += f"; deleted where {write.delete_when}"
-    return text
-
-
-def _expects(expectation: Expectation) -> str:
-    return f"{expectation.name}: {expectation.check}; rows that do not meet it {_BECOME[expectation.on_fail]}"
-
-
-def _runs(model: Model) -> Iterator[Said]:
-    run, write = model.operation, model.write
-    if write.publish is Publish.ON_TESTS_PASS:
-        yield Said("Published", "when its tests have passed; until then readers see the rows before")
-    if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
-        yield Said("Starts", f"a micro-batch every {duration(run.trigger.interval)} while 'start' runs")
-    if run.schedule:
-        yield Said("Starts", f"by the schedule {run.schedule} while 'start' runs")
-    if run.full_refresh is False:
-        yield Said("Protected", "from a full refresh")
+        return ["written anew in each micro-batch"]
+    if not write.unique_key:
+        return []
+    if write.history:
+        return [f"every version of each {listed(write.unique_key)}"]
+    return ["brought up to date as rows come"] if windowed else [f"one row for each {listed(write.unique_key)}"]
 
 
 def window(sql: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,18 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
-from engine.compile import Manifest, compile_project
+from engine.compile import Manifest, UnitTest, compile_project
+from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind
 from engine.docs.tables import Snapshot, Table
-from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, fold
+from engine.errors import Location
+from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, TestFinished, fold
 from engine.project import load_project
 from engine.runtime.results import as_dict
 from tests.docs.build import NOW, Site, written
 from tests.lab import REPOSITORY
 
+_HOURLY = "model.departures_hourly"
+_FAILING = "unit_test.departures_hourly.late"
 SHOTS = REPOSITORY / "target" / "screenshots"
 _FOUND = os.environ.get("ENGINE_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -69,7 +74,8 @@ class Window:
         )
 
     def _failed(self, request: Request) -> None:
-        # A page that is left gives up what it still loads: its icon, mostly.
+        # A page that is left gives up what it still loads, its icon mostly. A file that is missing or refused fails
+        # in another way, and a script that a page waits for and does not get is an error in its console too.
         if request.failure != "net::ERR_ABORTED":
             self.faults.append(f"failed: {request.url} ({request.failure})")
 
@@ -110,7 +116,15 @@ def window(browser: Browser) -> Iterator[Callable[..., Window]]:
 
 @pytest.fixture(scope="session")
 def example() -> Manifest:
-    return compile_project(load_project(REPOSITORY)).manifest
+    """The example, and a unit test more, which `_results` lets fail."""
+    made = compile_project(load_project(REPOSITORY)).manifest
+    place = Location("tests/hours.yml", 3, 11)
+    names = (("type", "string"), ("data", None))
+    given = tuple(GivenRows(i.name, i.view, Rows(names), place) for i in made.nodes[_HOURLY].inputs)
+    ends = Expected(place, Rows((("departures", "bigint"),)), late=1)
+    steps = (Step(StepKind.GIVEN, place, given), Step(StepKind.RESTART, place))
+    test = UnitTest(_FAILING, "late", _HOURLY, steps, ends, file=place.file, location=place)
+    return replace(made, nodes={**made.nodes, test.id: test}, order=(*made.order, test.id))
 
 
 @pytest.fixture(scope="session")
@@ -141,6 +155,7 @@ def _table(seed: int) -> Table:
 
 
 def _results(manifest: Manifest) -> dict[str, Any]:
+    """A run in which all went well but one unit test."""
     happened: list[Any] = [RunStarted("run", "build", "dev", 3, NOW.isoformat())]
     for number, model in enumerate(manifest.models, 1):
         kind, status = model.materialized.value, Status.SUCCESS
@@ -168,4 +183,7 @@ def _results(manifest: Manifest) -> dict[str, Any]:
                 at=NOW.isoformat(),
             )
         )
+    happened += [TestFinished(test.id, 1, 1, Status.PASS, 0.1, at=NOW.isoformat()) for test in manifest.tests]
+    differ = "rows differ:\n  departures  expected 2, found 3"
+    happened.append(TestFinished(_FAILING, 1, 1, Status.FAIL, 0.1, 1, differ, NOW.isoformat()))
     return as_dict(fold([*happened, RunFinished(20.0)]), manifest.project)

@@ -18,13 +18,15 @@ from engine.compile import (
     Partition,
     Relation,
     Source,
+    UnitTest,
     Watermark,
     Write,
 )
 from engine.compile.columns.facts import Origin
 from engine.compile.manifest import Column, Macro
+from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind
 from engine.docs import Facts, read_results, write_site
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, Location
 from engine.sources import SourceSpec
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -114,8 +116,20 @@ def not_null(model_name: str, column: str | None, **changes) -> DataTest:
     return DataTest(**defaults | changes)
 
 
+def unit_test(name: str = "late_rows", **changes) -> UnitTest:
+    """A unit test of hourly that names a column of its source, and one of its own."""
+    place = Location("tests/hourly.yml", 4, 11)
+    given = GivenRows("ops.events", "v", Rows((("at", "timestamp"),), ({"at": "2026-01-01"},)), place)
+    defaults = {
+        "id": f"unit_test.hourly.{name}", "name": name, "model": "model.hourly", "file": place.file, "location": place,
+        "steps": (Step(StepKind.GIVEN, place, (given,)), Step(StepKind.RESTART, place)),
+        "expect": Expected(place, Rows((("ID", "string"),)), late=1),
+    }  # fmt: skip
+    return UnitTest(**defaults | changes)
+
+
 def manifest(
-    *nodes: Model | Source | DataTest, found: tuple[Diagnostic, ...] = (), macros: tuple[Macro, ...] = ()
+    *nodes: Model | Source | DataTest | UnitTest, found: tuple[Diagnostic, ...] = (), macros: tuple[Macro, ...] = ()
 ) -> Manifest:
     order = tuple(n.id for n in nodes if not isinstance(n, Source))
     return Manifest("shop", "1.0", "dev", {n.id: n for n in nodes}, order, found, macros)

@@ -90,7 +90,7 @@ def test_artifacts_say_what_spark_and_iceberg_did(built):
     quiet = Site(target / "docs").short("model.hourly")
     assert "state_rows" in short["run"]
     assert "state_rows" not in quiet["run"]
-    assert quiet["watermark"] == short["watermark"] == moment(datetime(2026, 1, 1, 13, 51, tzinfo=UTC))
+    assert quiet["watermark"] == short["watermark"] == moment(datetime(2026, 1, 1, 13, 50, tzinfo=UTC))
 
 
 def test_a_delivery_that_fails_fails_no_build(built):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -17,6 +18,7 @@ from engine.compile.guarantee import guarantees
 from engine.docs.catalog import write_catalog
 from engine.docs.freshness import Bound, Fresh, Freshness, read_freshness, write_freshness
 from engine.docs.tables import Table
+from engine.errors import ProjectError
 from engine.project import load_project
 from engine.sources import KINDS
 from tests.docs.build import NOW, hourly, manifest, model, not_null, small, source
@@ -129,6 +131,29 @@ def test_only_what_has_changed_is_written(tmp_path):
     files["models/b.sql"] = "select 3 as three"
     assert set(write()) == set(first)
     assert "spoilt" not in (tmp_path / "target/compiled/shop/models/a.sql").read_text()
+
+
+def test_commands_that_write_at_the_same_time_take_turns(tmp_path):
+    files = {f"models/m{i}.sql": f"select {i} as id" for i in range(20)}
+    manifests = [compiled(tmp_path, files).manifest]
+    files["models/m0.sql"] = "select 0 as zero"
+    manifests.append(compiled(tmp_path, files | {"models/more.sql": "select 1 as one"}).manifest)
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(lambda n: write_artifacts(manifests[n % 2], tmp_path / "target"), range(12)))
+    write_artifacts(manifests[1], tmp_path / "target")
+    assert len(list((tmp_path / "target/compiled").rglob("*.sql"))) == 21
+    assert not list((tmp_path / "target").rglob("*.tmp"))
+
+
+@pytest.mark.parametrize("taken", ["target", "target/.cache", "target/compiled"])
+def test_a_folder_that_cannot_be_written_is_told(tmp_path, taken):
+    manifest = compiled(tmp_path, {"models/a.sql": "select 1 as one"}).manifest
+    (tmp_path / taken).parent.mkdir(exist_ok=True)
+    (tmp_path / taken).write_text("no folder")
+    with pytest.raises(ProjectError) as raised:
+        write_artifacts(manifest, tmp_path / "target")
+    assert raised.value.diagnostic.code == "target-unwritable"
+    assert str(tmp_path / "target") in str(raised.value)
 
 
 def test_ids_go_both_ways():

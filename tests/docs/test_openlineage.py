@@ -95,6 +95,19 @@ def test_a_run_is_told_from_its_start_to_its_end(records):
     assert {r["producer"].split(":")[1] for r in records} == {"headrace"}
 
 
+@pytest.mark.parametrize(("status", "ends"), [(Status.PASS, "COMPLETE"), (Status.FAIL, "FAIL")])
+def test_a_unit_test_is_a_job_without_datasets(tmp_path, status, ends):
+    unit = "unit_tests: [{name: sums, model: totals, given: {clean: [{id: a}]}, expect: [{id: a}]}]\n"
+    text = PROJECT.format(openlineage="{type: file, path: events.jsonl}")
+    made = compiled(tmp_path, {**FILES, "tests/units.yml": unit, "project.yml": text})
+    test = events.TestFinished("unit_test.totals.sums", 1, 1, status, 0.1)
+    assert send(made, tmp_path, [RunStarted(RUN, "test", "dev", 1, AT), test, RunFinished(1.0)]) == []
+    _, told, whole = sent(tmp_path / "events.jsonl")
+    assert (told["job"]["name"], told["eventType"], told["inputs"]) == ("shop.sums", ends, [])
+    assert told["job"]["facets"]["jobType"]["jobType"] == "TEST"
+    assert whole["eventType"] == ends
+
+
 def test_a_models_run_is_one_below_the_commands(records):
     clean = [r for r in records if r["job"]["name"] == "shop.clean"]
     assert len({r["run"]["runId"] for r in clean}) == 1

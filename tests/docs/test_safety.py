@@ -9,13 +9,13 @@ from importlib import resources
 
 import pytest
 
-from engine.compile import Expectation, Overwrite, Relation, Write
+from engine.compile import Expectation, Operation, Overwrite, Relation, Sort, Write
 from engine.compile.columns.facts import Origin
 from engine.compile.manifest import Column, Macro
 from engine.docs.freshness import Bound, Fresh, Freshness
 from engine.docs.tables import Snapshot, Table
 from engine.errors import Diagnostic, Location
-from tests.docs.build import NOW, hourly, manifest, model, not_null, small, source, written
+from tests.docs.build import NOW, hourly, manifest, model, not_null, small, source, unit_test, written
 
 EVIL = (
     """</script></style></title></pre><img src=x onerror="alert(1)">'"><a href='javascript:alert(2)'>x</a>"""
@@ -37,7 +37,12 @@ def evil():
     data_test = not_null("x", EVIL, name=EVIL, kind=EVIL, model=reader.id)
     found = Diagnostic("sql-syntax", EVIL, EVIL, node=EVIL, location=Location(EVIL))
     macro = Macro("evil", EVIL, EVIL, (EVIL,), EVIL)
-    project = manifest(source(), bad, reader, hourly(windows={EVIL: EVIL}), data_test, found=(found,), macros=(macro,))
+    write = Write(
+        "append", unique_key=(EVIL,), sequence_by=(EVIL,), delete_when=EVIL, exclude=(EVIL,), sort_by=(Sort(EVIL),)
+    )
+    keyed = hourly(windows={EVIL: EVIL}, write=write, operation=Operation(pre_hook=(EVIL,), post_hook=(EVIL,)))
+    tested = unit_test(EVIL, description=EVIL, location=Location(EVIL))
+    project = manifest(source(), bad, reader, keyed, data_test, tested, found=(found,), macros=(macro,))
     return replace(project, project=EVIL, target=EVIL, version=EVIL)
 
 
@@ -48,7 +53,8 @@ def evil_results():
         "progress": [batch, batch],
     }  # fmt: skip
     result = {"unique_id": f"model.{EVIL}", "status": EVIL, "message": EVIL, "adapter_response": response}
-    return {"metadata": {"generated_at": EVIL}, "args": {"which": EVIL}, "results": [result]}
+    test = {"unique_id": f"unit_test.{EVIL}.hourly.{EVIL}", "status": EVIL, "message": EVIL}
+    return {"metadata": {"generated_at": EVIL}, "args": {"which": EVIL}, "results": [result, test]}
 
 
 def evil_stores():
@@ -73,6 +79,8 @@ def test_texts_of_a_project_are_data_and_nothing_else(tmp_path):
     assert record["columns"][0]["tests"][0]["name"] == EVIL
     assert record["table"]["columns"] == [[EVIL, EVIL]]
     assert record["run"]["counted"][0][1] == EVIL
+    assert site.words("model.hourly")["Leaves out"].startswith(EVIL)
+    assert site.node("model.hourly")["unit_tests"][0]["name"] == EVIL
     assert site.node(f"source.{EVIL}")["fresh"]["error"] == EVIL
     assert "</" not in site.all_data
     assert site.all_data.isascii()

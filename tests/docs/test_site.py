@@ -15,7 +15,7 @@ from engine.docs.freshness import Bound, Fresh, Freshness, read_freshness, write
 from engine.docs.tables import Snapshot, Table
 from engine.errors import Diagnostic, Level, Location
 from engine.project import load_project
-from tests.docs.build import NOW, Site, hourly, manifest, model, not_null, small, source, written
+from tests.docs.build import NOW, Site, hourly, manifest, model, not_null, small, source, unit_test, written
 
 ROOT = Path(__file__).parents[2]
 
@@ -85,6 +85,54 @@ def test_tests_stand_beside_their_column_and_others_below(tmp_path):
     assert record["tests"] == [
         {"what": "no gap", "name": "no_gap", "status": "fail", "tone": "bad", "message": "3 rows"}
     ]
+
+
+def test_unit_tests_stand_with_their_model(tmp_path):
+    tests = unit_test(description="Late ones."), unit_test("other", broken=True), not_null("hourly", "id")
+    ended = (
+        ("unit_test.shop.hourly.late_rows", "fail", "2 rows differ"),
+        ("test.shop.not_null_hourly_id", "fail", ""),
+        ("model.shop.hourly", "success", ""),
+    )
+    results = {"results": [{"unique_id": i, "status": status, "message": text} for i, status, text in ended]}
+    site = written(tmp_path, manifest(source(), hourly(), *tests), results)
+    told = {
+        "what": "rows of ops.events, with a restart; expects rows and late",
+        "place": "tests/hourly.yml:4:11",
+    }
+    failed = {"status": "fail", "tone": "bad", "message": "2 rows differ"}
+    assert site.node("model.hourly")["unit_tests"] == [
+        {**told, "name": "late_rows", "description": "Late ones.", **failed},
+        {**told, "name": "other", "broken": True},
+    ]
+    assert site.short("model.hourly")["failing"] == 2
+    assert (site.index["tests"], site.index["unit_tests"]) == (1, 2)
+    assert site.index["run"]["tests"] == [["fail", 2]]
+    events, hour = site.data("lineage")
+    assert events["tests"] == [["late_rows", "at", 1], ["other", "at", 1]]
+    assert hour["tests"] == [
+        ["not_null_hourly_id", "id"], ["late_rows", "", 1], ["late_rows", "ID", 1], ["other", "", 1], ["other", "ID", 1],
+    ]  # fmt: skip
+
+
+def test_a_number_that_there_cannot_be_is_not_told(tmp_path):
+    read = replace(hourly().inputs[0], watermark=None)
+    kinds = {"stateful": {}, "unbounded": {"inputs": (read,)}, "plain": {"stateful": False}}
+    models = [replace(hourly(), id=f"model.{name}", name=name, **changes) for name, changes in kinds.items()]
+    response = {"late": 0, "state_rows": 0, "rows_in": 0, "batches": 1}
+    results = {
+        "results": [
+            {"unique_id": f"model.shop.{n}", "status": "success", "adapter_response": response}
+            for n in kinds
+        ]
+    }
+    site = written(tmp_path, manifest(source(), *models), results)
+    told = {m.name: set(response) & set(site.short(m.id)["run"]) - {"batches"} for m in models}
+    assert told == {
+        "stateful": {"late", "state_rows", "rows_in"},
+        "unbounded": {"state_rows", "rows_in"},
+        "plain": {"rows_in"},
+    }
 
 
 def test_a_broken_model_is_told_and_marked(tmp_path):

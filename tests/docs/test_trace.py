@@ -18,6 +18,7 @@ FILES = {
     "models/passed.sql": "select * from {{ ref('cleaned') }}",
     "models/totals.sql": "/*---\ncolumns: {total: {tests: [not_null]}}\n---*/\nselect id, sum(price) as total from {{ ref('passed') }} group by id",
     "models/shares.sql": "select t.id, t.total / c.n as share from {{ ref('totals') }} t cross join (select count(*) as n from {{ source('shop', 'customers') }}) c",
+    "tests/totals.yml": "unit_tests: [{name: sums, model: totals, given: {passed: [{id: a, amount: 1}]}, expect: [{id: a}]}]\n",
     "models/apart.sql": "select name from {{ source('shop', 'customers') }}",
 }
 
@@ -59,8 +60,23 @@ def test_what_goes_with_a_column(columns):
     assert spots(found.values) == ["model.passed.price", "model.totals.total", "model.shares.share"]
     assert spots(found.gone) == ["model.passed.price"]
     assert (found.breaks, found.stops) == (("model.totals",), ("model.shares",))
-    assert found.tests == ("test.not_null_totals_total",)
+    assert found.tests == ("test.not_null_totals_total", "unit_test.totals.sums")
     assert found.rows == ()
+
+
+@pytest.mark.parametrize(
+    ("node", "column", "tests"),
+    [
+        ("passed", "amount", ("unit_test.totals.sums",)),
+        ("cleaned", "AMOUNT", ("unit_test.totals.sums",)),
+        ("totals", "ID", ("unit_test.totals.sums",)),
+        ("shares", "share", ()),
+    ],
+)
+def test_a_unit_test_goes_with_the_columns_that_it_names(columns, node, column, tests):
+    """`amount` is handed on by a star, so only the rows of the test name it."""
+    found = impact(columns, Spot(f"model.{node}", column))
+    assert found.tests == tests
 
 
 def test_a_column_that_only_decides_on_rows_breaks_its_reader_too(columns):

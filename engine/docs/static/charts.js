@@ -101,7 +101,7 @@
   /* The charts of a table and of its last run. */
   function charts(run, table) {
     const found = [];
-    if (table && table.history.length) {
+    if (table && table.history.length > 1) {
       const history = table.history;
       const added = history.map(([, rows]) => rows);
       const begins = history.flatMap((commit, i) => (commit[5] ? [i] : []));
@@ -118,17 +118,16 @@
           begins.length ? `${headrace.plural(begins.length + 1, "run")}; a line between them` : null,
         ),
       );
-      if (history.length > 1)
-        found.push(
-          figure(
+      found.push(
+        figure(
+          "Rows in the table",
+          number(table.rows),
+          line(
             "Rows in the table",
-            number(table.rows),
-            line(
-              "Rows in the table",
-              history.map((snapshot) => snapshot[3]),
-            ),
+            history.map((snapshot) => snapshot[3]),
           ),
-        );
+        ),
+      );
     }
     const quarantined = table ? table.quarantined : [];
     if (quarantined.length) {

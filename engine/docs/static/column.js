@@ -9,7 +9,7 @@
     h(
       "a",
       { class: "origin", href: headrace.hrefOfColumn(index.nodes[spot[0]], spot[1]) },
-      h("bdi", {}, nameOf(index, spot)),
+      headrace.dotted(nameOf(index, spot)),
     );
   const keyOf = ([node, column]) => `${node} ${column}`;
 
@@ -206,10 +206,13 @@
             : [
                 h("code", { class: "expression" }, sql || "unknown"),
                 origins.length
-                  ? [
-                      h("span", { class: "under" }, "from "),
+                  ? h(
+                      "p",
+                      {},
+                      h("span", { class: "under" }, "from"),
+                      " ",
                       origins.map((origin, i) => [i ? ", " : "", link(index, origin)]),
-                    ]
+                    )
                   : h("span", { class: "under" }, "from no column's values"),
               ];
         return h("li", {}, link(index, spot), type ? h("code", { class: "type" }, type) : null, h("div", {}, made));

@@ -54,18 +54,8 @@
     const table = headrace.table(`Columns of ${node.name}`, heads, all.slice(0, SHOWN).map(row));
     if (all.length <= SHOWN) return table;
     const body = table.querySelector("tbody");
-    const more = h(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          body.append(...all.slice(SHOWN).map(row));
-          more.remove();
-        },
-      },
-      `Show all ${number(columns.length)} columns`,
-    );
-    return [table, more];
+    const bring = () => body.append(...all.slice(SHOWN).map(row));
+    return [table, headrace.more(`Show all ${number(columns.length)} columns`, bring)];
   }
 
   const metas = ({ meta = [] }) =>
@@ -77,7 +67,7 @@
       h(
         "a",
         { class: "origin", href: headrace.hrefOfColumn(index.nodes[node], column) },
-        h("bdi", {}, `${index.nodes[node].name}.${column}`),
+        headrace.dotted(`${index.nodes[node].name}.${column}`),
       ),
     );
     const plain =
@@ -101,7 +91,7 @@
             h(
               "a",
               { class: "origin", href: headrace.hrefOfColumn(index.nodes[node], column) },
-              h("bdi", {}, `${index.nodes[node].name}.${column}`),
+              headrace.dotted(`${index.nodes[node].name}.${column}`),
             ),
           ),
         ),

@@ -65,6 +65,14 @@ const headrace = (() => {
   const s = (tag, properties, ...children) =>
     fill(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
 
+  /* A dotted name, which may break behind each dot. */
+  const dotted = (name) =>
+    h(
+      "bdi",
+      {},
+      name.split(".").flatMap((part, i, all) => (i < all.length - 1 ? [`${part}.`, document.createElement("wbr")] : part)),
+    );
+
   const count = new Intl.NumberFormat("en");
   const number = (value) => (value === undefined || value === null ? "–" : count.format(value));
   const plural = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
@@ -95,12 +103,13 @@ const headrace = (() => {
   const ago = (at) => (Date.now() - at < 1000 ? "just now" : `${span(Date.now() - at)} ago`);
   const stamp = (at) => new Date(at).toISOString().replace("T", " ").slice(0, 19);
 
-  /* A time in UTC; with how long ago it was where that is of use. */
-  function time(at, { relative = false } = {}) {
+  /* A time in UTC; how long ago it was, or without seconds, where that is of more use. */
+  function time(at, { relative = false, brief = false } = {}) {
     if (!at) return "–";
     const text = `${stamp(at)} UTC`;
-    return h("time", { datetime: new Date(at).toISOString(), title: text }, relative ? ago(at) : text);
+    const shown = relative ? ago(at) : brief ? stamp(at).slice(0, 16) : text;
+    return h("time", { datetime: new Date(at).toISOString(), title: text }, shown);
   }
 
-  return { put, need, needNode, h, s, number, plural, bytes, span, stamp, time };
+  return { put, need, needNode, h, s, dotted, number, plural, bytes, span, stamp, time };
 })();

@@ -169,7 +169,7 @@
       const [x, y] = this.layout.places.get(number);
       const state = standing(node);
       const label = [node.name, node.what, state.word, node.summary].filter(Boolean).join(", ");
-      const under = state.word ? `${node.what} · ${state.word}` : node.what;
+      const under = state.word || node.what; // what it is the sign tells, too
       return s(
         "a",
         {
@@ -216,14 +216,18 @@
       this.fit();
     }
 
-    /* Show the whole graph; on a narrow window, where that could not be read, a part of it around the node in the light. */
+    /* Show the whole graph beside or below what lies over its corner; on a narrow window, where that could not be read, a part of it around the node in the light. */
     fit() {
       const { places, width, height } = this.layout;
       const margin = 28;
       const [w, hgt] = [this.element.clientWidth, this.element.clientHeight];
-      const scale = Math.max(ZOOM.least, Math.min(1, (w - 2 * margin) / width, (hgt - 2 * margin) / height));
+      const [right, bottom] = this.options.covered ? this.options.covered() : [0, 0];
+      const scaleIn = ([x, y]) => Math.min(1, (w - x - 2 * margin) / width, (hgt - y - 2 * margin) / height);
+      const [beside, below] = [[right, 0], [0, bottom]];
+      const [x0, y0] = scaleIn(beside) > scaleIn(below) ? beside : below;
+      const scale = Math.max(ZOOM.least, scaleIn([x0, y0]));
       if (scale >= ZOOM.readable || w > NARROW || places.size > NARROW / 10) {
-        this.move((w - width * scale) / 2, (hgt - height * scale) / 2, scale);
+        this.move((w + x0 - width * scale) / 2, (hgt + y0 - height * scale) / 2, scale);
         return;
       }
       const number =

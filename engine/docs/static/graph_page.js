@@ -11,7 +11,14 @@
     const focus = site.byId.get(query.get("focus"));
     const info = h("aside", { class: "info", "aria-live": "polite" });
     const count = h("p", { class: "note", role: "status" });
-    const view = new headrace.Graph(index, { tall: true, onFocus: (place, near) => describe(site, info, place, near) });
+    const view = new headrace.Graph(index, {
+      tall: true,
+      onFocus: (place, near) => describe(site, info, place, near),
+      covered: () =>
+        info.hidden || getComputedStyle(info).position === "static"
+          ? [0, 0]
+          : [info.offsetLeft + info.offsetWidth, info.offsetTop + info.offsetHeight],
+    });
     const box = h("input", {
       type: "text",
       id: "select",
@@ -73,11 +80,11 @@
         return;
       }
       const all = chosen.size === index.nodes.length;
+      describe(site, info, null);
       view.show(all ? null : chosen);
       count.textContent = all
         ? `All ${plural(chosen.size, "node")}`
         : `${number(chosen.size)} of ${plural(index.nodes.length, "node")}`;
-      describe(site, info, null);
     }
 
     function submit(event) {

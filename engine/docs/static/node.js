@@ -60,6 +60,7 @@
             ),
           )
         : null,
+      unitTests(more),
       texts(more),
       more.macros
         ? section(
@@ -140,6 +141,38 @@
       ([from, to]) => (from === number_ && to === other) || (from === other && to === number_),
     );
     return h("span", { class: "under" }, link && link[2] ? "as a stream" : "as a whole");
+  }
+
+  function unitTests({ unit_tests: tests }) {
+    if (!tests) return null;
+    return section(
+      "Unit tests",
+      h(
+        "dl",
+        { class: "words stacked" },
+        tests.map((test) =>
+          h(
+            "div",
+            {},
+            h(
+              "dt",
+              {},
+              h("code", {}, h("bdi", {}, test.name)),
+              " ",
+              test.status ? badge(test.status, test.tone) : test.broken ? badge("cannot run", "bad") : null,
+            ),
+            h(
+              "dd",
+              {},
+              test.description ? headrace.prose(test.description) : null,
+              h("p", { dir: "auto" }, sentence(test.what)),
+              test.message ? h("pre", { class: `notice ${test.tone}`, dir: "auto" }, test.message) : null,
+              h("p", { class: "under" }, h("code", {}, test.place)),
+            ),
+          ),
+        ),
+      ),
+    );
   }
 
   function inWords({ words, guarantee }) {

@@ -28,13 +28,17 @@
     );
   }
 
+  /* How models and tests ended, as one says it. */
+  const ENDED = { success: "built", pass: "passed", fail: "failed", error: "failed", warn: "warned" };
+
   function tiles(index) {
     const models = index.nodes.filter((node) => node.kind !== "source");
     const streams = models.filter((node) => node.kind === "stream");
     const weak = streams.filter((node) => node.guarantee === "at least once").length;
     const errors = index.problems.filter((found) => found.level === "error").length;
     const run = index.run;
-    const counted = (pairs) => (pairs || []).map(([status, many]) => `${number(many)} ${status}`).join(", ");
+    const counted = (pairs, what) =>
+      (pairs || []).map(([status, many], i) => `${i ? number(many) : plural(many, what)} ${ENDED[status] || status}`).join(", ");
     const failed =
       run && [...(run.models || []), ...(run.tests || [])].some(([status]) => ["error", "fail"].includes(status));
     return h(
@@ -43,7 +47,13 @@
       tile(
         "Models",
         number(models.length),
-        `${plural(index.nodes.length - models.length, "source")}, ${plural(index.tests, "test")}`,
+        [
+          plural(index.nodes.length - models.length, "source"),
+          plural(index.tests, "test"),
+          index.unit_tests ? plural(index.unit_tests, "unit test") : "",
+        ]
+          .filter(Boolean)
+          .join(", "),
       ),
       tile(
         "Streams",
@@ -55,7 +65,7 @@
         ? tile(
             "Last run",
             run.at ? time(run.at, { relative: true }) : "there was one",
-            [counted(run.models), run.tests ? `tests: ${counted(run.tests)}` : ""].filter(Boolean).join("; "),
+            [counted(run.models, "model"), counted(run.tests, "test")].filter(Boolean).join("; "),
             failed ? "bad" : "good",
           )
         : tile("Last run", "none yet", "engine build"),
@@ -110,7 +120,7 @@
         ),
       ),
       cell("Last batch", time(stored.at || run.at, { relative: true })),
-      cell("Watermark", lag(node)),
+      cell("Watermark (UTC)", lag(node)),
       amount("Rows in", run.rows_in),
       amount("Rows out", run.rows_out),
       amount("Late", run.late),
@@ -125,7 +135,7 @@
   /* The watermark, and how far it was behind the clock when the run ended. */
   function lag({ watermark, run }) {
     if (!watermark) return "–";
-    return [time(watermark), h("span", { class: "under" }, headrace.behind(watermark, run))];
+    return [time(watermark, { brief: true }), h("span", { class: "under" }, headrace.behind(watermark, run))];
   }
 
   const behind = (watermark, run) => {
@@ -168,6 +178,23 @@
     return h("section", {}, h("h2", {}, title), content);
   }
 
+  /* A button that brings what is left, and goes. */
+  function more(text, bring) {
+    const button = h(
+      "button",
+      {
+        type: "button",
+        class: "more-rows",
+        onclick: () => {
+          bring();
+          button.remove();
+        },
+      },
+      text,
+    );
+    return button;
+  }
+
   const PROBLEMS_SHOWN = 12;
 
   /* Findings: all, or those of one node; of many the first, and the others on demand. */
@@ -176,18 +203,7 @@
     const items = (found) => found.map((item) => problem(index, item, Boolean(places)));
     const list = h("ul", { class: "problems" }, items(all.slice(0, PROBLEMS_SHOWN)));
     if (all.length <= PROBLEMS_SHOWN) return list;
-    const more = h(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          list.append(...items(all.slice(PROBLEMS_SHOWN)));
-          more.remove();
-        },
-      },
-      `Show all ${number(all.length)}`,
-    );
-    return [list, more];
+    return [list, more(`Show all ${number(all.length)}`, () => list.append(...items(all.slice(PROBLEMS_SHOWN))))];
   }
 
   function problem(index, found, own) {
@@ -260,7 +276,7 @@
         [
           ["Stream"],
           ["Last batch"],
-          ["Watermark"],
+          ["Watermark (UTC)"],
           ["Rows in", "amount"],
           ["Rows out", "amount"],
           ["Late", "amount"],
@@ -282,5 +298,5 @@
     return { title: index.project, page };
   }
 
-  Object.assign(headrace, { overview, behind, badge, nodeLink, table, cell, amount, section, problems, tile });
+  Object.assign(headrace, { overview, behind, badge, nodeLink, table, cell, amount, section, problems, tile, more });
 })();

@@ -65,6 +65,8 @@
     ];
   }
 
+  const SNAPSHOTS_SHOWN = 8;
+
   function snapshots(table) {
     if (!table || !table.snapshots.length) return null;
     const rows = table.snapshots.map(([id, at, operation, added, removed, rows_, batch]) =>
@@ -80,23 +82,23 @@
         headrace.cell("Snapshot", h("code", {}, id)),
       ),
     );
-    return section(
+    const shown = headrace.table(
       "Snapshots",
-      headrace.table(
-        "Snapshots",
-        [
-          ["Committed"],
-          ["Operation"],
-          ["Added", "amount"],
-          ["Removed", "amount"],
-          ["Rows", "amount"],
-          ["Batch", "amount"],
-          ["Snapshot"],
-        ],
-        rows,
-        "numbers",
-      ),
+      [
+        ["Committed"],
+        ["Operation"],
+        ["Added", "amount"],
+        ["Removed", "amount"],
+        ["Rows", "amount"],
+        ["Batch", "amount"],
+        ["Snapshot"],
+      ],
+      rows.slice(0, SNAPSHOTS_SHOWN),
+      "numbers",
     );
+    const rest = rows.slice(SNAPSHOTS_SHOWN);
+    const add = () => shown.querySelector("tbody").append(...rest);
+    return section("Snapshots", shown, rest.length ? headrace.more(`Show the last ${number(rows.length)}`, add) : null);
   }
 
   Object.assign(headrace, { state, snapshots });

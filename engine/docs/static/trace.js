@@ -122,11 +122,13 @@
   function tests(columns, gone, breaks, stops) {
     const lost = new Set(gone.map(([node, column]) => keyOf([node, column.toLowerCase()])));
     const stopped = new Set([...breaks, ...stops]);
-    return columns.records.flatMap((record, node) =>
-      record.tests
-        .filter(([, column]) => stopped.has(node) || (column && lost.has(keyOf([node, column.toLowerCase()]))))
-        .map(([name]) => name),
+    const found = columns.records.flatMap((record, node) =>
+      record.tests.filter(
+        ([, column]) => stopped.has(node) || (column && lost.has(keyOf([node, column.toLowerCase()]))),
+      ),
     );
+    // A unit test stands with each column that it names; its name is its model's own.
+    return [...new Map(found.map(([name, , model]) => [`${model} ${name}`, name])).values()];
   }
 
   /* The columns of the project, loaded when they are first asked for. */
