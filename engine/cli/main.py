@@ -102,15 +102,13 @@ def _found(manifest: Any) -> str:
     warnings = len(manifest.diagnostics) - errors
     # Counted by their ids: the nodes themselves need not be looked at.
     kinds = Counter(node_id.partition(".")[0] for node_id in manifest.nodes)
-    return (
-        f"Found {kinds['model']} models, {kinds['test']} data tests, {kinds['source']} sources; "
-        f"{errors} errors, {warnings} warnings"
-    )
+    tests = f"{kinds['test']} data tests, {kinds['unit_test']} unit tests"
+    return f"Found {kinds['model']} models, {tests}, {kinds['source']} sources; {errors} errors, {warnings} warnings"
 
 
 @cli.command()
 @click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
-@click.option("--resource-type", type=click.Choice(["model", "source", "test", "all"]), default="all")
+@click.option("--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "all"]), default="all")
 @selection_options
 @project_options
 def ls(output: str, resource_type: str, **options: Any) -> int:
@@ -150,19 +148,25 @@ def run(**options: Any) -> int:
 @run_options
 @selection_options
 @project_options
-def test(**options: Any) -> int:
-    """Run the data tests of tables that stand."""
-    return _run("test", **options)
+@click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
+@click.option("--watch", is_flag=True, help="Run again what an edit affects, until Ctrl-C.")
+def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
+    """Run unit tests, and the data tests of tables that stand."""
+    return _run("test", junit_xml, watch=watch, **options)
 
 
-def _run(command: str, **options: Any) -> int:
+def _run(command: str, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
     wanted, shared = _split(options)
-    how = {key: shared.pop(key) for key in ("threads", "fail_fast", "full_refresh", "accept")}
+    how = {key: shared.pop(key) for key in ("threads", "fail_fast", "full_refresh", "accept", "reset_checkpoint")}
 
     def work(chosen: Settings) -> bool:
+        if watch:
+            from engine.cli.watching import watch_tests
+
+            return watch_tests(chosen, wanted, how)
         from engine.cli.running import run_nodes
 
-        return run_nodes(chosen, command, wanted, how)
+        return run_nodes(chosen, command, wanted, how, junit)
 
     return _command(work, **shared)
 
@@ -230,6 +234,21 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
         from engine.cli.maintaining import care_for
 
         return care_for(chosen, wanted, older_than, orphans, shared["log_format"], dry_run=dry_run)
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@click.argument("model")
+@click.option("--accept", is_flag=True, help="Show the rows of MODEL that wait, whatever its tests said.")
+@project_options
+def publish(model: str, accept: bool, **shared: Any) -> int:
+    """Accept rows that failed the tests of a model with publish: on_tests_pass."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.publishing import accept_rows
+
+        accept_rows(chosen, model, accept=accept)
 
     return _command(work, **shared)
 

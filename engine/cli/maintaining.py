@@ -69,6 +69,8 @@ def _print(chosen: Settings, done: Cared, *, dry_run: bool, as_json: bool) -> No
 
 
 def _words(done: Cared, *, dry_run: bool) -> str:
+    if done.waits:
+        return "left alone: rows wait in it for the model's tests"
     parts = [
         done.joined and f"{done.joined} small files{'' if dry_run else f' into {done.into}'}",
         done.manifests and f"{done.manifests} manifests written anew",

@@ -59,6 +59,10 @@ def run_options(command: Command) -> Command:
             "--accept", env="ACCEPT", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]),
             help="A consequence of a full refresh that you accept.",
         ),
+        _option(
+            "--reset-checkpoint", env="RESET_CHECKPOINT", metavar="now|earliest|TIME",
+            help="New checkpoints for the selected streams, whose rows stay; where their sources begin.",
+        ),
         _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Build the selected models anew."),
         _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
         _option(

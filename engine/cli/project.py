@@ -123,6 +123,8 @@ def log_file(chosen: Settings) -> Iterator[Path]:
     shown = _Shown(chosen.out)
     root = logging.getLogger("engine")
     level, spread = root.level, root.propagate
+    # Py4J's traces of what fails inside a micro-batch would stand before the message.
+    logging.getLogger().addHandler(handler)
     root.setLevel(logging.INFO)
     root.propagate = False
     root.addHandler(handler)
@@ -130,6 +132,7 @@ def log_file(chosen: Settings) -> Iterator[Path]:
     try:
         yield path
     finally:
+        logging.getLogger().removeHandler(handler)
         root.removeHandler(handler)
         root.removeHandler(shown)
         root.setLevel(level)

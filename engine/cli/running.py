@@ -4,37 +4,84 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from engine.cli.junit import write_junit
 from engine.cli.project import Failed, Selection, Settings, compiled, log_file, selected
-from engine.compile import DataTest, Manifest, Model
+from engine.cli.testing import local_target, run_units
+from engine.compile import Compiled, DataTest, Manifest, Model, UnitTest
 from engine.compile.artifacts import write_artifacts
 from engine.compile.later import unsupported
-from engine.events import Emit, Event
+from engine.errors import UsageError
+from engine.events import Emit, Event, RunResults
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.runtime.build import Options
 
 
-def run_nodes(chosen: Settings, command: str, selection: Selection, how: Mapping[str, Any]) -> bool:
-    """Run what is selected; False if something failed."""
-    from engine.docs.delivery import delivering
-    from engine.runtime.build import Options, build
-    from engine.runtime.results import write_results
-
+def run_nodes(
+    chosen: Settings, command: str, selection: Selection, how: Mapping[str, Any], junit: Path | None = None
+) -> bool:
+    """Run what is selected; False if something failed. `junit` is where the ends of tests are written."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with log_file(chosen):
         result = compiled(chosen)
-        manifest: Manifest = result.manifest
-        nodes = wanted(manifest, selected(chosen, manifest, selection), command)
+        nodes = wanted(result.manifest, selected(chosen, result.manifest, selection), command)
         if not nodes:
             return True
         if command != "test":
-            _check_supported(chosen, manifest, nodes)
-        write_artifacts(manifest, chosen.target_dir)
-        options = Options(command, target_dir=chosen.target_dir, **how)
-        with delivering(manifest, result.target, chosen.root, chosen.out.diagnostics) as deliver:
-            results = build(manifest, result.target, chosen.root, nodes, options, _both(chosen.out.event, deliver))
-        write_results(results, chosen.target_dir, manifest.project)
+            _check_supported(chosen, result.manifest, nodes)
+        results = run_once(chosen, result, nodes, command, how)
+        if junit is not None:
+            write_junit(results, result.manifest, junit)
         chosen.out.summary(results)
     return not results.failed
+
+
+def run_once(
+    chosen: Settings,
+    result: Compiled,
+    nodes: Sequence[str],
+    command: str,
+    how: Mapping[str, Any],
+    opened: SparkSession | None = None,
+) -> RunResults:
+    """Run nodes and write what came of it to target/; `opened` is a session to run in."""
+    from engine.docs.delivery import delivering
+    from engine.runtime.build import build
+    from engine.runtime.results import write_results
+
+    manifest = result.manifest
+    write_artifacts(manifest, chosen.target_dir)
+    options = _options(chosen, command, how)
+    target = local_target(result.target) if all(node.startswith("unit_test.") for node in nodes) else result.target
+    with (
+        delivering(manifest, target, chosen.root, chosen.out.diagnostics) as deliver,
+        run_units(manifest, chosen.root, chosen.target, chosen.variables) as run_unit,
+    ):
+        emit = _both(chosen.out.event, deliver)
+        results = build(manifest, target, chosen.root, nodes, options, emit, run_unit, opened)
+    write_results(results, chosen.target_dir, manifest.project)
+    return results
+
+
+def _options(chosen: Settings, command: str, how: Mapping[str, Any]) -> Options:
+    """The options of a run.
+
+    Raises:
+        UsageError: two of them do not go together, or one cannot be read.
+    """
+    from engine.runtime.build import Options
+    from engine.runtime.reset import reset_of
+
+    said = dict(how)
+    text = said.pop("reset_checkpoint")
+    if text and said["full_refresh"]:
+        raise UsageError("usage", "--full-refresh and --reset-checkpoint together", "Give one of them.")
+    return Options(command, target_dir=chosen.target_dir, reset=reset_of(text) if text else None, **said)
 
 
 def _both(first: Emit, second: Emit) -> Emit:
@@ -56,5 +103,5 @@ def _check_supported(chosen: Settings, manifest: Manifest, nodes: Sequence[str])
 
 def wanted(manifest: Manifest, nodes: Sequence[str], command: str) -> list[str]:
     """The models and tests of a selection that a command runs."""
-    kinds = {"build": (Model, DataTest), "run": (Model,), "test": (DataTest,)}[command]
+    kinds = {"build": (Model, DataTest, UnitTest), "run": (Model,), "test": (DataTest, UnitTest)}[command]
     return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]

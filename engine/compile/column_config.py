@@ -6,15 +6,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.compile.layers import not_yet
-from engine.compile.manifest import Column, Severity
+from engine.compile.manifest import Column
 from engine.compile.schema import read_type
+from engine.compile.test_options import TestOptions, is_option, read_options
 from engine.errors import Location
 from engine.project.section import Section, is_name
 
 _COLUMN_KEYS = ("name", "description", "type", "data_type", "tests", "data_tests", "meta")
-# Settings of dbt's tests that a later version brings; all else in a test is an argument of its macro.
-_LATER_TEST = ("where", "limit", "store_failures", "config", "error_if", "warn_if")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +22,7 @@ class TestConfig:
     kind: str
     column: str | None
     arguments: Mapping[str, Any]
-    severity: Severity
+    options: TestOptions
     location: Location
 
 
@@ -102,7 +100,7 @@ def _test(item: Section, column: str | None) -> TestConfig | None:
         if name and not all(is_name(part) for part in name.split(".", 1)):
             item.report("bad-name", f"'{name}' is not the name of a test", "Write a name such as not_null.")
             return None
-        return TestConfig(name, column, {}, Severity.ERROR, item.place) if name else None
+        return TestConfig(name, column, {}, TestOptions(), item.place) if name else None
     if len(item.value) != 1:
         item.expected("one test, such as 'accepted_values: {values: [a, b]}'")
         return None
@@ -110,23 +108,15 @@ def _test(item: Section, column: str | None) -> TestConfig | None:
     if not body.empty and not isinstance(body.value, dict):
         body.expected("a mapping of arguments")
         return None
-    return TestConfig(kind, column, _arguments(body), _severity(body), body.key_place)
-
-
-def _severity(body: Section) -> Severity:
-    part = body.child("severity")
-    level = part.choice(*Severity) if part else ""
-    return Severity(level) if level in set(Severity) else Severity.ERROR
+    return TestConfig(kind, column, _arguments(body), read_options(body), body.key_place)
 
 
 def _arguments(body: Section) -> dict[str, Any]:
     """The macro's arguments, given directly or, as dbt has it now, under `arguments:`."""
     arguments: dict[str, Any] = {}
     for key, part in body.mapping():
-        if key in _LATER_TEST:
-            not_yet(part, key)
-        elif key == "arguments" and isinstance(part.value, dict):
+        if key == "arguments" and isinstance(part.value, dict):
             arguments.update(part.value)
-        elif key not in {"severity", "description"}:
+        elif not is_option(key):
             arguments[key] = part.value
     return arguments

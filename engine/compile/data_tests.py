@@ -11,39 +11,37 @@ from engine.compile.context import ref, source
 from engine.compile.inputs import Known
 from engine.compile.lower import splice
 from engine.compile.manifest import DataTest, Materialized
-from engine.compile.sql import parse
+from engine.compile.shared import Shared
+from engine.compile.sql import Query, parse
 from engine.compile.streams import node_name
 from engine.compile.windows import Edit
-from engine.errors import Diagnostic, ProjectError, near
-from engine.jinja import CRASH, Rendered, Sandbox
+from engine.errors import Diagnostic, Location, ProjectError, near
+from engine.jinja import CRASH, Rendered
 
 _IS_TEST = re.compile(r"(?:^|(?<!^engine)\.)test_\w+$")
 
 
 def compile_tests(
-    model: str,
-    file: str,
-    tests: tuple[TestConfig, ...],
-    sandbox: Sandbox,
-    known: Known,
-    found: list[Diagnostic],
+    model: str, file: str, tests: tuple[TestConfig, ...], shared: Shared, known: Known, found: list[Diagnostic]
 ) -> list[DataTest]:
     """The tests of one model as nodes."""
     nodes: dict[str, DataTest] = {}
     for test in tests:
-        node = _compile(model, file, test, sandbox, known, found)
+        node = _compile(model, file, test, shared, known, found) if test.options.enabled else None
         if node is None:
             continue
         name, number = node.name, 2
         while name in nodes:
             name, number = f"{node.name}_{number}", number + 1
-        nodes[name] = replace(node, id=f"test.{name}", name=name)
+        stored = shared.failures(name) if test.options.store_failures else None
+        nodes[name] = replace(node, id=f"test.{name}", name=name, stored=stored)
     return list(nodes.values())
 
 
 def _compile(
-    model: str, file: str, test: TestConfig, sandbox: Sandbox, known: Known, found: list[Diagnostic]
+    model: str, file: str, test: TestConfig, shared: Shared, known: Known, found: list[Diagnostic]
 ) -> DataTest | None:
+    sandbox = shared.sandbox
     name = re.sub(r"(\w+)$", r"test_\1", test.kind)
     if name not in sandbox.macros:
         if name not in sandbox.macro_files:
@@ -56,7 +54,7 @@ def _compile(
     if test.column is not None:
         arguments["column_name"] = test.column
     try:
-        text = str(sandbox.call(name, ref(model), **arguments)).strip()
+        text = str(sandbox.call(name, _rows(model, test.options.where), **arguments)).strip()
     except ProjectError as error:
         for reason in error.diagnostics:
             message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
@@ -65,6 +63,11 @@ def _compile(
             found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
         return None
     return _node(model, file, test, text, known, found)
+
+
+def _rows(model: str, where: str) -> str:
+    """What a test reads in place of its model."""
+    return f"(select * from {ref(model)} where {where}\n)" if where else ref(model)  # noqa: S608 - the user's own
 
 
 def _named(key: str, value: Any) -> Any:
@@ -86,24 +89,12 @@ def _node(model: str, file: str, test: TestConfig, text: str, known: Known, foun
             message = f"the SQL of the test '{test.kind}': {problem.message}"
             found.append(Diagnostic(problem.code, message, problem.hint, node=model, location=test.location))
         return None
-    parents: dict[str, None] = {}
-    edits = []
-    for reference in query.references:
-        relation = known.relations.get(reference.name)
-        if reference.kind != "ref" or relation is None:
-            message = f"the test '{test.kind}' reads '{reference.name}', which is no model"
-            hint = near(reference.name, known.relations)
-            found.append(Diagnostic("unknown-ref", message, hint, node=model, location=test.location))
-            return None
-        if known.kinds.get(reference.name) is Materialized.EPHEMERAL:
-            message = f"the test '{test.kind}' reads the ephemeral model '{reference.name}', which has no table"
-            hint = "Test the model that reads it, or give it a table."
-            found.append(Diagnostic("bad-value", message, hint, node=model, location=test.location))
-            return None
-        parents[f"model.{reference.name}"] = None
-        edits.append(Edit(reference.start, reference.end, relation.sql))
-    sql, _ = splice(rendered, edits, query.end)
-    name = "_".join(part for part in (test.kind.replace(".", "_"), model, test.column) if part)
+    read = read_relations(rendered, query, known, f"the test '{test.kind}'", model, test.location, found)
+    if read is None:
+        return None
+    sql, parents = read
+    made = "_".join(part for part in (test.kind.replace(".", "_"), model, test.column) if part)
+    name, options = test.options.name or made, test.options
     return DataTest(
         id=f"test.{name}",
         name=name,
@@ -111,8 +102,52 @@ def _node(model: str, file: str, test: TestConfig, text: str, known: Known, foun
         model=f"model.{model}",
         sql=sql,
         column=test.column,
-        severity=test.severity,
-        depends_on=tuple(parents),
+        severity=options.severity,
+        depends_on=parents,
+        tags=options.tags,
         file=file,
         location=test.location,
+        warn_if=options.warn_if,
+        error_if=options.error_if,
+        limit=options.limit,
     )
+
+
+def read_relations(
+    rendered: Rendered,
+    query: Query,
+    known: Known,
+    what: str,
+    node: str,
+    place: Location | None,
+    found: list[Diagnostic],
+) -> tuple[str, tuple[str, ...]] | None:
+    """The SQL of a test with tables in place of its references, and the models it reads; None: it cannot be had.
+
+    Args:
+        rendered: its text.
+        query: what was read from it.
+        known: what can be read.
+        what: the test, for messages.
+        node: whose finding it is.
+        place: where it stands; None: where the reference does.
+        found: what is wrong is added here.
+    """
+    parents: dict[str, None] = {}
+    edits = []
+    for reference in query.references:
+        relation = known.relations.get(reference.name)
+        at = place or rendered.location(reference.start)
+        if reference.kind != "ref" or relation is None:
+            message = f"{what} reads '{reference.name}', which is no model"
+            hint = near(reference.name, known.relations)
+            found.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
+            return None
+        if known.kinds.get(reference.name) is Materialized.EPHEMERAL:
+            message = f"{what} reads the ephemeral model '{reference.name}', which has no table"
+            hint = "Test the model that reads it, or give it a table."
+            found.append(Diagnostic("bad-value", message, hint, node=node, location=at))
+            return None
+        parents[f"model.{reference.name}"] = None
+        edits.append(Edit(reference.start, reference.end, relation.sql))
+    return splice(rendered, edits, query.end)[0], tuple(parents)

@@ -146,7 +146,7 @@ def _name_matches(node: Node, text: str) -> bool:
 
 def _path(node: Node, value: str) -> bool:
     wanted = value.rstrip("/").removeprefix("./")
-    if isinstance(node, DataTest):
+    if isinstance(node, DataTest) and node.kind != "singular":
         return False
     return fnmatch.fnmatchcase(node.file, wanted) or node.file.startswith(wanted + "/")
 
@@ -164,7 +164,9 @@ def _kind(node: Node) -> str:
 def _test_types(node: Node) -> tuple[str, ...]:
     if isinstance(node, UnitTest):
         return ("unit",)
-    return ("data", "generic") if isinstance(node, DataTest) else ()
+    if not isinstance(node, DataTest):
+        return ()
+    return ("data", "singular" if node.kind == "singular" else "generic")
 
 
 def _config(model: Model, key: str) -> str | None:

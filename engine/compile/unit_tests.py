@@ -260,8 +260,7 @@ class _Reader:
         )
 
     def _rows(self, part: Section) -> Rows:
-        known = columns_known({c.name: c.type for c in self.tested.columns})
-        return read_rows(part, known, f"'{self.tested.name}'")
+        return read_rows(part, columns_known(_table_columns(self.tested)), f"'{self.tested.name}'")
 
     def _overrides(self) -> tuple[dict[str, Any], dict[str, str]]:
         part = self.item.child("overrides")
@@ -275,6 +274,15 @@ class _Reader:
         for key, value in macros.mapping() if macros else ():
             texts[key] = str(value.value).lower() if isinstance(value.value, bool) else value.text()
         return {key: value.value for key, value in variables.mapping()} if variables else {}, texts
+
+
+def _table_columns(model: Model) -> dict[str, str | None]:
+    """Name and type of the columns that a model's rows have in its table."""
+    columns = {c.name: c.type for c in model.columns}
+    if model.write.history and columns:
+        order = columns.get(next(iter(model.write.sequence_by), ""))
+        return {**columns, "valid_from": order, "valid_to": order, "is_current": "boolean"}
+    return columns
 
 
 def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | None]:

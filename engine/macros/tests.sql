@@ -30,3 +30,46 @@ from {{ model }} as child
 left join {{ to if to.startswith('`') else ref(to) }} as parent on child.{{ column_name }} = parent.{{ field }}
 where child.{{ column_name }} is not null and parent.{{ field }} is null
 {%- endmacro %}
+
+{%- macro test_expression(model, expression, column_name=none) %}
+select * from {{ model }} where not coalesce(({{ column_name ~ ' ' if column_name else '' }}{{ expression }}), false)
+{%- endmacro %}
+
+{#- The newest time is not older than that; a table without rows has none. -#}
+{%- macro test_recency(model, column_name, within) %}
+select max({{ column_name }}) as newest
+from {{ model }}
+having coalesce(max({{ column_name }}) < current_timestamp() - interval '{{ within }}', true)
+{%- endmacro %}
+
+{#- Windows follow one another from the first to the last. -#}
+{%- macro test_no_gaps(model, column_name, every, by=[]) %}
+select * from (
+    select
+        {% for key in by %}{{ key }}, {% endfor -%}
+        {{ column_name }},
+        lead({{ column_name }}) over (
+            {%- if by %}partition by {{ by | join(', ') }} {% endif %}order by {{ column_name }}) as following
+    from (select distinct {% for key in by %}{{ key }}, {% endfor %}{{ column_name }} from {{ model }})
+)
+where following > {{ column_name }} + interval '{{ every }}'
+{%- endmacro %}
+
+{%- macro test_monotone(model, column_name, order_by, by=[], strictly=false) %}
+select * from (
+    select
+        *,
+        lag({{ column_name }}) over (
+            {%- if by %}partition by {{ by | join(', ') }} {% endif %}order by {{ order_by }}) as before_it
+    from {{ model }}
+)
+where {{ column_name }} {{ '<=' if strictly else '<' }} before_it
+{%- endmacro %}
+
+{#- As many rows as another model has, or so many more or fewer. -#}
+{%- macro test_row_count_matches(model, to, within=0) %}
+select own.n as rows_here, other.n as rows_there
+from (select count(*) as n from {{ model }}) as own
+cross join (select count(*) as n from {{ to if to.startswith('`') else ref(to) }}) as other
+where abs(own.n - other.n) > {{ within }}
+{%- endmacro %}

@@ -8,12 +8,14 @@ written when one of these errors is raised. For what is read see `engine.runtime
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 from engine.compile import Model
 from engine.errors import StateError
 from engine.lake.read import SnapshotFacts, TableFacts
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.damage import OFFSETS, find_damage
 
 _ANEW = "build the table anew from the first row: engine build -f -s {0}"
 _BACKUP = "Restore the missing part from a backup, or " + _ANEW
@@ -65,7 +67,7 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
     """Check that the table and the checkpoint are those the state knows.
 
     Raises:
-        StateError: `table-missing`, `table-replaced`, `table-rolled-back` or `checkpoint-lost`.
+        StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `checkpoint-lost` or `checkpoint-damaged`.
     """
     name = str(model.relation)
     if table is None:
@@ -105,9 +107,29 @@ def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table
     started = spark_checkpoint.last_started(checkpoint)
     ours = found is not None and state.query_id in {None, found}
     if ours and (not ended or (started is not None and started >= max(ended))):
+        _check_logs(model, checkpoint, max(ended, default=-1))
         return
     message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
     if found is not None and found != state.query_id:
         message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
     hint = "Starting anew would write every row a second time. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
+
+
+def _check_logs(model: Model, checkpoint: Path, ended: int) -> None:
+    """Check that Spark can read the newest logs; what is written of a micro-batch is known without them."""
+    damage = find_damage(checkpoint)
+    if damage is None:
+        return
+    names = " and ".join(str(path) for path in damage.files)
+    message = f"the checkpoint of {model.relation} is damaged: {damage.log}/{damage.batch} is not whole"
+    if damage.log == OFFSETS and ended >= damage.batch:
+        # Its rows are in the table, and which they were is what the file said.
+        raise StateError("checkpoint-damaged", message, _BACKUP.format(model.name), node=model.name)
+    hint = f"Remove {names} and build again: micro-batch {damage.batch} comes once more; what it wrote stays as it is."
+    if damage.log == OFFSETS:
+        hint = (
+            f"Nothing of micro-batch {damage.batch} is in the table: remove {names} and build again. Look first that "
+            f"{model.relation}__quarantine, if there is one, has no rows of it (batch_id); else restore a backup."
+        )
+    raise StateError("checkpoint-damaged", message, hint, node=model.name)

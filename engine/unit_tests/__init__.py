@@ -2,6 +2,6 @@
 
 from engine.unit_tests.lake import ThrowAway, throw_away
 from engine.unit_tests.overrides import Versions
-from engine.unit_tests.run import UnitTests, Verdict
+from engine.unit_tests.run import UnitTests
 
-__all__ = ["ThrowAway", "UnitTests", "Verdict", "Versions", "throw_away"]
+__all__ = ["ThrowAway", "UnitTests", "Versions", "throw_away"]

@@ -32,7 +32,7 @@ def causes(model: Model, pairs: Sequence[Pair], table: Table, seen: Seen) -> lis
         found += [_open(model, row, table, seen) for row in missing]
         found += [_late(seen), _repeats(seen), _quarantined(seen), _dropped(seen)]
         if not any(found):
-            found += [_held(model, seen), _filtered(seen)]
+            found += [_held(model, seen), _filtered(model, seen)]
     elif seen.late or seen.duplicates:
         found += [_late(seen), _repeats(seen)]
     return list(dict.fromkeys(text for text in found if text))
@@ -97,12 +97,9 @@ def _dropped(seen: Seen) -> str:
     return f"rows failed the expectations {failed}" if failed else ""
 
 
-def _filtered(seen: Seen) -> str:
-    if seen.rows_in > seen.rows_out:
-        return (
-            f"{seen.rows_in:,} rows came in and {seen.rows_out:,} went out: the query's WHERE or a join leaves out "
-            "the others"
-        )
+def _filtered(model: Model, seen: Seen) -> str:
+    if not model.stateful and seen.rows_in > seen.rows_out:
+        return f"{seen.rows_in:,} rows came in and {seen.rows_out:,} went out: WHERE or a join leaves out the others"
     return ""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -31,6 +32,7 @@ class Versions:
     target: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[str, Compiled] = field(default_factory=dict)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def of(self, test: UnitTest) -> Manifest:
         """The manifest with the model that a test is about.
@@ -41,9 +43,10 @@ class Versions:
         if not test.variables and not test.macros:
             return self.manifest
         key = repr((test.model, sorted(test.variables.items()), sorted(test.macros.items())))
-        if key not in self._known:
-            self._known[key] = self._compiled(test)
-        return self._known[key].manifest
+        with self._guard:
+            if key not in self._known:
+                self._known[key] = self._compiled(test)
+            return self._known[key].manifest
 
     def _compiled(self, test: UnitTest) -> Compiled:
         project = self.load()

@@ -12,6 +12,7 @@ from engine.compile.later import unsupported
 from engine.compile.steps import Expected, Rows
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
+from engine.runtime.data_tests import Verdict
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 from engine.sources.records import quoted
 from engine.unit_tests.causes import causes
@@ -29,23 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FLOATS = {"float", "double"}
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """How a unit test ended.
-
-    Attributes:
-        status: pass, fail or error.
-        failures: how many of its expectations do not hold.
-        message: what is wrong, one line.
-        findings: what to show.
-    """
-
-    status: Status
-    failures: int = 0
-    message: str = ""
-    findings: tuple[Diagnostic, ...] = ()
 
 
 @dataclass(slots=True)
@@ -167,7 +151,8 @@ class _Compared:
         self._report(expect, f"{several} of '{self.model.name}'{when}", "\n    ".join(lines))
 
     def _report(self, expect: Expected, message: str, hint: str) -> None:
-        self.found.append(Diagnostic("unit-test-failed", message, hint, node=self.test.name, location=expect.location))
+        name = self.test.id.partition(".")[2]
+        self.found.append(Diagnostic("unit-test-failed", message, hint, node=name, location=expect.location))
 
 
 def _texts(frame: DataFrame, columns: list[tuple[str, str]]) -> tuple[tuple[str | None, ...], ...]:

@@ -20,7 +20,7 @@ class Seen:
         duplicates: repeats that a dedup dropped.
         quarantined: rows in the quarantine.
         failed: rows that failed expectations, by name.
-        state_rows: rows held in state after it.
+        state_rows: rows held in state after it, without those of a flush.
         watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
     """
 
@@ -47,13 +47,19 @@ class Seen:
         )
 
 
-def of_batch(record: Mapping[str, Any], written: Written, watermark: int | None, *, hidden: bool) -> Seen:
+def put_into_state(record: Mapping[str, Any]) -> int:
+    """How many rows a micro-batch put into state."""
+    return sum(int(o.get("numRowsUpdated", 0)) for o in record.get("stateOperators") or ())
+
+
+def of_batch(record: Mapping[str, Any], written: Written, watermark: int | None, flushed: int, *, hidden: bool) -> Seen:
     """The numbers of a micro-batch.
 
     Args:
         record: Spark's progress of it.
         written: what the writer says.
         watermark: of the next micro-batch.
+        flushed: rows of the last flush that are held in state.
         hidden: its rows are those of a flush.
     """
     operators = record.get("stateOperators") or []
@@ -64,7 +70,7 @@ def of_batch(record: Mapping[str, Any], written: Written, watermark: int | None,
         duplicates=0 if hidden else sum(_duplicates(o) for o in operators),
         quarantined=written.quarantined,
         failed=dict(written.failed_checks),
-        state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
+        state_rows=max(sum(int(o.get("numRowsTotal", 0)) for o in operators) - flushed, 0),
         watermark=watermark,
     )
 

@@ -26,7 +26,7 @@ from engine.state import checkpoint as spark_checkpoint
 from engine.unit_tests.clock import Clock, millis
 from engine.unit_tests.feed import Feed, add
 from engine.unit_tests.inputs import Fed
-from engine.unit_tests.seen import Seen, of_batch
+from engine.unit_tests.seen import Seen, of_batch, put_into_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +67,7 @@ class Trial:
     _query: Any = None
     _last: int = -1
     _flushes: int = 0
+    _flushed: int = 0
     _hiding: bool = False
     _hidden: set[int] = field(default_factory=set)
 
@@ -163,10 +164,15 @@ class Trial:
         written = self._writer.written if self._writer is not None else {}
         for record in self._query._jsq.recentProgress():
             batch = int(record.batchId())
-            if batch > self._last and batch in written:
+            if batch <= self._last or batch not in written:
+                continue
+            told = json.loads(record.json())
+            # A query that waits tells so, with the number of the batch that is to come.
+            if "addBatch" in (told.get("durationMs") or {}):
                 self._last = batch
                 hidden = batch in self._hidden
-                step = step.plus(of_batch(json.loads(record.json()), written[batch], mark, hidden=hidden))
+                self._flushed = put_into_state(told) if hidden else self._flushed
+                step = step.plus(of_batch(told, written[batch], mark, self._flushed, hidden=hidden))
         return step
 
 

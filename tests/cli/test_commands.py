@@ -284,11 +284,7 @@ def test_a_selector_that_is_not_there_is_a_usage_error(small: Path, capsys: pyte
 def test_what_compiles_and_cannot_run_yet_is_refused_before_anything_starts(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(
-        small,
-        "models/a.sql",
-        "/*---\nstreams: [shop.events]\npublish: on_tests_pass\n---*/\nselect id, at from {{ source('shop', 'events') }}",
-    )
+    write(small, "models/a.sql", "/*---\nmaterialized: table\npublish: on_tests_pass\n---*/\nselect 1 as id")
     assert run(small, "compile") == 0
     capsys.readouterr()
     assert run(small, "build") == 1

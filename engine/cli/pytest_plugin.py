@@ -1,0 +1,150 @@
+"""`pytest --engine-project DIR`: a project's tests among those of pytest, each an item, all in one session."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.compile import Compiled, DataTest, UnitTest
+    from engine.errors import Diagnostic
+    from engine.runtime.build import RunUnit
+    from engine.runtime.data_tests import Verdict
+
+_OPEN = pytest.StashKey["_Open"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of this plugin."""
+    group = parser.getgroup("headrace")
+    group.addoption("--engine-project", metavar="DIR", help="run the tests of the Headrace project in DIR too")
+    group.addoption("--engine-target", metavar="NAME", help="its target")
+    group.addoption(
+        "--engine-select",
+        metavar="SELECTION",
+        default="test_type:unit",
+        help="its tests to run; unit tests if left out",
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Add the project's tests, before -k and -m choose among all."""
+    folder = config.getoption("--engine-project")
+    if folder:
+        project = ProjectTests.from_parent(session, name="engine", nodeid=folder, path=Path(folder).resolve())
+        items += project.collect()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """End the session."""
+    if _OPEN in config.stash:
+        config.stash[_OPEN].close()
+        del config.stash[_OPEN]
+
+
+@dataclass(slots=True)
+class _Open:
+    """What runs the tests of a project; the session opens at the first of them."""
+
+    result: Compiled
+    root: Path
+    target: str | None
+    _stack: ExitStack = field(default_factory=ExitStack)
+    _spark: SparkSession | None = None
+    _unit: RunUnit | None = None
+
+    def run(self, test: DataTest | UnitTest) -> Verdict:
+        from engine.cli.testing import run_units
+        from engine.compile import UnitTest
+        from engine.runtime.build import spark_session
+        from engine.runtime.data_tests import run_test
+
+        if self._spark is None or self._unit is None:
+            self._spark = self._stack.enter_context(spark_session(self.result.target, self.root / "target"))
+            self._unit = self._stack.enter_context(run_units(self.result.manifest, self.root, self.target, {}))
+        return self._unit(self._spark, test) if isinstance(test, UnitTest) else run_test(self._spark, test, test.sql)
+
+    def close(self) -> None:
+        """End the session."""
+        self._stack.close()
+
+
+class ProjectTests(pytest.Collector):
+    """The tests of a project."""
+
+    def collect(self) -> Sequence[pytest.Item]:
+        """Compile the project and give its tests.
+
+        Raises:
+            pytest.UsageError: it has errors.
+        """
+        from engine.compile import DataTest, UnitTest, compile_project
+        from engine.compile.select import select
+        from engine.errors import EngineError
+        from engine.project import load_project
+
+        target = self.config.getoption("--engine-target")
+        try:
+            result = compile_project(load_project(self.path), target=target)
+            chosen = select(result.manifest, [self.config.getoption("--engine-select")])
+        except EngineError as error:
+            raise pytest.UsageError("\n".join(_texts(error.diagnostics))) from None
+        if result.manifest.errors:
+            raise pytest.UsageError("\n".join(_texts(result.manifest.errors)))
+        self.config.stash[_OPEN] = _Open(result, self.path, target)
+        nodes = (result.manifest.nodes[i] for i in chosen)
+        return [
+            ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n)
+            for n in nodes
+            if isinstance(n, DataTest | UnitTest)
+        ]
+
+
+class ProjectTest(pytest.Item):
+    """One data test or unit test."""
+
+    def __init__(self, *, test: DataTest | UnitTest, **rest: Any) -> None:
+        super().__init__(**rest)
+        self.test = test
+        for tag in test.tags:
+            self.extra_keyword_matches.add(tag)
+
+    def runtest(self) -> None:
+        """Run it."""
+        verdict = self.config.stash[_OPEN].run(self.test)
+        if verdict.status.failed:
+            raise _FailedError(verdict)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """What is wrong, without a traceback."""
+        if isinstance(excinfo.value, _FailedError):
+            verdict = excinfo.value.verdict
+            return "\n".join(_texts(verdict.findings)) or verdict.message
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int | None, str]:
+        """Where the user wrote it."""
+        place = self.test.location
+        return self.path / self.test.file, place.line - 1 if place else None, self.name
+
+
+class _FailedError(Exception):
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.message)
+        self.verdict = verdict
+
+
+def _texts(found: Sequence[Diagnostic]) -> Iterator[str]:
+    import click
+
+    from engine.cli.printing import diagnostic_text
+
+    return (click.unstyle(diagnostic_text(d)) for d in found)

@@ -1,0 +1,37 @@
+"""What `build`, `test` and pytest need for unit tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Manifest, Target
+
+if TYPE_CHECKING:
+    from engine.runtime.build import RunUnit
+
+
+@contextmanager
+def run_units(manifest: Manifest, root: Path, target: str | None, variables: Mapping[str, Any]) -> Iterator[RunUnit]:
+    """What runs a unit test of a project, in a lake that goes at the end.
+
+    Args:
+        manifest: the compiled project.
+        root: its folder.
+        target: name of the target.
+        variables: of the command line.
+    """
+    from engine.project import load_project
+    from engine.unit_tests import UnitTests, Versions, throw_away
+
+    versions = Versions(manifest, lambda: load_project(root), target, variables)
+    with throw_away() as lake:
+        yield UnitTests(versions, root, lake).run
+
+
+def local_target(target: Target) -> Target:
+    """The target with Spark on this machine, for runs of unit tests alone: their lake is a folder here."""
+    return target if target.master.startswith("local") else replace(target, master="local[*]")
