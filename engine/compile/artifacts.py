@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from engine.compile.macros import macros_used
 from engine.compile.manifest import Manifest, Model, NodeRecord, Source
 from engine.compile.pyspark_text import script
 from engine.compile.written import Written
+from engine.errors import ProjectError
 from engine.secrets import scrub
 from engine.sources import location
 
@@ -32,9 +35,17 @@ _EMPTY = (
 def write_artifacts(manifest: Manifest, folder: Path) -> None:
     """Write the manifest, the compiled SQL and each stream as a PySpark script below target/.
 
-    What stands there as it was written is left alone, and what belongs to no model goes.
+    What stands there as it was written is left alone, and what belongs to no model goes. Commands that do this at
+    the same time take turns.
+
+    Raises:
+        ProjectError: `target-unwritable`.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    with writing(folder), written.alone(folder):
+        _write(manifest, folder)
+
+
+def _write(manifest: Manifest, folder: Path) -> None:
     before, now = written.load(folder), dict[str, Written]()
     for node_id, record in records_of(manifest).items():
         if node_id.startswith("model."):
@@ -85,10 +96,30 @@ def _remove_others(folder: Path, now: Mapping[str, Written]) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file at once or not at all, secrets masked. Half a surrogate pair has no UTF-8 form."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(scrub(text), encoding="utf-8", errors="replace")
-    temporary.replace(path)
+    """Write a file at once or not at all, secrets masked. Half a surrogate pair has no UTF-8 form.
+
+    Raises:
+        ProjectError: `target-unwritable`.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    with writing(path):
+        temporary.write_text(scrub(text), encoding="utf-8", errors="replace")
+        temporary.replace(path)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Tell the user of a file that cannot be written.
+
+    Raises:
+        ProjectError: `target-unwritable`.
+    """
+    try:
+        yield
+    except OSError as error:
+        message = f"{error.filename or path} cannot be written: {error.strerror}"
+        hint = "Give the user who runs the command the right to write there, and the disk room."
+        raise ProjectError("target-unwritable", message, hint) from error
 
 
 def _comment(model: Model, manifest: Manifest) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -194,7 +195,7 @@ def save(stored: Stored, folder: Path, target: Target, env: Mapping[str, str]) -
     packs, places, content = repacked(stored.packs, stored.places, stored.fresh)
     names = [(pack.name, len(pack.data)) for pack in packs]
     if content:
-        names.append((new_name(target.name), sum(map(len, content))))
+        names.append((new_name(path.stem), sum(map(len, content))))
     head = _Head(
         shared=stored.shared,
         files=stored.files,
@@ -213,13 +214,13 @@ def save(stored: Stored, folder: Path, target: Target, env: Mapping[str, str]) -
     with suppress(OSError):
         if any(form in bytes(part) for form in forms for part in (data, *content, *(pack.data for pack in packs))):
             path.unlink(missing_ok=True)
-            remove_others(path.parent, target.name, ())
+            remove_others(path.parent, path.stem, ())
             return
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         if content:
             _write(path.with_name(names[-1][0]), content)
         _write(path, [data])
-        remove_others(path.parent, target.name, [name for name, _ in names])
+        remove_others(path.parent, path.stem, [name for name, _ in names])
 
 
 def _write(path: Path, parts: Iterable[Buffer]) -> None:
@@ -241,7 +242,9 @@ def _spellings(value: str) -> set[bytes]:
 
 
 def _path(folder: Path, target: Target) -> Path:
-    return folder / FOLDER / f"{target.name}.json"
+    # What is asked for by --target need not be a target, nor a file's name.
+    name = target.name if re.fullmatch(r"\w[\w-]{0,60}", target.name, re.ASCII) else digest(target.name)
+    return folder / FOLDER / f"{name}.json"
 
 
 def look(project: Project, target: Target, variables: Mapping[str, Any], env: Mapping[str, str]) -> Now:

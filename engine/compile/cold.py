@@ -20,9 +20,12 @@ from engine.compile.dbt import About
 from engine.compile.entries import Encoded, Nodes, digest, encoded, to_json
 from engine.compile.flow import Before, Flow
 from engine.compile.local import Local
+from engine.compile.manifest import DataTest
 from engine.compile.packs import Place
 from engine.compile.reading import read_model
 from engine.compile.shared import share
+from engine.compile.singular import read_singular
+from engine.compile.steps import UnitTest
 from engine.compile.target import Target
 from engine.compile.unit_tests import read_unit_tests
 from engine.compile.values import Values
@@ -79,7 +82,9 @@ def compile_models(
     stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
     names.begin()
-    unit_tests = {test.id: encoded(test, about) for test in read_unit_tests(project, nodes, values, found)}
+    tests: tuple[DataTest | UnitTest, ...] = read_singular(shared, known, found)
+    tests += read_unit_tests(project, nodes, values, found)
+    unit_tests = {test.id: encoded(test, about) for test in tests}
     env |= env_digests(names.used_env, names.env)
     fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in unit_tests.items()}}
     ids = (*sources, *(i for model in models.values() for i in model.nodes), *unit_tests)

@@ -74,5 +74,6 @@ def compile_project(
         diagnostics=stored.found,
         macros=read_macros(project.macros),
         records=cache.Records(stored),
+        invocation_id=names.invocation,
     )
     return Compiled(manifest, chosen)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 import os
 import re
+import uuid
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from engine.errors import Location, ProjectError, near
@@ -33,8 +35,13 @@ _TAG = re.compile(r"\{[{%]")
 class Names:
     """The functions templates call, and the model that is being rendered at the moment.
 
-    `used_env` collects the environment variables that were asked for; `repeatable` turns false where
-    rendering does more than give a text.
+    Attributes:
+        used_env: the environment variables that were asked for.
+        repeatable: false where rendering does more than give a text, or gives another one each time.
+        started: when this run began (UTC), for `run_started_at`.
+        invocation: its id, for `invocation_id`.
+        run_values: whether these two may be used in what is rendered.
+        varied: whether they were.
     """
 
     variables: Mapping[str, Any]
@@ -45,6 +52,10 @@ class Names:
     repeatable: bool = True
     target: Mapping[str, str] = field(default_factory=dict)
     project: str = ""
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    invocation: str = field(default_factory=lambda: str(uuid.uuid4()))
+    run_values: bool = False
+    varied: bool = False
     _sandbox: Sandbox | None = None
     _rendering: list[str] = field(default_factory=list)
 
@@ -53,6 +64,7 @@ class Names:
         self.calls = []
         self.used_env = set()
         self.repeatable = True
+        self.varied = False
 
     def for_values(self) -> dict[str, Any]:
         """What values of headers, sources and targets may use."""
@@ -62,9 +74,13 @@ class Names:
         """What models and macros may use."""
         from engine.compile.dbt_names import dbt_names
         from engine.compile.functions import plain_functions
+        from engine.compile.run_values import RunValue
 
+        absent = dbt_names()
         return {
-            **dbt_names(),
+            **absent,
+            "run_started_at": RunValue(self.started, absent["run_started_at"], self._may_vary),
+            "invocation_id": RunValue(self.invocation, absent["invocation_id"], self._may_vary),
             **self.for_values(),
             **plain_functions(),
             "ref": ref,
@@ -77,6 +93,12 @@ class Names:
             "print": self.print,
             "exceptions": _Exceptions(self),
         }
+
+    def _may_vary(self) -> bool:
+        """Whether a value of the run may be used; it is noted that it is."""
+        self.varied = self.varied or self.run_values
+        self.repeatable = self.repeatable and not self.run_values
+        return self.run_values
 
     def var(self, name: str, default: Any = _MISSING) -> Any:
         """A variable of project.yml or --vars; its value may be Jinja, and is a copy for its user to change."""

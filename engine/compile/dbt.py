@@ -183,7 +183,7 @@ def _settings(model: Model) -> dict[str, Any]:
         "exclude": list(write.exclude),
         "deletes_remembered": write.deletes_remembered,
         "partition_by": [partition_text(field) for field in write.partition_by],
-        "sort_by": [_sort_text(field) for field in write.sort_by],
+        "sort_by": [sort_text(field) for field in write.sort_by],
         "overwrite": write.overwrite.value,
         "table_properties": dict(write.table_properties),
         "write_options": dict(write.write_options),
@@ -219,7 +219,8 @@ def partition_text(field: Partition) -> str:
     return f"{text} as {field.name}" if field.name else text
 
 
-def _sort_text(field: Sort) -> str:
+def sort_text(field: Sort) -> str:
+    """A column of the order of files as a header has it: window_start desc nulls last."""
     nulls = {None: "", True: " nulls first", False: " nulls last"}[field.nulls_first]
     return f"{field.column}{' desc' if field.descending else ''}{nulls}"
 

@@ -17,8 +17,8 @@ _PACKAGE = "A package of macros is a folder of the project: packages/{name}/macr
 _SPARK = "There is one engine: write Spark's own function."
 
 _PER_RUN = {
-    "run_started_at": f"{_UNVARYING}; current_timestamp() is the time of the micro-batch.",
-    "invocation_id": f"{_UNVARYING}.",
+    "run_started_at": f"{_UNVARYING}; current_timestamp() is the time of the micro-batch. A batch table's may hold it.",
+    "invocation_id": f"{_UNVARYING}; a batch table's query may hold it.",
     "invocation_args_dict": f"{_UNVARYING}; a variable is var('name').",
     "selected_resources": f"{_UNVARYING}.",
     "thread_id": f"{_UNVARYING}.",

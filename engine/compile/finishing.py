@@ -74,8 +74,8 @@ def finish(
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
             problems += unnamed
             model = replace(model, broken=bool(unnamed))
-    tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared.sandbox, known, problems)
-    tests = [replace(test, tags=read.config.tags) for test in tests]
+    tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared, known, problems)
+    tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
     return Finished(model, tuple(tests), Given(seen, inlined, _unsafe(model, given)), tuple(problems), env, repeatable)

@@ -13,25 +13,24 @@ _HINT = "Take it out; compile, docs and lineage know it already."
 
 def unsupported(model: Model) -> tuple[Diagnostic, ...]:
     """The settings in use that a build of this version cannot honour, each at its place."""
-    return tuple(_finding(model, key, what) for key, what in [*_write(model), *_operation(model)])
+    return tuple(_finding(model, *found) for found in _write(model))
 
 
-def _finding(model: Model, key: str, what: str) -> Diagnostic:
+def _finding(model: Model, key: str, what: str, hint: str = _HINT) -> Diagnostic:
     places = model.positions.settings
     place = places.get(key) or places.get(key.partition(".")[0]) or Location(model.file)
     message = f"{what} is compiled, and not run yet by this version"
-    return Diagnostic("not-supported", message, _HINT, node=model.name, location=place)
+    return Diagnostic("not-supported", message, hint, node=model.name, location=place)
 
 
-def _write(model: Model) -> Iterator[tuple[str, str]]:
+def _write(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
     write = model.write
     if write.write_options and write.unique_key:
-        # A MERGE of Spark takes no options.
-        yield "write_options", "'write_options' with a 'unique_key'"
-    if write.publish is Publish.ON_TESTS_PASS:
-        yield "publish", "publish: on_tests_pass"
-
-
-def _operation(model: Model) -> Iterator[tuple[str, str]]:
-    if model.operation.explain:
-        yield "explain", "'explain'"
+        # A MERGE of Spark takes no options; as properties they would count for every writer from then on.
+        hint = "Say it for the table: table_properties: {write.target-file-size-bytes: '134217728'}, say."
+        yield "write_options", "'write_options' with a 'unique_key'", hint
+    if write.publish is Publish.ON_TESTS_PASS and not model.streaming:
+        yield "publish", "publish: on_tests_pass of a model without streams"
+    elif write.publish is Publish.ON_TESTS_PASS and model.relation.sql in model.sql:
+        # The query would read what readers see, not what waits.
+        yield "publish", "publish: on_tests_pass of a query that reads {{ this }}"

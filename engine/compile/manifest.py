@@ -244,7 +244,14 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class DataTest:
-    """A data test: a query that returns the failing rows."""
+    """A data test: a query that returns the failing rows.
+
+    Attributes:
+        warn_if: for which number of failing rows it warns, such as `> 10`; empty: for any.
+        error_if: for which it fails, if its severity is error; empty: for any.
+        limit: so many failing rows are looked at, at most.
+        stored: the table that keeps the failing rows of the last run.
+    """
 
     id: str
     name: str
@@ -257,6 +264,10 @@ class DataTest:
     tags: tuple[str, ...] = ()
     file: str = ""
     location: Location | None = None
+    warn_if: str = ""
+    error_if: str = ""
+    limit: int | None = None
+    stored: Relation | None = None
 
 
 Node = Model | Source | DataTest | UnitTest
@@ -296,6 +307,7 @@ class Manifest:
         order: ids of models and tests, each after what it depends on.
         diagnostics: everything that was found, sorted by place.
         records: the nodes as manifest.json tells them, by id, where they are kept; else they are made from the nodes.
+        invocation_id: what texts of batch tables were told as the id of the run.
     """
 
     project: str
@@ -306,6 +318,7 @@ class Manifest:
     diagnostics: tuple[Diagnostic, ...] = ()
     macros: tuple[Macro, ...] = ()
     records: Mapping[str, NodeRecord] = field(default_factory=dict)
+    invocation_id: str = ""
 
     @property
     def models(self) -> tuple[Model, ...]:

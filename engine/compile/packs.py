@@ -123,9 +123,9 @@ def new_name(stem: str) -> str:
 
 
 def remove_others(folder: Path, stem: str, names: Iterable[str]) -> None:
-    """Remove the packs of a target that are no longer in use."""
+    """Remove the packs of a target that are no longer in use, and what killed processes left half written."""
     kept = set(names)
-    for path in folder.glob(f"{stem}.*{SUFFIX}"):
+    for path in folder.glob(f"{stem}.*{SUFFIX}*"):
         if path.name not in kept:
             with suppress(OSError):
                 path.unlink()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine.compile.config import ModelConfig, model_config
 from engine.compile.face import Face
-from engine.compile.manifest import Relation
+from engine.compile.manifest import Materialized, Relation
 from engine.compile.output_mode import rewrites
 from engine.compile.shared import Shared
 from engine.compile.sql import Query, parse
@@ -66,20 +66,31 @@ def read_model(source: ModelText, shared: Shared) -> Read:
     model = open_model(source, problems)
     names = shared.names
     names.begin()
-    rendered: Rendered | None = None
-    try:
-        rendered = shared.sandbox.render(model.sql, model.file)
-    except ProjectError as error:
-        problems += [d.at(None, model.name) for d in error.diagnostics]
+    rendered = _render(model, shared, problems, run_values=True)
     certain = not model.broken and (rendered is not None or "config" not in model.sql)
     config = model_config(shared.project, model, names.calls, shared.values, problems, certain=certain)
+    repeatable = names.repeatable and model.stable
+    if names.varied and (config.streams or config.materialized is not Materialized.TABLE):
+        rendered = _render(model, shared, problems, run_values=False)
     readable = rendered is not None and config.enabled and not (model.broken and not model.sql.strip())
     query = parse(rendered, model.name, problems) if rendered is not None and readable else None
     schema = f"{shared.target.schema}_{config.schema}" if config.schema else shared.target.schema
     relation = Relation(shared.target.catalog.name, schema, config.alias or model.name)
     windows = read_windows(config.windows, model.name, problems)
-    env, repeatable = frozenset(names.used_env), names.repeatable and model.stable
+    env = frozenset(names.used_env)
     return Read(model, config, rendered, query, relation, certain, windows, tuple(problems), env, repeatable)
+
+
+def _render(model: ModelFile, shared: Shared, problems: list[Diagnostic], *, run_values: bool) -> Rendered | None:
+    """The query's text, with or without values of this run allowed in it; None if there is none."""
+    shared.names.run_values = run_values
+    try:
+        return shared.sandbox.render(model.sql, model.file)
+    except ProjectError as error:
+        problems += [d.at(None, model.name) for d in error.diagnostics]
+        return None
+    finally:
+        shared.names.run_values = False
 
 
 def _reads(query: Query | None) -> tuple[str, ...]:

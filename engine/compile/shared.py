@@ -9,7 +9,7 @@ from importlib import resources
 from engine.compile.column_config import TestConfig
 from engine.compile.context import Names
 from engine.compile.layers import check_folder_defaults
-from engine.compile.manifest import Source
+from engine.compile.manifest import Relation, Source
 from engine.compile.sources import read_sources
 from engine.compile.target import Target
 from engine.compile.values import Values
@@ -28,6 +28,10 @@ class Shared:
     values: Values
     sandbox: Sandbox
     sources: Mapping[str, Source]
+
+    def failures(self, test: str) -> Relation:
+        """The table that keeps the failing rows of a data test."""
+        return Relation(self.target.catalog.name, f"{self.target.schema}_test_failures", test)
 
 
 def share(project: Project, target: Target, names: Names, values: Values, found: list[Diagnostic]) -> Shared:

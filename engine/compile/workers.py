@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from engine.compile.entries import Entry
 from engine.compile.face import Face
 from engine.compile.inputs import Known
 from engine.compile.local import Local
+from engine.errors import SetupError
 
 # Starting the processes costs as much as compiling some thirty models.
 WORTH = 150
@@ -52,13 +54,29 @@ class _Worker:
     line: Connection
 
     def ask(self, method: str, *arguments: Any) -> None:
-        self.line.send((method, arguments))
+        with self._alive():
+            self.line.send((method, arguments))
 
     def answer(self) -> Any:
-        done, value = self.line.recv()
+        with self._alive():
+            done, value = self.line.recv()
         if not done:
             raise value
         return value
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, OSError) as error:
+            self.process.join()
+            message = f"a process that compiled models ended ({_ending(self.process.exitcode)})"
+            hint = "Run the command again; a machine that is short of memory ends processes with signal 9."
+            raise SetupError("process-ended", message, hint) from error
+
+
+def _ending(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
 class Workers:
@@ -115,7 +133,14 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
     process.start()
     there.close()
     stack.callback(process.join)
-    stack.callback(here.close)
+
+    def leave(kind: type[BaseException] | None, *_: object) -> None:
+        here.close()
+        if kind is not None:
+            # Nobody waits for what it is at; it has nothing to put in order.
+            process.terminate()
+
+    stack.push(leave)
     return _Worker(process, here)
 
 
@@ -129,11 +154,16 @@ def _serve(line: Connection, other: Connection, local: Local) -> None:
     while True:
         try:
             method, arguments = line.recv()
-        except EOFError:
+        except (EOFError, OSError):
             return
         call: Callable[..., Any] = getattr(local, method)
         try:
             answer = (True, call(*arguments))
         except Exception as error:  # noqa: BLE001 - raised again in the process that asked
+            error.add_note(traceback.format_exc())
             answer = (False, error)
-        line.send(answer)
+        try:
+            line.send(answer)
+        except OSError:
+            # Nobody waits for it any more.
+            return

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
 _FILE = ".cache/written.json"
+_LOCK = ".cache/lock"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +31,16 @@ def wrote(key: str, folder: Path, *paths: Path) -> Written:
     """Files that have just been written."""
     names = [path.relative_to(folder).as_posix() for path in paths]
     return Written(key, {name: seen for name in names if (seen := _seen(folder, name))})
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Wait until no other command writes into a target folder, which is made if it is not there."""
+    path = folder / _LOCK
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with path.open("a", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def load(folder: Path) -> dict[str, Written]:

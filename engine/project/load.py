@@ -31,6 +31,7 @@ class Project:
 
     Attributes:
         tests: the YAML files under tests/.
+        singular: the SQL files under tests/: their names as shown to users, and what they say.
         texts: of project.yml, the files under sources/ (YAML, Avro schemas) and tests/, by the name shown to users.
         sources_whole: every file under sources/ could be read, so that a source not found is none.
         broken: project.yml cannot be read; nothing else was.
@@ -47,6 +48,7 @@ class Project:
     sources: tuple[Yaml, ...] = ()
     macros: tuple[MacroFile, ...] = ()
     tests: tuple[Yaml, ...] = ()
+    singular: tuple[tuple[str, str], ...] = ()
     diagnostics: tuple[Diagnostic, ...] = field(default=())
     texts: Mapping[str, str] = field(default_factory=dict)
     sources_whole: bool = True
@@ -83,6 +85,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
     texts = {PROJECT_FILE: text or ""}
     sources, whole = _sources(root, paths["sources"], texts, found)
     tests = tuple(_tests(root, paths["tests"], texts, found))
+    singular = tuple(_singular(root, paths["tests"], texts, found))
     return Project(
         root=root,
         name=_project_name(top),
@@ -96,6 +99,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
         texts=texts,
         sources_whole=whole,
         tests=tests,
+        singular=singular,
         macros=read_macros(root, paths, found),
         diagnostics=tuple(found),
     )
@@ -212,3 +216,12 @@ def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnosti
         document, problems = load_yaml(texts[file.shown], file.shown)
         found += problems
         yield document
+
+
+def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[tuple[str, str]]:
+    """The queries under tests/."""
+    for file in find(root, folder, (".sql",), found):
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        if text is not None:
+            yield file.shown, text

@@ -5,6 +5,7 @@ A package is a folder, `packages/<name>/macros/`; its macros are called as `name
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from engine.jinja import OWN, MacroFile
 from engine.project.files import find, read
 from engine.project.section import is_name
 
+_TEST = re.compile(r"(\{%[-+]?\s*)test(\s+)(\w+)")
+_END = re.compile(r"(\{%[-+]?\s*)endtest\b")
 _SUFFIXES = (".sql", ".jinja")
 _DBT_FILES = ("packages.yml", "dependencies.yml")
 
@@ -39,7 +42,8 @@ def _files(root: Path, folder: str, package: str, found: list[Diagnostic]) -> It
     for file in find(root, folder, _SUFFIXES, found):
         text = read(file.path, file.shown, found)
         if text is not None:
-            yield MacroFile(file.shown, text, package)
+            # dbt's blocks of generic tests are macros with another head.
+            yield MacroFile(file.shown, _END.sub(r"\1endmacro", _TEST.sub(r"\1macro\2test_\3", text)), package)
 
 
 def _packages(root: Path, folder: str, found: list[Diagnostic]) -> Iterator[str]:

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from engine.compile import Compiled, cold, compile_project, local
+from engine.errors import ProjectError
 from engine.project import load_project
 from tests.project.helper import SOURCES, write
 
@@ -198,3 +199,47 @@ def test_a_message_of_a_template_is_said_each_time(tmp_path, caplog):
         with caplog.at_level("DEBUG"):
             edits.compiled(tmp_path / "kept")
         assert "again" in caplog.text
+
+
+@pytest.mark.parametrize("damage", ["gone", "shorter", "other"])
+def test_a_damaged_pack_is_compiled_over_or_told(tmp_path, damage):
+    edits = Edits(1, tmp_path / "project")
+    before = shown(edits.compiled(tmp_path / "kept"))
+    (pack,) = (tmp_path / "kept").rglob("*.pack")
+    if damage == "gone":
+        pack.unlink()
+    else:
+        size = len(pack.read_bytes())
+        pack.write_bytes(bytes(size - 1 if damage == "shorter" else size))
+    if damage != "other":
+        assert shown(edits.compiled(tmp_path / "kept")) == before
+        return
+    with pytest.raises(ProjectError) as raised:
+        shown(edits.compiled(tmp_path / "kept"))
+    assert raised.value.diagnostic.code == "cache-damaged"
+
+
+def test_a_cache_that_another_command_has_replaced_is_compiled_over(tmp_path):
+    edits = Edits(1, tmp_path / "project")
+    edits.compiled(tmp_path / "kept")
+    (index,) = (tmp_path / "kept").rglob("dev.json")
+    old = index.read_bytes()
+    edits.put("models/people.sql", "select 1 as id")
+    after = shown(edits.compiled(tmp_path / "kept"))
+    index.write_bytes(old)
+    assert shown(edits.compiled(tmp_path / "kept")) == after
+
+
+def test_a_cache_that_cannot_be_written_is_no_fault(tmp_path):
+    edits = Edits(1, tmp_path / "project")
+    (tmp_path / "kept").write_text("a file")
+    assert shown(edits.compiled(tmp_path / "kept")) == shown(edits.compiled(None))
+
+
+def test_a_target_that_is_no_name_leaves_nothing_outside_the_cache(tmp_path):
+    edits = Edits(1, tmp_path / "project")
+    for _ in range(2):
+        result = compile_project(load_project(edits.root), target="../../x", env={}, cached=tmp_path / "kept")
+        assert result.manifest.errors[0].code == "target-unknown"
+    assert {path.name for path in tmp_path.iterdir()} == {"project", "kept"}
+    assert {path.parent.name for path in (tmp_path / "kept").rglob("*") if path.is_file()} == {".cache"}

@@ -330,7 +330,7 @@ JINJA = [
      "secret-outside-target models/a.sql:1:20 the secret 'ENGINE_SECRET_X' is used outside a target", "target"),
     ("select * {o}\n{% if is_incremental() %} where 1 = 1 {% endif %}",
      "run-varying-value models/a.sql:2:7 'is_incremental()' has no meaning here", "one and the same query"),
-    ("select '{{ run_started_at }}' {o}", "run-varying-value models/a.sql:1:12 'run_started_at' differs from run to run",
+    ("{{ config(materialized='view') }}select '{{ run_started_at }}' {o}", "run-varying-value models/a.sql:1:45 'run_started_at' differs from run to run",
      "current_timestamp()"),
     ("select {{ dbt_utils.star() }} {o}", "jinja-undefined models/a.sql:1:11 there is no 'dbt_utils.star' here", "star(except="),
     ("{{ config(alias=foo) }} select * {o}", "jinja-undefined models/a.sql:1:17 'foo' is undefined", ""),

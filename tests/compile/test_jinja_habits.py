@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from engine.compile.dbt_names import dbt_names
@@ -48,8 +50,7 @@ ANSWERS = [
     ("{{ builtins.ref('a') }}", "jinja-undefined 1:4 there is no 'builtins.ref' here", "ref()"),
     ("{% if flags.FULL_REFRESH %}{% endif %}", "run-varying-value 1:7 'flags.FULL_REFRESH' differs from run to run",
      "full refresh"),
-    ("{{ run_started_at.strftime('%Y') }}", "run-varying-value 1:4 'run_started_at.strftime' differs from run to run",
-     "current_timestamp()"),
+    ("{{ selected_resources }}", "run-varying-value 1:4 'selected_resources' differs from run to run", "one text"),
     ("{% if is_incremental() %}{% endif %}", "run-varying-value 1:7 'is_incremental()' has no meaning here",
      "one and the same query"),
     ("{{ modules.datetime.datetime.now() }}", "jinja-undefined 1:4 there is no 'modules.datetime' here",
@@ -120,6 +121,39 @@ def test_hooks_name_the_models_table(form, tmp_path):
     run = clean(tmp_path, files).model("a").operation
     assert run.pre_hook == ("call system.compact('lake')",)
     assert run.post_hook == ("optimize `lake`.`main`.`b`", "grant select on `lake`.`main`.`b` to readers")
+
+
+STREAM = "/*---\nstreams: [shop.orders]\n---*/\n"
+KEPT = {
+    "a stream": (f"{STREAM}select id, {{{{ stamp() }}}} as at {FROM}", "models/a.sql:4:15"),
+    "config": (
+        f"{{{{ config(streams=['shop.orders']) }}}}\nselect id, {{{{ stamp() }}}} as at {FROM}",
+        "models/a.sql:2:15",
+    ),
+    "a view": ("/*---\nmaterialized: view\n---*/\nselect {{ stamp() }} as at", "models/a.sql:4:11"),
+    "ephemeral": ("/*---\nmaterialized: ephemeral\n---*/\nselect {{ stamp() }} as at", "models/a.sql:4:11"),
+}
+STAMP = "{% macro stamp() %}'{{ run_started_at.strftime('%Y') }} {{ invocation_id }}'{% endmacro %}"
+
+
+@pytest.mark.parametrize(("text", "place"), KEPT.values(), ids=KEPT)
+def test_a_text_that_is_kept_holds_no_value_of_the_run(text, place, tmp_path):
+    found = only(findings(tmp_path, {"macros/m.sql": STAMP, "models/a.sql": text}))
+    message = "run-varying-value macros/m.sql:1:24 'run_started_at.strftime' differs from run to run"
+    assert line(found) == message
+    assert "current_timestamp()" in found.hint
+    assert found.hint.endswith(f"Called from {place}.")
+
+
+def test_a_batch_table_may_hold_values_of_the_run(tmp_path):
+    files = {"macros/m.sql": STAMP, "models/a.sql": "select {{ stamp() }} as at, '{{ run_started_at }}' as began"}
+    first, second = (compiled(tmp_path, files, cached=tmp_path / "target").manifest for _ in range(2))
+    assert lines(first.errors) == []
+    for manifest in (first, second):
+        sql = manifest.model("a").sql
+        assert re.fullmatch(r"select '20\d\d [-0-9a-f]{36}' as at, '20\d\d-\d\d-\d\d .*\+00:00' as began", sql)
+        assert manifest.invocation_id in sql
+    assert first.model("a").fingerprint != second.model("a").fingerprint
 
 
 VALUES = [

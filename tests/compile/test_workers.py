@@ -1,0 +1,78 @@
+"""Compiling in several processes gives what one process gives, and tells when one of them is gone."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from engine.compile import workers
+from engine.compile.local import Local
+from engine.errors import SetupError
+from tests.compile.test_cache import Edits, shown
+
+
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Any number of models is worth three processes; those that were started."""
+    seen: list[int] = []
+    real = workers._started
+
+    def counting(*arguments):
+        worker = real(*arguments)
+        seen.append(worker.process.pid)
+        return worker
+
+    monkeypatch.setattr(workers, "_started", counting)
+    monkeypatch.setattr(workers, "WORTH", 1)
+    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _: {0, 1, 2})
+    # Threads that other tests have left behind hold no lock of ours.
+    monkeypatch.setattr(workers.threading, "active_count", lambda: 1)
+    return seen
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_several_processes_find_what_one_finds_after_any_edits(tmp_path, monkeypatch, started, seed):
+    edits = Edits(seed, tmp_path / "project")
+    for step in range(12):
+        if step:
+            edits.edit()
+        with monkeypatch.context() as alone:
+            alone.setattr(workers, "WORTH", 1000)
+            cold = shown(edits.compiled(None))
+        number = len(started)
+        assert shown(edits.compiled(tmp_path / "kept")) == cold, step
+        assert step or len(started) == number + 3
+
+
+def test_a_process_that_is_killed_is_told(tmp_path, monkeypatch, started):
+    parent = os.getpid()
+    real = Local.finish
+
+    def dying(self, ids, given):
+        if os.getpid() != parent and "model.people" in ids:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return real(self, ids, given)
+
+    monkeypatch.setattr(Local, "finish", dying)
+    edits = Edits(1, tmp_path / "project")
+    with pytest.raises(SetupError, match="signal 9") as raised:
+        edits.compiled(tmp_path / "kept")
+    assert raised.value.diagnostic.code == "process-ended"
+    monkeypatch.undo()
+    assert shown(edits.compiled(tmp_path / "kept")) == shown(edits.compiled(None))
+
+
+def test_a_fault_in_a_process_comes_with_its_trace(tmp_path, monkeypatch, started):
+    def failing(self, ids, given):
+        raise ValueError("no such thing")
+
+    monkeypatch.setattr(Local, "finish", failing)
+    with pytest.raises(ValueError, match="no such thing") as raised:
+        Edits(1, tmp_path / "project").compiled(None)
+    assert "in failing" in "".join(raised.value.__notes__)
+    assert len(started) == 3
+    for pid in started:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
