@@ -48,6 +48,7 @@ def lab(
         "engine.runtime.inspect",
         "engine.runtime.freshness",
         "engine.runtime.maintain",
+        "engine.runtime.accept",
     ):
         monkeypatch.setattr(f"{module}.spark_session", shared)
     return Lab(tmp_path, lab_session, capsys)

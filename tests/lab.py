@@ -6,8 +6,10 @@ session; `run_alone` starts a process with a JVM of its own, for everything that
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -202,3 +204,28 @@ def run_alone(
         check=False,
         timeout=300,
     )
+
+
+def killed_alone(root: Path, *arguments: str, script: str, env: Mapping[str, str] | None = None) -> None:
+    """Run a command whose script kills it, and wait until its JVM is gone as well.
+
+    The JVM outlives Python by seconds, on a busy machine by many: until then it holds the locks of the tables.
+    """
+    ended = run_alone(root, *arguments, script=script, env=env)
+    assert ended.returncode == -signal.SIGKILL, ended.stdout + ended.stderr
+    wait_for_locks(root)
+
+
+def wait_for_locks(root: Path, seconds: float = 120.0) -> None:
+    """Wait until nobody holds a lock in the state of a project."""
+    deadline = time.monotonic() + seconds
+    for path in sorted((root / ".engine" / "state").rglob("lock")):
+        with path.open("r+b") as lock:
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except BlockingIOError:
+                    assert time.monotonic() < deadline, f"{path} is held"
+                    time.sleep(0.1)
+                else:
+                    break

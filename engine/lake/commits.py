@@ -14,14 +14,17 @@ from engine.spark.executions import spark_exceptions
 _log = logging.getLogger("engine.lake")
 # Seconds between attempts; Iceberg's own attempts at a plain append come on top of each.
 _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
+# Somebody holds the embedded catalog: no conflict, but worth the same patience.
+_BUSY = ("database is locked", "SQLITE_BUSY")
 # Iceberg retries the first by itself for appends; a MERGE that meets another writer fails with the second.
 _CONFLICTS = (
     "CommitFailedException",
     "ValidationException",
     "CommitStateUnknownException",
-    "database is locked",
-    "SQLITE_BUSY",
+    *_BUSY,
 )
+# The branch in which rows wait for their tests (see `engine.lake.branches`).
+STAGED = "engine_staged"
 _MERGED = "spark.merge-into.num-target-rows-"
 # A commit of ours is found this close to the end of the history, or others commit faster than we can look.
 _LOOKED_AT = 100
@@ -44,7 +47,9 @@ class Commit:
     deleted: int = 0
 
 
-def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int) -> Commit:
+def settled(
+    table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int, branch: str | None = None
+) -> Commit:
     """Make a commit, and try it again after conflicts.
 
     Args:
@@ -52,6 +57,7 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
         attempt: makes the commit, from the beginning each time.
         rows: that it adds.
+        branch: to which the commit is made; None: main.
 
     Raises:
         RunError: `commit-conflict` after the last attempt; nothing was committed.
@@ -63,10 +69,12 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         except spark_exceptions() as error:
             # Also a commit whose answer was lost is in the table or not.
             table.refresh()
-            if _marked(table, markers) is not None:
+            if _marked(table, markers, branch) is not None:
                 break
             text = str(error)
             if not any(name in text for name in _CONFLICTS):
+                raise
+            if pause is None and any(name in text for name in _BUSY):
                 raise
             if pause is None:
                 raise _conflict(table, text) from error
@@ -75,7 +83,7 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         else:
             break
     table.refresh()
-    found = _marked(table, markers)
+    found = _marked(table, markers, branch)
     if found is None:
         raise RuntimeError(f"{table.name()} does not have a commit that succeeded")
     return _commit_of(found, rows)
@@ -96,9 +104,9 @@ def _commit_of(snapshot: Any, rows: int) -> Commit:
     return Commit(int(snapshot.snapshotId()), inserted + updated, updated, deleted)
 
 
-def _marked(table: Any, markers: Mapping[str, str]) -> Any | None:
-    """The newest snapshot that carries all of the markers."""
-    snapshot, looked = table.currentSnapshot(), 0
+def _marked(table: Any, markers: Mapping[str, str], branch: str | None) -> Any | None:
+    """The newest snapshot of main or a branch that carries all of the markers."""
+    snapshot, looked = (table.snapshot(branch) if branch else table.currentSnapshot()), 0
     while snapshot is not None and looked < _LOOKED_AT:
         summary = snapshot.summary()
         if all(summary.get(f"engine.{key}") == value for key, value in markers.items()):
@@ -109,7 +117,9 @@ def _marked(table: Any, markers: Mapping[str, str]) -> Any | None:
 
 
 def _conflict(table: Any, text: str) -> RunError:
-    first = text.strip().splitlines()[0]
-    message = f"{table.name()} was changed by others at the moment of each of {len(_PAUSES) + 1} commits: {first}"
+    # Py4J says first that an error occurred.
+    first = next((line for line in text.strip().splitlines() if not line.startswith("An error occurred")), text)
+    often = f"{table.name()} was changed by others at the moment of each of {len(_PAUSES) + 1} commits"
+    message = f"{often}: {first.lstrip(': ')}"
     hint = "Nothing of the micro-batch was written; build again when the other writer (a compaction, say) is done."
     return RunError("commit-conflict", message, hint)

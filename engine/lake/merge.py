@@ -52,7 +52,7 @@ class Merge:
     ranges: tuple[Range, ...] = ()
 
 
-def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str]) -> Commit:
+def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str], branch: str | None = None) -> Commit:
     """Merge rows into a table, in one marked commit; one that meets another writer is tried again as a whole.
 
     Args:
@@ -61,6 +61,7 @@ def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str]
         relation: the table, quoted.
         how: what happens to rows that match.
         markers: of the commit, without the prefix `engine.`.
+        branch: of the table to merge into, which is there; None: main.
 
     Raises:
         RunError: `commit-conflict`.
@@ -69,9 +70,10 @@ def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str]
     rows.createOrReplaceTempView(_SOURCE)
     table = load(session, relation)
     columns = tuple(str(column.name()) for column in table.schema().columns())
-    text = _sql(relation, columns, frozenset(rows.columns), how)
+    target = f"{relation}.`branch_{branch}`" if branch else relation
+    text = _sql(target, columns, frozenset(rows.columns), how)
     with _marking(session, markers):
-        return settled(table, markers, lambda: session.sql(text), 0)
+        return settled(table, markers, lambda: session.sql(text), 0, branch)
 
 
 @contextmanager

@@ -34,7 +34,8 @@ class SnapshotFacts:
 class TableFacts:
     """A table as it stands: `history` is the current snapshot and its ancestors, newest first.
 
-    `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too.
+    `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too; `main` is
+    the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others.
     """
 
     uuid: str
@@ -42,6 +43,8 @@ class TableFacts:
     history: tuple[SnapshotFacts, ...]
     columns: tuple[tuple[str, str], ...]
     snapshots: frozenset[int] = frozenset()
+    main: int | None = None
+    branches: frozenset[str] = frozenset()
 
     @property
     def snapshot(self) -> int | None:
@@ -100,8 +103,8 @@ class Lake:
         message = f"the catalog {self._config.name} cannot be read: {error}"
         return SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.")
 
-    def table(self, schema: str, name: str) -> TableFacts | None:
-        """The facts of a table, or None if there is none.
+    def table(self, schema: str, name: str, branch: str | None = None) -> TableFacts | None:
+        """The facts of a table, or None if there is none; its history is that of a branch if it has that.
 
         Raises:
             SetupError: `catalog`.
@@ -109,12 +112,17 @@ class Lake:
         table = self._table(schema, name)
         if table is None:
             return None
+        refs = {key: ref for key, ref in table.refs().items() if ref.snapshot_ref_type == "branch"}
+        main = table.metadata.current_snapshot_id
+        head = refs[branch].snapshot_id if branch in refs else main
         return TableFacts(
             uuid=str(table.metadata.table_uuid),
             properties=dict(table.metadata.properties),
-            history=tuple(_history(table)),
+            history=tuple(_history(table, head)),
             columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
             snapshots=frozenset(s.snapshot_id for s in table.metadata.snapshots),
+            main=main,
+            branches=frozenset(refs) - {"main"},
         )
 
     def columns(self, schema: str, name: str) -> tuple[Column, ...] | None:
@@ -167,9 +175,9 @@ class Lake:
         return None if table is None else int(table.scan().count())
 
 
-def _history(table: Table) -> Iterator[SnapshotFacts]:
+def _history(table: Table, head: int | None) -> Iterator[SnapshotFacts]:
     by_id = {s.snapshot_id: s for s in table.metadata.snapshots}
-    snapshot = by_id.get(table.metadata.current_snapshot_id or -1)
+    snapshot = by_id.get(head or -1)
     while snapshot is not None:
         summary = snapshot.summary
         properties = dict(summary.additional_properties) if summary else {}

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.commits import Commit, current, settled
+from engine.lake.commits import STAGED, Commit, current, settled
 from engine.lake.layout import Layout, activate, builder, iceberg_schema
 
 if TYPE_CHECKING:
@@ -123,18 +123,21 @@ class Staged:
             self.table.io().deleteFile(file.location())
 
 
-def append(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
-    """Append staged files in one marked commit; None, and no commit, if there are none."""
+def append(staged: Staged, markers: Mapping[str, str], branch: str | None = None) -> Commit | None:
+    """Append staged files in one marked commit, to main or a branch; None, and no commit, if there are none."""
     if not staged.files:
         return None
 
     def attempt() -> None:
         change = staged.table.newAppend()
+        if branch is not None:
+            # One that is missing begins where main stands.
+            change = change.toBranch(branch)
         for file in staged.files:
             change.appendFile(file)
         _commit(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows)
+    return settled(staged.table, markers, attempt, staged.rows, branch)
 
 
 def overwrite(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
@@ -176,7 +179,8 @@ def replace(
 ) -> Commit:
     """Make a table anew from a frame, in one marked commit: rows, columns, partitioning, order and properties at once.
 
-    Readers see the old or the new table. An earlier table keeps its UUID; a commit is made without rows too.
+    Readers see the old or the new table. An earlier table keeps its UUID; rows that wait in it for tests go with the
+    rows that they were to follow. A commit is made without rows too.
     """
     session = frame.sparkSession
     change = builder(session, relation, frame, layout).createOrReplaceTransaction()
@@ -185,6 +189,8 @@ def replace(
     for file in staged.files:
         added.appendFile(file)
     _commit(added, staged, markers)
+    if change.table().refs().containsKey(STAGED):
+        change.manageSnapshots().removeBranch(STAGED).commit()
     change.commitTransaction()
     return current(load(session, relation), staged.rows)
 

@@ -13,7 +13,7 @@ from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, hooks, tables
+from engine.runtime import checks, hooks, plans, tables
 from engine.runtime.bad_records import Watched
 from engine.runtime.described import table_comment
 from engine.runtime.inputs import register
@@ -60,6 +60,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     watched = register(session, run.manifest, model, run.place, bounded=True)
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
+    plans.tell(model, frame)
     if model.materialized is Materialized.VIEW:
         outcome = _make_view(session, model, folder, state)
     else:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Manifest, Model, Source, Target
+from engine.compile import DataTest, Manifest, Model, Source, Target, UnitTest
 from engine.errors import Diagnostic, EngineError, Location
 from engine.events import (
     Diagnosed,
@@ -31,19 +31,22 @@ from engine.lake import catalogs
 from engine.lake.read import Lake
 from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
+from engine.runtime import publish, reset
 from engine.runtime.batch import run_batch
-from engine.runtime.data_tests import run_test
+from engine.runtime.data_tests import Verdict, run_test
 from engine.runtime.described import describe
+from engine.runtime.ended import java_ended
 from engine.runtime.inputs import CORE, jar_sets
 from engine.runtime.put_away import FILES_GONE, files_gone
 from engine.runtime.rebuild import settle
-from engine.runtime.run import Outcome, Run, table_state
+from engine.runtime.run import Outcome, Reset, Run, table_state
 from engine.runtime.scheduler import dependencies, execute, run_order
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 from engine.runtime.streams import run_stream
 from engine.sources import KINDS, Place
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
+from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
 from engine.state import locked
 
@@ -51,7 +54,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DOWNSTREAM_STOPS = "downstream-stops"
+_ENDED = "because Java has ended"
 _log = logging.getLogger("engine.runtime")
+
+# Runs a unit test; what they are made of stands right of this stage.
+RunUnit = Callable[["SparkSession", UnitTest], Verdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,7 @@ class Options:
         target_dir: folder of artifacts and logs.
         full_refresh: build the selected models anew.
         accept: consequences the user accepts by name: `downstream-stops`, `files-gone`.
+        reset: where the sources of the selected streams begin, each with a new checkpoint; None: they go on.
     """
 
     command: str
@@ -73,10 +81,18 @@ class Options:
     target_dir: Path
     full_refresh: bool = False
     accept: tuple[str, ...] = ()
+    reset: Reset | None = None
 
 
 def build(
-    manifest: Manifest, target: Target, root: Path, selected: Sequence[str], options: Options, emit: Emit
+    manifest: Manifest,
+    target: Target,
+    root: Path,
+    selected: Sequence[str],
+    options: Options,
+    emit: Emit,
+    run_unit: RunUnit | None = None,
+    opened: SparkSession | None = None,
 ) -> RunResults:
     """Run the selected models and tests once, in the order of their references.
 
@@ -87,6 +103,8 @@ def build(
         selected: ids of models and tests.
         options: from the command line.
         emit: gets every event.
+        run_unit: runs the unit tests among what is selected.
+        opened: a session to run in; left out, it has one of its own.
 
     Returns:
         The fold of the events.
@@ -101,26 +119,32 @@ def build(
         emit(event)
 
     begin = time.monotonic()
-    run_id = str(uuid.uuid4())
+    run_id = manifest.invocation_id or str(uuid.uuid4())
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     place = target.place(root)
     _check_sources(manifest, models, place)
     if options.full_refresh:
         _check_refresh(manifest, target, models, options.accept)
+    if options.reset is not None:
+        _refuse(reset.faults(manifest, models, options.reset))
     catalogs.prepare(target.catalog)
     lake = Lake(target.catalog)
-    with locked([table_state(target, m) for m in models]) as locks:
+    with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
         for model in models:
             settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
         plan = make_plan(manifest, [m.id for m in models], deployed(target, models), full_refresh=options.full_refresh)
-        with spark_session(target, options.target_dir, locks, jar_sets(manifest, models)) as spark:
+        own = spark_session(target, options.target_dir, locks, jar_sets(manifest, models))
+        with own if opened is None else nullcontext(opened) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
             # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
-            for catalog, schema in sorted({(m.relation.catalog, m.relation.schema) for m in models}):
+            tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
+            made = [*(m.relation for m in models), *(t.stored for t in tests if t.stored)]
+            for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):
                 create_namespace(spark, catalog, schema)
-            run = Run(run_id, manifest, target, place, plan, spark, lake, both)
-            turns = _Turns(run, order)
+            run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.reset)
+            gates = publish.gates(run, order)
+            turns = _Turns(run, order, gates, run_unit, options.target_dir / "logs" / LOG_NAME)
             execute(
                 order,
                 dependencies(manifest, order),
@@ -129,6 +153,7 @@ def build(
                 fail_fast=options.fail_fast,
                 interrupt=turns.interrupt,
             )
+            gates.close()
     both(RunFinished(time.monotonic() - begin))
     return fold(events)
 
@@ -162,9 +187,13 @@ def _check_refresh(manifest: Manifest, target: Target, models: Sequence[Model], 
         found += _stopped(manifest, target, {m.id for m in models})
     if FILES_GONE not in accept:
         found += files_gone(manifest, target, models)
-    if found:
+    _refuse(found)
+
+
+def _refuse(faults: Iterable[Diagnostic]) -> None:
+    if found := tuple(faults):
         failure = EngineError(found[0].code, found[0].message)
-        failure.diagnostics = tuple(found)
+        failure.diagnostics = found
         raise failure
 
 
@@ -236,17 +265,23 @@ class _Turns:
 
     run: Run
     order: list[str]
+    gates: publish.Gates
+    run_unit: RunUnit | None = None
+    log: Path = Path()
+    ended: bool = False
 
     def work(self, node_id: str, failed_above: str | None) -> Status:
         """Run or skip one node."""
         node = self.run.manifest.nodes[node_id]
         index, total = self.order.index(node_id) + 1, len(self.order)
         begin = time.monotonic()
-        if isinstance(node, DataTest):
-            status, failures, message = self._test(node, failed_above)
-            seconds = time.monotonic() - begin
-            self.run.emit(TestFinished(node_id, index, total, status, seconds, failures, message, at=_now()))
-            return status
+        if isinstance(node, DataTest | UnitTest):
+            verdict = self._decided(node, self._test(node, failed_above))
+            for finding in verdict.findings:
+                self.run.emit(Diagnosed(finding))
+            seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
+            self.run.emit(TestFinished(node_id, index, total, verdict.status, seconds, failures, message, at=_now()))
+            return verdict.status
         if not isinstance(node, Model):
             raise TypeError(node_id)
         kind, relation = node.materialized.value, str(node.relation)
@@ -272,36 +307,65 @@ class _Turns:
         self.run.stop.set()
         self.run.spark.sparkContext.cancelAllJobs()
 
+    def _decided(self, test: DataTest | UnitTest, verdict: Verdict) -> Verdict:
+        """Publish what waited for a test, if it was the last; that it could not be published is a failed test."""
+        if isinstance(test, UnitTest):
+            return verdict
+        failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
+        try:
+            return replace(verdict, findings=(*verdict.findings, *self.gates.tested(test, verdict.status)))
+        except failures as error:
+            _log.exception("publishing after %s", test.name)
+            findings = diagnose(error, self.run.manifest.nodes[test.model])  # type: ignore[arg-type]
+            return Verdict(Status.ERROR, verdict.failures, findings[0].message, (*verdict.findings, *findings))
+
     def _skipped(self, failed_above: str) -> str:
         return f"because of {failed_above.split('.', 1)[1]}"
 
-    def _test(self, test: DataTest, failed_above: str | None) -> tuple[Status, int, str]:
+    def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> Verdict:
         if failed_above is not None:
-            return Status.SKIPPED, 0, self._skipped(failed_above)
+            return Verdict(Status.SKIPPED, 0, self._skipped(failed_above))
+        if self.ended:
+            return Verdict(Status.SKIPPED, 0, _ENDED)
+        if isinstance(test, UnitTest):
+            if self.run_unit is None:
+                raise TypeError(test.id)
+            return self.run_unit(self.run.spark, test)
         try:
-            status, failures, message = run_test(self.run.spark, test)
+            return run_test(self.run.spark, test, publish.reading_what_waits(self.run, test))
         except spark_exceptions() as error:
             _log.exception("test %s", test.name)
+            if (ended := self._ended()) is not None:
+                return Verdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
             message = diagnose(error, self.run.manifest.nodes[test.model])[0].message  # type: ignore[arg-type]
             finding = Diagnostic("query-failed", message, node=test.name, location=test.location)
-            self.run.emit(Diagnosed(finding))
-            return Status.ERROR, 0, message
-        return status, failures, message
+            return Verdict(Status.ERROR, 0, message, (finding,))
 
     def _model(self, model: Model, failed_above: str | None) -> Outcome:
         if failed_above is not None:
             return Outcome(Status.SKIPPED, self._skipped(failed_above))
+        if self.ended:
+            return Outcome(Status.SKIPPED, _ENDED)
         refusal = self.run.plan.actions[model.id].refusal
-        if refusal is not None:
+        if refusal is not None and not reset.allows(self.run, model):
             return self._failed((refusal,))
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
             describe(self.run, model)
+            for finding in self.gates.built(model):
+                self.run.emit(Diagnosed(finding))
         except failures as error:
             _log.exception("model %s", model.name)
-            return self._failed(diagnose(error, model))
+            ended = self._ended()
+            return self._failed((ended.at(Location(model.file), model.name),) if ended else diagnose(error, model))
         return outcome
+
+    def _ended(self) -> Diagnostic | None:
+        """Why nothing more can run; None: Java is there."""
+        found = java_ended(self.run.spark, self.log)
+        self.ended = self.ended or found is not None
+        return found
 
     def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
         for finding in findings:

@@ -18,7 +18,7 @@ from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry import Registry, read_settings
 from engine.spark.jars import JarState, status
 from engine.spark.java import find_java
-from engine.state.store import make_private
+from engine.state.objects import make_private
 
 _REGISTRY_SECONDS = 5.0
 

@@ -11,7 +11,7 @@ from engine.errors import RunError
 from engine.runtime.bad_records import Watched
 from engine.runtime.event_time import Timed, observed, timed
 from engine.runtime.upstreams import Reading
-from engine.sources import BAD, KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, records
+from engine.sources import BAD, KINDS, ORIGIN, OnBadRecord, Place, files, iceberg, limited, records
 from engine.sources.iceberg.stream import table_stream
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def register(
     bounded: bool,
     tables: Mapping[str, Reading] | None = None,
     instead: Callable[[Input], DataFrame] | None = None,
+    since: int | None = None,
 ) -> tuple[Watched, ...]:
     """Make the temporary views by which the compiled SQL names its inputs.
 
@@ -49,6 +50,7 @@ def register(
             all rows.
         tables: where the tables that are read as streams begin or go on, by node; left out, each with what is left
             of its history: enough to know the columns.
+        since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
         instead: gives the rows of an input, in place of what it names (for unit tests).
 
     Returns:
@@ -61,6 +63,8 @@ def register(
             continue
         reading = (tables or {}).get(item.node)
         frame = instead(item) if instead else _read(session, manifest, item, place, reading, bounded=bounded)
+        if since is not None and item.stream and _is_files(manifest.nodes[item.node]):
+            frame = frame.where(f"unix_millis({ORIGIN}.file_modification_time) >= {since}")
         mark = item.watermark if item.stream else None
         if mark is not None:
             frame = records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
@@ -80,6 +84,10 @@ def refresh_static(session: SparkSession, manifest: Manifest, model: Model) -> N
     for item in model.inputs:
         if not item.stream and isinstance(manifest.nodes[item.node], Source):
             session.catalog.refreshTable(item.view)
+
+
+def _is_files(node: object) -> bool:
+    return isinstance(node, Source) and node.spec.format in files.FORMATS
 
 
 def _policy(item: Input, manifest: Manifest) -> OnBadRecord:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.sources.listing import exactly
-from engine.state.store import make_private
+from engine.state.objects import make_private
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

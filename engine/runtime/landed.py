@@ -23,7 +23,8 @@ from engine.sources import KINDS, SourceSpec, footers, listing
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import Logged, file_sources, logged, reaches
-from engine.state.store import write_json
+from engine.state.objects import Folder
+from engine.state.store import as_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -116,7 +117,7 @@ def verify(
         before = dict(found.accepted)
         _compare(found, reached)
         if found.accepted != before:
-            write_json(path, found.accepted)
+            Folder(path.parent).put(path.name, as_json(found.accepted))
     return found
 
 

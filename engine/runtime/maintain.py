@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Model, Relation, Target
 from engine.lake import catalogs, maintenance
+from engine.lake.commits import STAGED
 from engine.lake.maintenance import Name
 from engine.lake.read import Lake, SnapshotFacts, TableFacts
 from engine.runtime import quarantine
@@ -70,6 +71,7 @@ class Cared:
         expired: snapshots that went.
         orphans: files that no snapshot knew.
         kept_for: readers of which one stands at an older snapshot than those that might go.
+        waits: rows wait in it for tests, so that it was left alone.
         error: why it was not done, or not to the end.
     """
 
@@ -81,6 +83,7 @@ class Cared:
     expired: int = 0
     orphans: int = 0
     kept_for: tuple[str, ...] = ()
+    waits: bool = False
     error: str = ""
 
 
@@ -121,6 +124,9 @@ def _care(
     done = Cared(model, str(relation))
     # Read now: the tables before this one took their time.
     table = Lake(target.catalog).table(relation.schema, relation.name)
+    if table is not None and STAGED in table.branches:
+        # What waits could not be put behind a compaction.
+        return replace(done, waits=True)
     if table is None or not table.history:
         return done
     name = Name(relation.catalog, relation.schema, relation.name)

@@ -62,14 +62,12 @@ def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts 
 
 
 def publish(run: Run, model: Model, folder: TableState, session: SparkSession, state: ModelState) -> ModelState:
-    """Put the rows of a finished generation into the table, at once."""
+    """Put the rows of a finished generation into the table, at once; its staging table is not needed any more."""
     source = session.table(staging(model, state.generation).sql)
     markers = run.markers(model, state.generation, state.batch if state.batch is not None else -1)
     commit = lake.replace(source, model.relation.sql, tables.layout(model, state.generation), markers)
     uuid = lake.table_uuid(session, model.relation.sql)
-    done = _record(model, folder, state, uuid, commit.snapshot)
-    lake.drop_table(session, staging(model, state.generation).sql)
-    return done
+    return _record(model, folder, state, uuid, commit.snapshot)
 
 
 def _record(model: Model, folder: TableState, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:

@@ -20,6 +20,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class Reset:
+    """What `--reset-checkpoint` says.
+
+    Attributes:
+        at: from which time sources are read, in milliseconds since 1970; None: from the first record.
+        gap: nothing is read again.
+    """
+
+    at: int | None
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """A run under way.
 
@@ -28,6 +41,7 @@ class Run:
         place: the project's folder, and what the target knows.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
+        reset: where the sources of checkpoints that are reset begin; None: none is.
         stop: set when the user wants the run to end.
     """
 
@@ -39,6 +53,7 @@ class Run:
     spark: SparkSession
     lake: Lake
     emit: Emit
+    reset: Reset | None = None
     stop: threading.Event = field(default_factory=threading.Event)
 
     def state(self, model: Model) -> TableState:

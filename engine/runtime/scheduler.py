@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
-from engine.compile import DataTest, Manifest, Model, Severity
+from engine.compile import DataTest, Manifest, Model, Severity, UnitTest
 from engine.compile.graph import ancestors
 from engine.events import Status
 
@@ -17,7 +17,8 @@ from engine.events import Status
 def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]]:
     """For each selected node the selected nodes that must have ended well before it.
 
-    A model waits for the tests of what it reads, except for tests that themselves read the model.
+    A model waits for the tests of what it reads, except for tests that themselves read the model, and for its own
+    unit tests, which wait for nothing: their rows are given.
     """
     chosen = set(nodes)
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
@@ -25,27 +26,41 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
     needed = {node: above[node] & chosen for node in chosen}
     for test_id in chosen:
         test = manifest.nodes[test_id]
+        if isinstance(test, UnitTest):
+            needed[test_id] = set()
+            if test.model in chosen:
+                needed[test.model].add(test_id)
+            continue
         if not isinstance(test, DataTest) or test.severity is not Severity.ERROR:
             continue
         for node in chosen - {test_id}:
             if (
                 test.model in above[node]
                 and node not in above[test_id]
-                and not isinstance(manifest.nodes[node], DataTest)
+                and not isinstance(manifest.nodes[node], DataTest | UnitTest)
             ):
                 needed[node].add(test_id)
     return needed
 
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
-    """The selected nodes that run, as numbered: each model, then its tests as soon as all they read is there."""
+    """The selected nodes that run, as numbered.
+
+    Each model after its unit tests and before its data tests, which come as soon as all they read is there.
+    """
     chosen = {i for i in nodes if not isinstance(n := manifest.nodes[i], Model) or n.stored}
+    units: dict[str, list[str]] = {}
+    for node in manifest.order:
+        if node in chosen and isinstance(unit := manifest.nodes[node], UnitTest):
+            units.setdefault(unit.model, []).append(node)
     tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
     order: list[str] = []
     placed: set[str] = set()
     for node in manifest.order:
-        if node in chosen and node not in tests:
-            order.append(node)
+        if node not in chosen:
+            order += units.get(node, ())
+        elif node not in tests and not isinstance(manifest.nodes[node], UnitTest):
+            order += [*units.get(node, ()), node]
             placed.add(node)
             ready = [t for t in tests if t not in placed and not (set(manifest.parents(t)) & chosen) - placed]
             order += ready

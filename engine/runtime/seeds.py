@@ -58,7 +58,7 @@ def begin(
         return state, {}
     if spark_checkpoint.last_started(folder.checkpoint(state.generation)) is not None:
         return state, goes_on(model, state, folder, found, _seeds(run, model, state, found))
-    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name))) for u in found}
+    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}
     if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
         # Spark settles where its sources begin before the first micro-batch; that was for another beginning.
         shutil.rmtree(folder.checkpoint(state.generation), ignore_errors=True)

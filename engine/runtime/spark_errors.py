@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from engine.compile import Model
@@ -20,6 +21,27 @@ _CLASS = re.compile(r"\[([A-Z0-9_.]+)\]\s*")
 _NOISE = re.compile(r"\s*SQLSTATE: \w+\s*")
 _POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
 _WRAPPERS = ("STREAM_FAILED", "FOREACH_BATCH_USER_FUNCTION_ERROR")
+_ON = "What is committed stays, and the next build goes on."
+_SURROUNDINGS = (
+    (
+        "disk-full",
+        ("No space left on device", "Disk quota exceeded"),
+        "the disk is full: the lake, the state or Spark's own folder has no room",
+        f"Make room (engine maintain removes old snapshots and files). {_ON}",
+    ),
+    (
+        "catalog-busy",
+        ("SQLITE_BUSY", "database is locked"),
+        "another process holds the catalog, and did not let it go in time",
+        f"Find who has it open, and build again. {_ON}",
+    ),
+    (
+        "checkpoint-damaged",
+        ("CANNOT_LOAD_STATE_STORE", "Incomplete log file", "ChecksumException", "CANNOT_READ_STATE"),
+        "the checkpoint is damaged: Spark cannot read its state or its logs",
+        "Restore the state folder from a backup, or build the table anew: engine build -f -s <model>.",
+    ),
+)
 _JAVA_CLASS = re.compile(r"^: ?(?:[\w.$]+(?:Exception|Error)): ")
 _CAUSED = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
 
@@ -32,6 +54,9 @@ def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
     told = from_text(text) or avro.told_by_worker(text) or socket.told_by_worker(text)
     if told is not None:
         return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
+    if (around := surroundings(text)) is not None:
+        around = replace(around, hint=around.hint.replace("<model>", model.name))
+        return (around.at(Location(model.file), model.name),)
     place = _place(error, model)
     if (file := unreadable(text)) is not None:
         return (Diagnostic("source-read", scrub(file[0]), scrub(file[1]), node=model.name, location=place),)
@@ -43,6 +68,14 @@ def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
     if "streaming" in text and "watermark" in text:
         hint = "Group by a window over the column that carries the watermark; see the handbook on event time."
     return (Diagnostic("query-failed", scrub(message), hint, node=model.name, location=place),)
+
+
+def surroundings(text: str) -> Diagnostic | None:
+    """What is wrong around a query rather than in it: the disk, the catalog, the checkpoint."""
+    for code, signs, message, hint in _SURROUNDINGS:
+        if any(sign in text for sign in signs):
+            return Diagnostic(code, message, f"{hint} Spark says: {scrub(_deepest(text))}")
+    return None
 
 
 def _place(error: Exception, model: Model) -> Location:

@@ -14,9 +14,10 @@ from engine.compile import Model
 from engine.compile.settings import OutputMode, StateProvider, TriggerKind
 from engine.errors import RunError
 from engine.events import Status
+from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, expectations, hooks, rebuild, seeds, tables
+from engine.runtime import checks, expectations, hooks, plans, publish, rebuild, reset, seeds, tables
 from engine.runtime.bad_records import Watched
 from engine.runtime.inputs import refresh_static, register
 from engine.runtime.kept import KeptBatches
@@ -57,21 +58,29 @@ def run_stream(run: Run, model: Model) -> Outcome:
     folder = run.state(model)
     before = folder.load()
     refresh = run.plan.actions[model.id].change is Change.REFRESH
-    settled = dict(before.settled) if before and before.batch is not None and not refresh else {}
+    renewed = reset.renewed(run, model, folder) if run.reset is not None and not refresh else None
+    known = None if refresh else renewed or before
+    run, since = reset.placed(run, model, known), reset.after(known)
+    settled = dict(known.settled) if known and known.batch is not None else {}
     place = replace(run.place, settled=settled)
-    watched = register(session, run.manifest, model, place, bounded=False)
+    watched = register(session, run.manifest, model, place, bounded=False, since=since)
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
     rebuild.clear_staging(run, model, before, session)
     quarantine = quarantine_of(run, model) if quarantines(model, watched) else None
-    state, table = _renewed(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, quarantine)
+    if renewed is not None:
+        state, table = _reset(run, model, folder, frame, renewed)
+    else:
+        state, table = (
+            _rebuilding(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, quarantine)
+        )
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
     state, readings = seeds.begin(run, model, session, state, folder)
     sources = resume_sources(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
-        watched = register(session, run.manifest, model, place, bounded=False, tables=readings)
+        watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)
         frame = session.sql(model.sql)
     reached = checks.committed_batch(table.history, state.generation) if table else None
     landed = verify(run, model, session, folder, state.generation, reached)
@@ -98,17 +107,28 @@ def run_stream(run: Run, model: Model) -> Outcome:
             changed=landed.refused,
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
-        output=output_of(model, relation.sql, deleted_of(run, model)),
+        output=output_of(model, relation.sql, deleted_of(run, model), None if beside else publish.branch_of(model)),
     )
+    plans.tell(model, frame)
     rows = expectations.checked(frame, model.expectations)
     outcome = _follow(run, model, writer, rows, bounded_trigger=not readings)
     if beside:
-        published = rebuild.publish(run, model, folder, session, writer.state)
-        outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=published.snapshot)
+        outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=_rebuilt(run, model, session, writer))
     seeds.clear(run, model, session, folder.generations())
     hooks.after(session, model)
-    done = finish(landed)
+    # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
+    done = finish(landed) if folder.pending() is None else ""
     return replace(outcome, note="; ".join(filter(None, [outcome.note, done]))) if done else outcome
+
+
+def _rebuilt(run: Run, model: Model, session: SparkSession, writer: BatchWriter) -> int | None:
+    """Publish a generation that was built beside the table, unless it waits for its tests: the table's snapshot."""
+    if publish.waits(model):
+        writer.record(phase=Phase.STAGED)
+        return None
+    done = rebuild.publish(run, model, writer.folder, session, writer.state)
+    lake.drop_table(session, rebuild.staging(model, done.generation).sql)
+    return done.snapshot
 
 
 def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: Path) -> Rules:
@@ -140,8 +160,8 @@ def _ready(
 ) -> tuple[ModelState, TableFacts | None]:
     """State and table that belong together; both are made if the model is new."""
     state = folder.load()
-    table = run.lake.table(model.relation.schema, model.relation.name)
-    if state is None or state.phase is Phase.BUILDING:
+    table = publish.as_written(run, model)
+    if state is None or state.phase is not Phase.PUBLISHED:
         checks.fresh(model, table)
         return _first(model, folder, frame), None
     if _never_wrote(state, table) and (quarantine is None or quarantine.wrote(_query_id(folder, state)) is None):
@@ -168,7 +188,18 @@ def _first(model: Model, folder: TableState, frame: DataFrame) -> ModelState:
     return made
 
 
-def _renewed(run: Run, model: Model, folder: TableState, frame: DataFrame) -> tuple[ModelState, TableFacts | None]:
+def _reset(
+    run: Run, model: Model, folder: TableState, frame: DataFrame, renewed: ModelState
+) -> tuple[ModelState, TableFacts | None]:
+    """The state of a new checkpoint over the rows that are there."""
+    table = publish.as_written(run, model)
+    if table is not None:
+        tables.check_columns(model, tables.columns_of(model, frame), table)
+    reset.begin(run, model, folder, renewed)
+    return renewed, table
+
+
+def _rebuilding(run: Run, model: Model, folder: TableState, frame: DataFrame) -> tuple[ModelState, TableFacts | None]:
     """The state of a full refresh: beside the table if there is one, else an ordinary first start."""
     table = run.lake.table(model.relation.schema, model.relation.name)
     if table is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from engine.compile import Model, Source
 from engine.compile.settings import OnUpstreamDelete
@@ -104,8 +105,8 @@ def _is_table(source: Source) -> bool:
     return source.spec.format in iceberg.FORMATS
 
 
-def decided(model: Model, upstream: Upstream, seed: str) -> Start:
-    """Where the stream of a new generation begins.
+def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
+    """Where the stream of a new generation begins; `begin`: as it was reset.
 
     Raises:
         StateError: `upstream-history` or `upstream-rewritten`.
@@ -113,6 +114,8 @@ def decided(model: Model, upstream: Upstream, seed: str) -> Start:
     table = upstream.facts
     try:
         said = iceberg.start(upstream.spec, table) if upstream.spec is not None else None
+        if upstream.spec is None and (at := begin.get("at")) is not None:
+            said = history.from_time(upstream.name, table, at)
     except EngineError as error:
         raise _of(error, model) from error
     if said is None:

@@ -91,8 +91,8 @@ def tried(session: SparkSession, expression: str) -> Column:
 
 
 def spark_exceptions() -> tuple[type[Exception], ...]:
-    """The exceptions by which Spark fails a query."""
+    """The exceptions by which Spark fails a query; Py4J lets those of a connection to a Java that is gone through."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    return (PySparkException, Py4JError)
+    return (PySparkException, Py4JError, ConnectionError)

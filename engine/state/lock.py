@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StateError
-from engine.state.store import TableState, make_private
+from engine.state.objects import make_private
+from engine.state.store import TableState
 
 # How long to wait for the JVM of a process that is gone already: two seconds on an idle machine, many on a busy one.
 ORPHAN_SECONDS = 60.0

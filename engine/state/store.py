@@ -1,15 +1,13 @@
 """What is kept of a model between runs: paths, generations, model.json and facts.
 
 Layout: `<state>/<catalog>/<schema>/<table>/<generation>/` with `checkpoint/` (Spark's), `model.json` and
-`facts/<fingerprint>.json`. A generation is one checkpoint. Files are written beside and moved into place,
-after their bytes have reached the disk, so that a crash leaves the old or the new content, never half.
+`facts/<fingerprint>.json`. A generation is one checkpoint. All but the checkpoint is written through
+`engine.state.objects`: a crash leaves the old or the new content of a file, never half.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
@@ -17,15 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StateError
+from engine.state.objects import Folder, Store
 
-PRIVATE = 0o700
 MODEL_FILE = "model.json"
 
 
 class Phase(StrEnum):
-    """Whether the generation's table is still being made, or stands."""
+    """Whether the generation's table is still being made, is whole and waits for its tests, or stands."""
 
     BUILDING = "building"
+    STAGED = "staged"
     PUBLISHED = "published"
 
 
@@ -36,7 +35,8 @@ class ModelState:
     Attributes:
         table: full name of the Iceberg table or view.
         generation: number of the checkpoint, from 1.
-        phase: `building` until the table exists and belongs to this generation.
+        phase: `published` when the table exists and belongs to this generation; before that `building`, or `staged`
+            if it is whole and waits for its tests.
         uuid: the table's UUID; a table that is dropped and made again has another one.
         fingerprint: of the query that wrote last.
         query_id: Spark's id of the streaming query, kept in its checkpoint too.
@@ -46,6 +46,8 @@ class ModelState:
         upstreams: of generations that began before `starts`, the UUID of each table read as a stream.
         starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
         sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
+        begin: of a checkpoint that was reset, from which time on its sources are read (`at`, milliseconds since 1970;
+            None: from the first record); empty: as they are declared.
         settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
         event_times: by input of a query with several watermarks, its newest event time and when that came.
         engine_version: that wrote last.
@@ -64,6 +66,7 @@ class ModelState:
     upstreams: Mapping[str, str] = field(default_factory=dict)
     starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     sources: Mapping[str, Any] = field(default_factory=dict)
+    begin: Mapping[str, Any] = field(default_factory=dict)
     settled: Mapping[str, str] = field(default_factory=dict)
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     engine_version: str = ""
@@ -72,12 +75,13 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class TableState:
-    """The state folder of one table."""
+    """The state folder of one table; `kept` is where its small files are, if that is not the folder itself."""
 
     root: Path
     catalog: str
     schema: str
     table: str
+    kept: Store | None = None
 
     @property
     def folder(self) -> Path:
@@ -94,8 +98,8 @@ class TableState:
 
     def generations(self) -> tuple[int, ...]:
         """Numbers of the generations that have a model.json, ascending."""
-        found = (int(p.name) for p in self._children() if p.name.isdigit() and (p / MODEL_FILE).exists())
-        return tuple(sorted(found))
+        numbers = (int(name) for name in self._store.list(self._key) if name.isdigit())
+        return tuple(sorted(n for n in numbers if MODEL_FILE in self._store.list(f"{self._key}/{n}")))
 
     def load(self) -> ModelState | None:
         """The state of the table: the newest published generation, or the first one while it is being made.
@@ -111,10 +115,10 @@ class TableState:
         return published[-1] if published else next(iter(states), None)
 
     def pending(self) -> ModelState | None:
-        """A generation that was being built beside the published one (or beside a table whose state is lost)."""
+        """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
         states = [self._read(number) for number in self.generations()]
         newest = states[-1] if states else None
-        beside = newest is not None and newest.phase is Phase.BUILDING and newest.table != self.name
+        beside = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
         return newest if beside else None
 
     @property
@@ -122,96 +126,54 @@ class TableState:
         """The table's full name."""
         return f"{self.catalog}.{self.schema}.{self.table}"
 
+    @property
+    def _store(self) -> Store:
+        return self.kept or Folder(self.root)
+
+    @property
+    def _key(self) -> str:
+        return f"{self.catalog}/{self.schema}/{self.table}"
+
     def _read(self, number: int) -> ModelState:
         path = self.generation(number) / MODEL_FILE
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
+            data = json.loads(self._store.get(f"{self._key}/{number}/{MODEL_FILE}") or b"")
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
             return replace(state, phase=Phase(state.phase))
-        except (OSError, ValueError, TypeError) as error:
+        except (ValueError, TypeError, AttributeError) as error:
             hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
     def save(self, state: ModelState) -> None:
         """Write model.json."""
-        folder = self.generation(state.generation)
-        make_private(folder)
-        write_json(folder / MODEL_FILE, asdict(state))
+        self._store.put(f"{self._key}/{state.generation}/{MODEL_FILE}", as_json(asdict(state)))
 
     def save_facts(self, generation: int, fingerprint: str, facts: Mapping[str, Any]) -> None:
         """Write the facts of a fingerprint, once."""
-        folder = self.generation(generation) / "facts"
-        path = folder / f"{fingerprint}.json"
-        if not path.exists():
-            make_private(folder)
-            write_json(path, facts)
+        self._store.put_if_absent(f"{self._key}/{generation}/facts/{fingerprint}.json", as_json(facts))
 
     def facts(self, state: ModelState) -> Mapping[str, Any] | None:
         """The facts of the query that wrote last."""
-        path = self.generation(state.generation) / "facts" / f"{state.fingerprint}.json"
-        try:
-            known: Mapping[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        key = f"{self._key}/{state.generation}/facts/{state.fingerprint}.json"
+        content = self._store.get(key)
+        if content is None:
             return None
-        except (OSError, ValueError) as error:
-            raise StateError("state-unreadable", f"{path} cannot be read: {error}") from error
+        try:
+            known: Mapping[str, Any] = json.loads(content)
+        except ValueError as error:
+            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
         return known
 
     def discard(self, number: int) -> None:
-        """Remove a generation as a whole; half a checkpoint would lose rows silently (measured)."""
-        shutil.rmtree(self.generation(number), ignore_errors=True)
+        """Remove a generation as a whole; half a checkpoint would lose rows silently (measured).
 
-    def _children(self) -> list[Path]:
-        try:
-            return list(self.folder.iterdir())
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise StateError("state-unreadable", f"{self.folder} cannot be read: {error.strerror}") from error
+        Without model.json it is no generation: that goes first.
+        """
+        self._store.delete(f"{self._key}/{number}/{MODEL_FILE}")
+        self._store.delete(f"{self._key}/{number}")
 
 
-def make_private(folder: Path) -> None:
-    """Make a folder and those above it that are missing, for the owner only.
-
-    Raises:
-        StateError: `state-unwritable`.
-    """
-    missing = [p for p in (folder, *folder.parents) if not p.exists()]
-    try:
-        for path in reversed(missing):
-            path.mkdir(mode=PRIVATE, exist_ok=True)
-    except OSError as error:
-        raise _unwritable(folder, error) from error
-
-
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write a file so that a crash leaves the old content or the new.
-
-    Raises:
-        StateError: `state-unwritable`, with the system's reason (a full disk, say).
-    """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            json.dump(data, stream, indent=1, sort_keys=True)
-            stream.flush()
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-        _sync_folder(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        raise _unwritable(path, error) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _unwritable(path: Path, error: OSError) -> StateError:
-    hint = "Make the folder writable (and see that the disk has room), or set 'state:' of the target to another one."
-    return StateError("state-unwritable", f"{path} cannot be written: {error.strerror}", hint)
+def as_json(data: Mapping[str, Any]) -> bytes:
+    """The content of a file of the state."""
+    return json.dumps(data, indent=1, sort_keys=True).encode()

@@ -22,16 +22,18 @@ class Appends:
         relation: the table, quoted.
         options: of Iceberg's writer.
         ignore_new: columns that the table does not have are left out.
+        branch: of the table, to which they are added; None: main.
     """
 
     relation: str
     options: Mapping[str, str] = field(default_factory=dict)
     ignore_new: bool = False
+    branch: str | None = None
 
     def prepare(self, frame: DataFrame, query: str) -> Added:
         """Write the rows into data files."""
         del query
-        return Added(self._staged(frame))
+        return Added(self._staged(frame), self.branch)
 
     def _staged(self, frame: DataFrame) -> lake.Staged:
         known = lake.fitting(frame, self.relation) if self.ignore_new else frame
@@ -53,6 +55,7 @@ class Added:
     """Data files to be added."""
 
     staged: lake.Staged
+    branch: str | None = None
     several: bool = False
     refusal: EngineError | None = None
 
@@ -61,7 +64,7 @@ class Added:
 
     def commit(self, markers: Mapping[str, str]) -> Commit | None:
         """Add them."""
-        return lake.append(self.staged, markers)
+        return lake.append(self.staged, markers, self.branch)
 
     def discard(self) -> None:
         """Remove them."""

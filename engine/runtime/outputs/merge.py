@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model
 from engine.compile.settings import Write
 from engine.errors import EngineError, RunError
+from engine.lake import branches
 from engine.lake.commits import Commit
 from engine.lake.merge import Merge, Range, merge
 from engine.runtime.outputs.deleted import Deleted, as_struct, quoted
@@ -37,11 +38,13 @@ class Merges:
         model: for its keys, sequence and deletes.
         relation: the table, quoted.
         deleted: the deleted keys that are remembered; None: none are.
+        branch: of the table, into which they are merged; None: main.
     """
 
     model: Model
     relation: str
     deleted: Deleted | None
+    branch: str | None = None
 
     def prepare(self, frame: DataFrame, query: str) -> Merged:
         """Compute the rows to merge; they are held until the commit, as their number decides whether there is one."""
@@ -119,7 +122,11 @@ class Merged:
         if deleted is not None:
             source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
         delete = DELETE if write.delete_when else None
-        return merge(source, relation, Merge(write.unique_key, write.sequence_by, delete, ranges=self.ranges), markers)
+        how = Merge(write.unique_key, write.sequence_by, delete, ranges=self.ranges)
+        branch = self.output.branch
+        if branch is not None:
+            branches.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
+        return merge(source, relation, how, markers, branch)
 
     def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
         """Whether a row is not newer than a delete of its key; a delete itself always passes."""

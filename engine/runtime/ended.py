@@ -1,0 +1,44 @@
+"""Java ends in the middle of a run: out of memory, or by somebody else's hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import Diagnostic
+from engine.spark.executions import spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# What the JVM prints as its last line when it ends itself.
+_OUT_OF_MEMORY = "Terminating due to java.lang.OutOfMemoryError"
+_TAIL_BYTES = 4096
+
+
+def java_ended(spark: SparkSession, log: Path) -> Diagnostic | None:
+    """Say that the Java of a session is gone, with the reason that its log gives; None: it is there."""
+    try:
+        spark._jvm.java.lang.System.nanoTime()  # type: ignore[union-attr] # noqa: SLF001 - the least one can ask
+    except spark_exceptions():
+        pass
+    else:
+        return None
+    if _OUT_OF_MEMORY in _tail(log):
+        message = "Java ended because it had no memory left"
+        hint = (
+            "Give the driver more ('driver_memory: 4g' under 'spark' of the target), or let a micro-batch take less "
+            f"(max_files_per_trigger). The next build goes on where this one was. See {log}."
+        )
+        return Diagnostic("java-ended", message, hint)
+    hint = f"The system may have ended it for want of memory. The next build goes on where this one was. See {log}."
+    return Diagnostic("java-ended", "Java ended in the middle of the run", hint)
+
+
+def _tail(log: Path) -> str:
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, log.stat().st_size - _TAIL_BYTES))
+            return file.read().decode(errors="replace")
+    except OSError:
+        return ""

@@ -1,0 +1,152 @@
+"""`--reset-checkpoint`: a new checkpoint over the rows that are there; the user says where its sources begin.
+
+A new checkpoint is a new generation, with the number after all that the table has seen: markers of other generations
+are never compared. The place where the sources begin is kept in model.json for as long as the generation lives, so that
+a build that was killed before its first micro-batch begins there too: `now` is the time at which it was said. What the
+old checkpoint held in state (open windows, keys seen) is given up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.compile import Manifest, Model, Source
+from engine.errors import Diagnostic, Level, Location, UsageError
+from engine.events import Diagnosed
+from engine.plan import Change
+from engine.runtime import checks, publish
+from engine.runtime.run import Reset, Run
+from engine.sources import SourceSpec, files, iceberg, kafka
+from engine.state import ModelState, Phase, TableState
+from engine.state import checkpoint as spark_checkpoint
+
+NOW, EARLIEST = "now", "earliest"
+_SHOWN = 200
+_STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
+_MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
+
+
+def reset_of(text: str) -> Reset:
+    """Read the option's value.
+
+    Raises:
+        UsageError: it is no time.
+    """
+    if text == EARLIEST:
+        return Reset(None)
+    if text == NOW:
+        return Reset(time.time_ns() // 1_000_000, gap=True)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
+        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return Reset(int(moment.timestamp() * 1000))
+
+
+def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterator[Diagnostic]:
+    """Why the streams among some models cannot be reset."""
+    for model in models:
+        if not model.streaming:
+            continue
+        read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
+        sources = [node for node in read if isinstance(node, Source)]
+        place = Location(model.file)
+        if not reset.gap and not model.write.unique_key:
+            message = f"rows that are in {model.relation} already would be read and added again"
+            hint = (
+                "Reading again is for models with a 'unique_key'. Go on with what is new (--reset-checkpoint now), or "
+                f"build it anew: engine build -f -s {model.name}"
+            )
+            yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
+        for source in sources:
+            if reset.at is not None and not _placed(source.spec):
+                message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot begin at a time"
+                hint = f"Write --reset-checkpoint {EARLIEST}, or build it anew: engine build -f -s {model.name}"
+                yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
+
+
+def _placed(spec: SourceSpec) -> bool:
+    return spec.format in {*_MOVED, *files.FORMATS}
+
+
+def allows(run: Run, model: Model) -> bool:
+    """Whether a changed query may go on in this run because its state is given up."""
+    breaking = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
+    return run.reset is not None and model.streaming and run.plan.actions[model.id].change in breaking
+
+
+def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
+    """The state of the generation that a reset begins, which is not saved yet; None: there is nothing to reset.
+
+    Raises:
+        StateError: `state-missing`: the table is not the model's.
+    """
+    table = publish.as_written(run, model)
+    if run.reset is None or table is None or not table.history:
+        return None
+    checks.check_ours(model, table)
+    seen = [int(marker) for s in table.history if (marker := s.marker("generation")) is not None]
+    generation = max([*folder.generations(), *seen, 0]) + 1
+    return ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
+
+
+def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
+    """Save the state of a new generation, tell what it means, and let go of those before."""
+    run.emit(Diagnosed(_told(run, model, folder, folder.load())))
+    folder.discard(state.generation)
+    folder.save(state)
+    for old in folder.generations():
+        if old < state.generation:
+            folder.discard(old)
+
+
+def _told(run: Run, model: Model, folder: TableState, before: ModelState | None) -> Diagnostic:
+    if run.reset is None:
+        raise ValueError(model.name)
+    at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
+    shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
+    since = datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="seconds")[:-6] if at is not None else ""
+    message = f"'{model.name}' begins anew with the first records of its sources; keys that are there are written again"
+    if run.reset.gap:
+        message = f"'{model.name}' goes on with what comes from {since} (UTC) on; a gap behind {shown} is never read"
+    elif since:
+        message = f"'{model.name}' goes on with what came from {since} (UTC) on; before that it stood at {shown}"
+    hint = "Windows that were open are given up, and one that was closed may come again for late rows."
+    hint = hint if model.stateful else ""
+    return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
+
+
+def placed(run: Run, model: Model, state: ModelState | None) -> Run:
+    """The run with the sources of a model as its generation began them."""
+    if state is None or not state.begin:
+        return run
+    changed: dict[str, Any] = {}
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if item.stream and isinstance(node, Source):
+            changed[node.id] = replace(node, spec=_moved(node.spec, state.begin["at"]))
+    nodes = ChainMap(changed, run.manifest.nodes)  # type: ignore[arg-type] # only the first is written to
+    return replace(run, manifest=replace(run.manifest, nodes=nodes))
+
+
+def _moved(spec: SourceSpec, at: int | None) -> SourceSpec:
+    if spec.format not in _MOVED:
+        return spec
+    settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
+    if at is not None:
+        settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+    elif spec.format in kafka.FORMATS:
+        settings["starting_offsets"] = EARLIEST
+    return replace(spec, settings=settings)
+
+
+def after(state: ModelState | None) -> int | None:
+    """The time in milliseconds from which on the files of a generation are read, by their own; None: all are."""
+    return state.begin["at"] if state is not None and state.begin else None

@@ -1,0 +1,63 @@
+"""A checkpoint whose newest logs a crash of the machine cut off, found before Spark is asked.
+
+Spark writes its logs beside and moves them into place, so that a killed process leaves whole files; a machine that
+lost power, or a copy of a folder that was not finished, leaves others. Spark then says "Incomplete log file", or that
+several queries use the checkpoint where only the checksum of a file is left (both measured, Spark 4.1).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+OFFSETS, COMMITS = "offsets", "commits"
+_VERSION = "v"
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """A file of a checkpoint that Spark cannot read.
+
+    Attributes:
+        log: `offsets` (written before a micro-batch) or `commits` (after it).
+        batch: the micro-batch.
+        files: what is left of it: the file, its checksum.
+    """
+
+    log: str
+    batch: int
+    files: tuple[Path, ...]
+
+
+def find_damage(checkpoint: Path) -> Damage | None:
+    """What is wrong with the logs of a checkpoint; only what is newest in them is read by Spark."""
+    for log in (OFFSETS, COMMITS):
+        folder = checkpoint / log
+        whole, sums = _numbers(folder, ""), _numbers(folder, ".crc")
+        newest = max(whole | sums, default=None)
+        if newest is None or (newest in whole and _readable(folder / str(newest), log)):
+            continue
+        left = (folder / str(newest), folder / f".{newest}.crc")
+        return Damage(log, newest, tuple(path for path in left if path.exists()))
+    return None
+
+
+def _numbers(folder: Path, suffix: str) -> set[int]:
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError:
+        return set()
+    if suffix:
+        names = [name[1 : -len(suffix)] for name in names if name.startswith(".") and name.endswith(suffix)]
+    return {int(name) for name in names if name.isdigit()}
+
+
+def _readable(path: Path, log: str) -> bool:
+    """Whether a log has its version, what it says of the micro-batch, and for offsets each source."""
+    try:
+        version, *lines = path.read_text(encoding="utf-8").splitlines()
+        values = [json.loads(line) for line in lines if line != "-"]
+    except (OSError, ValueError):
+        return False
+    return version.startswith(_VERSION) and len(lines) > (1 if log == OFFSETS else 0) and isinstance(values[0], dict)

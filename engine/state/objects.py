@@ -1,0 +1,141 @@
+"""What state asks of the place where it is kept: no more than an object store gives.
+
+Whole files are written, read, listed and removed; one that must not be there yet is created only if it is not. Nothing
+is renamed, appended to or locked. Keys are names joined by `/`. Spark's checkpoints are not written through this: Spark
+has its own file systems.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from engine.errors import StateError
+
+PRIVATE = 0o700
+
+
+class Store(Protocol):
+    """A place for small files. What cannot be read or written raises StateError, with the system's reason."""
+
+    def get(self, key: str) -> bytes | None:
+        """The content of a file; None: there is none."""
+
+    def put(self, key: str, content: bytes) -> None:
+        """Write a file, or another content of it; others see the old one or the new one."""
+
+    def put_if_absent(self, key: str, content: bytes) -> bool:
+        """Write a file that is not there; False, and nothing written, if it is. Of several writers one wins."""
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """The names directly under a prefix, of files and of what has files under it; in order."""
+
+    def delete(self, prefix: str) -> None:
+        """Remove a file, or all that is under a prefix; that nothing is there is no error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A store in the local file system: readable by its owner only, on the disk when a call returns."""
+
+    root: Path
+
+    def get(self, key: str) -> bytes | None:
+        """See `Store`."""
+        try:
+            return (self.root / key).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise _unreadable(self.root / key, error) from error
+
+    def put(self, key: str, content: bytes) -> None:
+        """See `Store`; written beside and moved into place."""
+        path = self.root / key
+        make_private(path.parent)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            _write(temporary, content)
+            temporary.replace(path)
+            _sync_folder(path.parent)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise unwritable(path, error) from error
+
+    def put_if_absent(self, key: str, content: bytes) -> bool:
+        """See `Store`; a hard link is made of a whole file, or not made if the name is taken."""
+        path = self.root / key
+        make_private(path.parent)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            _write(temporary, content)
+            os.link(temporary, path)
+            _sync_folder(path.parent)
+        except FileExistsError:
+            return False
+        except OSError as error:
+            raise unwritable(path, error) from error
+        finally:
+            temporary.unlink(missing_ok=True)
+        return True
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """See `Store`."""
+        folder = self.root / prefix
+        try:
+            return tuple(sorted(path.name for path in folder.iterdir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+
+    def delete(self, prefix: str) -> None:
+        """See `Store`."""
+        path = self.root / prefix
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder and those above it that are missing, for the owner only.
+
+    Raises:
+        StateError: `state-unwritable`.
+    """
+    missing = [p for p in (folder, *folder.parents) if not p.exists()]
+    try:
+        for path in reversed(missing):
+            path.mkdir(mode=PRIVATE, exist_ok=True)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def unwritable(path: Path, error: OSError) -> StateError:
+    """That a file of the state cannot be written, with the system's reason (a full disk, say)."""
+    hint = "Make the folder writable (and see that the disk has room), or set 'state:' of the target to another one."
+    return StateError("state-unwritable", f"{path} cannot be written: {error.strerror}", hint)
+
+
+def _unreadable(path: Path, error: OSError) -> StateError:
+    hint = "Make it readable, or restore it from a backup; without it the engine cannot tell what the table holds."
+    return StateError("state-unreadable", f"{path} cannot be read: {error.strerror}", hint)
+
+
+def _write(path: Path, content: bytes) -> None:
+    with path.open("wb") as stream:
+        stream.write(content)
+        stream.flush()
+        os.fsync(stream.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

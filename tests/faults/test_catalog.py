@@ -1,0 +1,135 @@
+"""The catalog is held by another process; a MERGE meets a compaction between its read and its commit."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from engine.lake import commits, merge
+from tests.faults import shop
+from tests.lab import EVENTS, Lab, run_alone
+
+pytestmark = pytest.mark.spark
+
+
+def test_a_catalog_that_is_held_for_a_while_only_delays_a_build(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    shop.prepare(lab)
+    lab.build()
+    shop.land_later(lab)
+    holder = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None, check_same_thread=False)
+    asked: list[float] = []
+    settled = commits.settled
+
+    def asking(*arguments: Any) -> Any:
+        asked.append(time.monotonic())
+        return settled(*arguments)
+
+    monkeypatch.setattr("engine.lake.write.settled", asking)
+    holder.execute("begin immediate")
+    released: list[float] = []
+
+    def release() -> None:
+        while not asked:
+            time.sleep(0.05)
+        time.sleep(3)
+        released.append(time.monotonic())
+        holder.execute("rollback")
+
+    releasing = threading.Thread(target=release)
+    releasing.start()
+    lab.build()
+    releasing.join()
+    holder.close()
+    assert asked[0] < released[0], "nothing waited for the catalog"
+    shop.check(lab)
+
+
+BUSY = """
+from engine.lake import catalogs, commits
+commits._PAUSES = (0.1, 0.2)
+_conf = catalogs.spark_conf
+catalogs.spark_conf = lambda c: {k: v.replace("busy_timeout=30000", "busy_timeout=300") for k, v in _conf(c).items()}
+"""
+
+
+def test_a_catalog_that_stays_held_ends_a_build_with_the_reason(lab: Lab) -> None:
+    shop.prepare(lab)
+    lab.build()
+    before = lab.snapshots()
+    shop.land_later(lab)
+    holder = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None)
+    holder.execute("begin immediate")
+    # A process of its own: its patience is shorter.
+    ended = run_alone(lab.root, "build", script=BUSY)
+    holder.execute("rollback")
+    holder.close()
+    assert ended.returncode == 1, ended.stdout + ended.stderr
+    assert '"catalog-busy"' in ended.stdout
+    assert "Traceback" not in ended.stdout + ended.stderr
+    assert lab.snapshots() == before
+    lab.build()
+    shop.check(lab)
+
+
+LATEST = """/*---
+streams: [shop.events]
+unique_key: id
+sequence_by: at
+---*/
+select id, at, amount from {{ source('shop', 'events') }}
+"""
+
+
+def test_a_merge_that_meets_a_compaction_is_made_again(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("latest", LATEST)
+    lab.land("a", [shop.event(1, "10:00"), shop.event(2, "10:00")])
+    lab.build()
+    lab.land("b", [shop.event(2, "10:01"), shop.event(3, "10:00")])
+    lab.build()
+    lab.land("c", [shop.event(1, "10:02") | {"amount": 7.0}])
+    reading, compacted = lab.root / "reading", lab.root / "compacted"
+
+    def slow(number: int) -> int:
+        # In a worker of Spark: the table's files are chosen by now, and its commit comes after this.
+        reading.touch()
+        end = time.monotonic() + 60
+        while not compacted.exists() and time.monotonic() < end:
+            time.sleep(0.05)
+        return number
+
+    def slowly(rows: Any, *arguments: Any) -> Any:
+        from pyspark.sql import functions as f
+
+        return merged(rows.withColumn("id", f.udf(slow, "int")("id")), *arguments)
+
+    merged = merge.merge
+    monkeypatch.setattr("engine.runtime.outputs.merge.merge", slowly)
+    spark = lab.session.spark  # type: ignore[union-attr]
+
+    def compact() -> None:
+        while not reading.exists():
+            time.sleep(0.05)
+        table = f"{lab.schema}.latest"
+        spark.newSession().sql(
+            f"call lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))"
+        )
+        compacted.touch()
+
+    compacting = threading.Thread(target=compact)
+    compacting.start()
+    with caplog.at_level(logging.WARNING, "engine.lake"):
+        lab.build()
+    compacting.join()
+    table = lab.table("latest")
+    assert table is not None
+    assert [s.operation for s in table.history[:2]] == ["overwrite", "replace"]
+    assert sorted((r["id"], r["amount"]) for r in lab.rows("latest")) == [(1, 7.0), (2, 2.0), (3, 3.0)]
+    assert "is tried again" in (lab.root / "target" / "logs" / "engine.log").read_text()

@@ -1,0 +1,43 @@
+"""`python -m tests.kills --kills 50 --seed 1`: prints what the kills hit, and how the tables differ; exit code 1 if they do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tests.kills.check import differences
+from tests.kills.loop import PHASES, kill_again_and_again, undisturbed
+from tests.kills.project import make
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--days", type=int, default=14, help="how many days of departures there are to land")
+    given = parser.parse_args()
+    begin = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="kills", ignore_cleanup_errors=True) as folder:
+        example = make(Path(folder) / "project", given.days)
+        example.land(8)
+        tally = kill_again_and_again(example, given.kills, given.seed, lambda line: print(line, flush=True))
+        undisturbed(example)
+        found = differences(example, Path(folder) / "undisturbed")
+        rows = {name: len(example.lab.rows(name)) for name in ("flights", "departures_hourly", "aircraft_history")}
+    for line in found:
+        print(line)
+    print(f"{tally.kills} kills in {tally.builds} builds, seed {given.seed}, {time.monotonic() - begin:.0f} s:")
+    for phase in PHASES:
+        print(f"  {tally.phases[phase]:3} {phase}")
+    print("at named points: " + ", ".join(f"{count} {point}" for point, count in sorted(tally.points.items())))
+    files, steps = sum(map(len, example.steps)), len(example.steps)
+    print(f"{files} files in {steps} steps; rows: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()))
+    print("the tables differ" if found else "all tables equal those of a run without kills")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

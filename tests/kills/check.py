@@ -1,0 +1,50 @@
+"""The tables after the kills: those of an undisturbed build, and where rows are late those that Spark's rule gives."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+from tests.example import golden
+from tests.kills.loop import undisturbed
+from tests.kills.project import HOURLY_FILES, TABLES, Example, copy_landed
+from tests.lab import Lab
+
+HOURLY = "departures_hourly"
+
+
+def differences(example: Example, elsewhere: Path) -> list[str]:
+    """How the tables differ from those of one build over the same files; which rows are late is decided apart."""
+    other = copy_landed(example, elsewhere)
+    undisturbed(other)
+    found = []
+    for name in TABLES:
+        if name == HOURLY:
+            continue
+        ours, theirs = _rows(example.lab, name), _rows(other.lab, name)
+        if ours != theirs:
+            more, less = ours - theirs, theirs - ours
+            found.append(f"{name}: {more.total()} rows too many, {less.total()} missing; {[*more][:2]} {[*less][:2]}")
+    return found + _hours(example)
+
+
+def _rows(lab: Lab, name: str) -> Counter[str]:
+    return Counter(repr(sorted(row.items())) for row in lab.rows(name))
+
+
+def _hours(example: Example) -> list[str]:
+    """Late rows depend on where micro-batches end: those of the steps in which the files landed."""
+    replay = golden.Replay(timedelta(minutes=30), keep_unique=lambda row: row["type"] == "flight.departed")
+    for files in example.steps:
+        parts = [files[start : start + HOURLY_FILES] for start in range(0, len(files), HOURLY_FILES)]
+        replay.run([[row for path in part for row in golden.read_file(path)] for part in parts])
+    rows = example.lab.rows(HOURLY)
+    found = Counter((r["window_start"], r["origin"], r["departures"], round(r["mean_delay"], 6)) for r in rows)
+    wanted = Counter((r["window_start"], r["origin"], r["count"], round(r["mean"], 6)) for r in replay.rows)
+    twice = [key for key, count in Counter((r["window_start"], r["origin"]) for r in rows).items() if count > 1]
+    told = [f"{HOURLY}: windows written twice: {twice[:3]}"] if twice else []
+    if found != wanted:
+        more, less = found - wanted, wanted - found
+        told.append(f"{HOURLY}: {more.total()} too many, {less.total()} missing; {[*more][:3]} {[*less][:3]}")
+    return told

@@ -1,0 +1,90 @@
+"""The example project in a folder of its own, with departures that land step by step."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shutil
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from producer.__main__ import main as produce
+from tests.example.golden import landed_files
+from tests.lab import REPOSITORY, Lab
+
+HISTORY = """/*---
+description: Where each aircraft was from when to when.
+streams: [ops.departures]
+unique_key: tailnum
+sequence_by: [departed_at, flight_id]
+history: true
+---*/
+select data.tailnum, id as flight_id, data.origin, data.departed_at
+from {{ source('ops', 'departures') }}
+where type = 'flight.departed' and data.tailnum is not null
+"""
+STREAMS = ("departures_hourly", "flights", "aircraft", "aircraft_history", "long_delays", "top_destinations")
+TABLES = (*STREAMS, "airports", "carriers", "routes")
+HOURLY_FILES = 4
+_SOURCE_FILES = 2
+
+
+@dataclass(slots=True)
+class Example:
+    """The project, and the files that have not landed yet.
+
+    Attributes:
+        lab: the project's folder and its tables.
+        pool: the files that are still to land, in order.
+        steps: what landed at a time; each was read to its end before the next.
+    """
+
+    lab: Lab
+    pool: list[Path]
+    steps: list[list[Path]] = field(default_factory=list)
+
+    @property
+    def landing(self) -> Path:
+        return self.lab.root / "landing" / "departures"
+
+    def land(self, count: int) -> int:
+        """Let the next files land, as they are; how many there were."""
+        files, self.pool = self.pool[:count], self.pool[count:]
+        self.landing.mkdir(parents=True, exist_ok=True)
+        moved = [self.landing / path.name for path in files]
+        for path, place in zip(files, moved, strict=True):
+            path.rename(place)
+        if moved:
+            self.steps.append(moved)
+        return len(moved)
+
+
+def make(root: Path, days: int) -> Example:
+    """Make the project, and so many days of departures that are still to land."""
+    lab = Lab(root, None, None, schema="example")
+    for folder in ("models", "macros", "sources"):
+        shutil.copytree(REPOSITORY / folder, root / folder)
+    text = (REPOSITORY / "project.yml").read_text()
+    text = re.sub(r"schema: flights\b", f"schema: {lab.schema}", text)
+    fast = '{master: "local[2]", conf: {spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1"}}'
+    lab.write("project.yml", re.sub(r'\{master: "local\[\*\]"\}', fast, text))
+    source = (REPOSITORY / "sources" / "flights.yml").read_text()
+    lab.write(
+        "sources/flights.yml", source.replace("max_files_per_trigger: 24", f"max_files_per_trigger: {_SOURCE_FILES}")
+    )
+    lab.model("marts/aircraft_history", HISTORY)
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert produce(["--out", str(root / "landing"), "--days", str(days)]) == 0
+    folder = root / "landing" / "departures"
+    pool = folder.rename(root / "pool")
+    return Example(lab, landed_files(pool))
+
+
+def copy_landed(example: Example, root: Path) -> Example:
+    """The same project elsewhere, where all that has landed lies from the beginning."""
+    lab = Lab(root, None, None, schema="example")
+    for name in ("models", "macros", "sources", "landing"):
+        shutil.copytree(example.lab.root / name, root / name)
+    shutil.copy(example.lab.root / "project.yml", root / "project.yml")
+    return Example(lab, [])

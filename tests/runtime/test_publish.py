@@ -1,0 +1,158 @@
+"""`publish: on_tests_pass`: rows are written where readers do not see them, and shown when the tests have passed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from engine.lake.commits import STAGED
+from tests.lab import EVENTS, Lab
+
+pytestmark = pytest.mark.spark
+
+# One that appends, one that merges; a stream and a batch table that read them, and a test of another model's.
+PAID = """/*---
+streams: {shop.events: {max_files_per_trigger: 1}}
+publish: on_tests_pass
+columns:
+  amount: {tests: [not_null]}
+---*/
+select id, at, amount from {{ source('shop', 'events') }}
+"""
+LATEST = """/*---
+streams: {shop.events: {max_files_per_trigger: 1}}
+unique_key: id
+sequence_by: at
+publish: on_tests_pass
+columns:
+  amount: {tests: [not_null]}
+---*/
+select id, at, amount from {{ source('shop', 'events') }}
+"""
+COPY = "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}\n"
+KNOWN = """/*---
+columns:
+  id: {tests: [{relationships: {to: paid, field: id}}]}
+---*/
+select distinct id from {{ ref('latest') }}
+"""
+
+
+def event(number: int, minute: int, amount: float | None = 1.0) -> dict[str, Any]:
+    return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": "paid", "amount": amount}
+
+
+def prepare(lab: Lab) -> Lab:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID)
+    lab.model("latest", LATEST)
+    lab.model("copy", COPY)
+    lab.model("known", KNOWN)
+    return lab
+
+
+def ids(lab: Lab, name: str) -> list[int]:
+    return sorted(row["id"] for row in lab.rows(name))
+
+
+def staged(lab: Lab, name: str) -> list[int] | None:
+    """The ids in the branch; None: there is none."""
+    table = lab.table(name)
+    assert table is not None
+    if STAGED not in table.branches:
+        return None
+    rows = lab.session.spark.sql(f"select id from lake.{lab.schema}.{name} version as of '{STAGED}'")  # type: ignore[union-attr]
+    return sorted(row["id"] for row in rows.collect())
+
+
+NAMES = ("paid", "latest", "copy", "known")
+
+
+def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab: Lab) -> None:
+    prepare(lab)
+    lab.land("a", [event(1, 1), event(2, 1)])
+    lab.land("b", [event(3, 2)])
+    # The first build: nothing is in main before; what depends on it is built from what was published.
+    lab.build()
+    assert [ids(lab, name) for name in NAMES] == [[1, 2, 3]] * 4
+    assert [staged(lab, name) for name in NAMES] == [None] * 4
+    table = lab.table("latest")
+    assert table is not None
+    assert [s.marker("batch-id") for s in table.history] == ["1", "0", None]
+    before = lab.snapshots()
+    assert {r["status"] for r in map(lab.build().model, ("paid", "latest", "copy", "known"))} == {"unchanged"}
+    assert lab.snapshots() == before
+
+    # A row that fails: all rows of that build wait, what depends on them is not built.
+    lab.land("c", [event(4, 3)])
+    lab.land("d", [event(5, 3, None), event(1, 4)])
+    failed = lab.run("build")
+    assert failed.code == 1
+    assert failed.codes().count("rows-wait") == 2, failed.out
+    assert [failed.model(name)["status"] for name in NAMES] == ["success", "success", "skipped", "skipped"]
+    assert lab.snapshots() == before
+    assert (staged(lab, "paid"), staged(lab, "latest")) == ([1, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+
+    # Later builds go on behind them, and fail again; what reads the tables by itself sees what was published.
+    lab.land("e", [event(6, 5), event(5, 6, 7.0)])
+    again = lab.run("build", "-s", "paid copy latest")
+    assert again.codes() == ["rows-wait"], again.out
+    # The newer row of 5 has an amount: what was merged passes, with all that waited before.
+    assert (staged(lab, "latest"), ids(lab, "latest")) == (None, [1, 2, 3, 4, 5, 6])
+    assert (again.model("paid")["rows_in"], again.model("latest")["rows_in"]) == (2, 2)
+    assert ids(lab, "paid") == ids(lab, "copy") == [1, 2, 3]
+
+    # `run` publishes nothing; `test` does when the reason is gone, here a test that was too strict.
+    lab.land("f", [event(7, 7)])
+    assert lab.run("run", "-s", "paid").codes() == ["rows-wait"]
+    lab.model("paid", PAID.replace("amount: {tests", "id: {tests"))
+    tested = lab.run("test", "-s", "paid")
+    assert (tested.code, tested.codes()) == (0, []), tested.out
+    assert staged(lab, "paid") is None
+    lab.build()
+    assert ids(lab, "paid") == ids(lab, "copy") == [1, 1, 2, 3, 4, 5, 5, 6, 7]
+    assert ids(lab, "latest") == ids(lab, "known") == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_ways_on_after_a_failure(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID)
+    lab.land("a", [event(1, 1)])
+    lab.build()
+    lab.land("b", [event(2, 1, None)])
+    assert lab.run("build").codes() == ["rows-wait"]
+
+    # The setting is taken out while rows wait: they must not be lost, nor be shown by the way.
+    lab.model("paid", PAID.replace("publish: on_tests_pass\n", ""))
+    assert lab.run("build").codes() == ["staged-rows"]
+    lab.model("paid", PAID)
+    care = lab.run("maintain")
+    assert (care.code, "wait" in care.text) == (0, True), care.text
+
+    # A full refresh waits for the tests too, beside the table; the rows that waited before go with what they followed.
+    refused = lab.run("build", "-f")
+    assert refused.codes() == ["rows-wait"], refused.out
+    assert (ids(lab, "paid"), staged(lab, "paid"), len(lab.rows("paid__g2"))) == ([1], [1, 2], 2)
+    # It was dropped for the next build, which goes on behind what waits.
+    lab.land("c", [event(3, 1)])
+    assert lab.run("build").codes() == ["rows-wait"]
+    assert (lab.table("paid__g2"), staged(lab, "paid")) == (None, [1, 2, 3])
+    accepted = lab.run("publish", "paid", "--accept")
+    assert accepted.code == 0, accepted.text
+    assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 3], None)
+    before = lab.snapshots()
+    assert (lab.run("publish", "paid", "--accept").code, lab.snapshots()) == (0, before)
+    assert [lab.run("publish", *said).code for said in (["paid"], ["paix", "--accept"])] == [2, 2]
+
+    # Somebody commits to main while rows wait.
+    lab.land("d", [event(4, 1)])
+    assert lab.run("build").codes() == ["rows-wait"]
+    lab.session.spark.sql(f"insert into lake.{lab.schema}.paid select id + 100, at, 1.0 from lake.{lab.schema}.paid")  # type: ignore[union-attr]
+    assert lab.run("build").codes() == ["publish-diverged", "rows-wait"]
+    lab.model("paid", PAID.replace("not_null", "{not_null: {severity: warn}}"))
+    lab.build("-f")
+    assert (ids(lab, "paid"), staged(lab, "paid"), lab.table("paid__g2")) == ([1, 2, 3, 4], None, None)
+    lab.land("e", [event(5, 1)])
+    assert lab.build().model("paid")["rows_in"] == 1
+    assert ids(lab, "paid") == [1, 2, 3, 4, 5]

@@ -1,0 +1,1 @@
+{% macro big(c) %}{{ c }} > {{ var('least') }}{% endmacro %}

@@ -1,0 +1,4 @@
+/*---
+streams: [shop.events]
+---*/
+select id, kind from {{ source('shop', 'events') }}

@@ -1,0 +1,4 @@
+/*---
+materialized: view
+---*/
+select kind, max(n) as n from {{ ref('totals') }} group by kind

@@ -1,0 +1,124 @@
+"""Mistakes in unit tests are found by the compiler, each at its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.project.helper import clean, findings, line, only, sql
+
+HOURLY = sql("""
+    /*---
+    streams: {shop.orders: {watermark: ts delay 10 minutes}}
+    windows: {hour: "tumbling(ts, 1 hour)"}
+    ---*/
+    select hour.start as hour, count(*) as n from {{ ref('shop.orders') }} group by hour
+""").replace("ref('shop.orders')", "source('shop', 'orders')")
+RANKING = sql("""
+    /*---
+    streams: [shop.orders]
+    output_mode: complete
+    ---*/
+    select id, count(*) as n from {{ source('shop', 'orders') }} group by id
+""")
+CUSTOMERS = "select id, name from {{ source('shop', 'customers') }}\n"
+HEAD = "unit_tests:\n  - name: t\n    model: {model}\n"
+GOOD = "    given: {shop.orders: [{id: a}]}\n"
+MODELS = {"models/hourly.sql": HOURLY, "models/ranking.sql": RANKING, "models/customers.sql": CUSTOMERS}
+
+# Name of the model, the rest of the test, what is found.
+FAULTS = {
+    "an unknown input": (
+        "hourly",
+        "    given: {shop.order: [{id: a}]}\n    expect: []\n",
+        "unit-test-input tests/t.yml:4:13 'hourly' does not read 'shop.order'",
+    ),
+    "an unknown column": (
+        "hourly",
+        "    given: {shop.orders: [{idd: a}]}\n    expect: []\n",
+        "unknown-column tests/t.yml:4:28 'shop.orders' has no column 'idd'",
+    ),
+    "an unknown field": (
+        "hourly",
+        "    given: {shop.orders: [{item: {nam: a}}]}\n    expect: []\n",
+        "unknown-column tests/t.yml:4:35 'item' has no field 'nam'",
+    ),
+    "a value that is no time": (
+        "hourly",
+        "    given: {shop.orders: [{ts: soon}]}\n    expect: []\n",
+        "unit-test-value tests/t.yml:4:32 'soon' is no value of the type timestamp",
+    ),
+    "a column that the model does not have": (
+        "hourly",
+        GOOD + "    expect: [{hours: 1}]\n",
+        "unknown-column tests/t.yml:5:15 'hourly' has no column 'hours'",
+    ),
+    "nothing expected": (
+        "hourly",
+        GOOD,
+        "missing-key tests/t.yml:2:5 the unit test 't' expects nothing",
+    ),
+    "an unknown model": (
+        "hourlyy",
+        GOOD + "    expect: []\n",
+        "unknown-ref tests/t.yml:3:12 there is no model 'hourlyy'",
+    ),
+    "an unknown step": (
+        "hourly",
+        "    steps: [{given: {shop.orders: []}}, restrat]\n    expect: []\n",
+        "bad-value tests/t.yml:4:41 there is no step 'restrat'",
+    ),
+    "two things in a step": (
+        "hourly",
+        "    steps: [{given: {shop.orders: []}, restart: true}]\n    expect: []\n",
+        "bad-value tests/t.yml:4:13 a step is one thing, not given and restart",
+    ),
+    "a flush in complete mode": (
+        "ranking",
+        "    steps: [{given: {shop.orders: []}}, flush]\n    expect: []\n",
+        "bad-value tests/t.yml:4:41 no stream of 'ranking' has a watermark to move",
+    ),
+    "a restart of a batch model": (
+        "customers",
+        "    steps: [restart]\n    expect: []\n",
+        "bad-value tests/t.yml:4:13 'customers' is no stream: there is nothing to restart",
+    ),
+    "a watermark of a batch model": (
+        "customers",
+        "    expect: {watermark: 2013-01-01, rows: []}\n",
+        "bad-value tests/t.yml:4:14 'customers' is no stream and has no 'watermark'",
+    ),
+    "rows of a stream before the steps": (
+        "hourly",
+        GOOD + "    steps: [flush]\n    expect: []\n",
+        "unit-test-input tests/t.yml:4:12 'shop.orders' is read as a stream",
+    ),
+    "CSV with too few values": (
+        "hourly",
+        "    given:\n      shop.orders: |\n        id,ts\n        a\n    expect: []\n",
+        "unit-test-value tests/t.yml:7:20 the row has 1 values for 2 columns",
+    ),
+    "an unknown key": (
+        "hourly",
+        GOOD + "    expects: []\n    expect: []\n",
+        "unknown-key tests/t.yml:5:5 a unit test has no key 'expects'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("model", "body", "expected"), FAULTS.values(), ids=FAULTS)
+def test_a_mistake_is_told_at_its_place(tmp_path: Path, model: str, body: str, expected: str) -> None:
+    found = findings(tmp_path, {**MODELS, "tests/t.yml": HEAD.format(model=model) + body})
+    assert line(only(tuple(d for d in found if d.is_error))) == expected
+
+
+def test_a_name_twice_is_an_error_and_the_same_name_for_two_models_is_none(tmp_path: Path) -> None:
+    test = HEAD.format(model="customers") + "    expect: []\n"
+    other = test.removeprefix("unit_tests:\n").replace("customers", "ranking") + "    given: {shop.orders: []}\n"
+    manifest = clean(tmp_path / "two", {**MODELS, "tests/t.yml": test + other})
+    assert [t.id for t in manifest.unit_tests] == ["unit_test.customers.t", "unit_test.ranking.t"]
+    found = only(tuple(d for d in findings(tmp_path / "twice", {**MODELS, "tests/a.yml": test, "tests/b.yml": test})
+                       if d.is_error))  # fmt: skip
+    assert line(found) == "duplicate-name tests/b.yml:2:5 the unit test 't' of 'customers' is written twice"
+    assert "tests/a.yml:2" in found.hint
