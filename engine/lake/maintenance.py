@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.write import literal
+from engine.lake.write import literal, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +50,8 @@ def tag(session: SparkSession, name: Name, wanted: Mapping[str, int], ours: str)
         wanted: snapshot ids by tag; tags keep their snapshot and its files, whoever expires.
         ours: the prefix; tags that have it and are not wanted go.
     """
-    table = _load(session, name)
+    # Several tags in one commit are for Iceberg's Java API only.
+    table = load(session, f"{name.catalog}.{name.schema}.{name.table}")
     there = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
     if there == dict(wanted):
         return
@@ -152,9 +153,3 @@ def _text(name: Name, procedure: str, **arguments: str) -> str:
     given = {"table": literal(name.inner), **arguments}
     said = ", ".join(f"{key} => {value}" for key, value in given.items())
     return f"CALL `{name.catalog}`.system.{procedure}({said})"
-
-
-def _load(session: SparkSession, name: Name) -> Any:
-    jvm: Any = session._jvm  # noqa: SLF001 - several tags in one commit are for Iceberg's Java API only
-    full = f"{name.catalog}.{name.schema}.{name.table}"
-    return jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, full)  # noqa: SLF001

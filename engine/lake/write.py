@@ -215,6 +215,7 @@ def table_uuid(session: SparkSession, relation: str) -> str:
 
 def load(session: SparkSession, relation: str) -> Any:
     """A table of Iceberg's, in Java: it knows its snapshot and its columns without a query."""
+    activate(session)
     jvm: Any = session._jvm  # noqa: SLF001
     util = jvm.org.apache.iceberg.spark.Spark3Util
     return util.loadIcebergTable(session._jsparkSession, relation.replace("`", ""))  # noqa: SLF001

@@ -135,7 +135,8 @@ def _care(
         age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*_AGE))
         by_age = int(time.time() * 1000) - age
         older_than = min([by_age, *(snapshot.at for snapshot in needed.values())])
-        readers = sorted(tag.removeprefix(_READ) for tag, s in needed.items() if tag != WRITTEN and s.at < by_age)
+        behind = min(by_age, needed[WRITTEN].at) if WRITTEN in needed else by_age
+        readers = sorted(tag.removeprefix(_READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
         done = replace(done, kept_for=tuple(readers))
         retain = int(table.properties.get(*_RETAIN))
         if care.dry_run:

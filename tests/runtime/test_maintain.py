@@ -141,7 +141,7 @@ def test_tables_are_looked_after_beside_running_streams(shop: Lab) -> None:
     shop.build("-s", "paid")
     beside.join()
     paid = [one for one in done if one.model.name == "paid"]
-    assert any(one.joined for one in paid)
+    assert any(one.joined for one in paid), done
     shop.build()
     assert ids(shop, "paid") == list(range(1, 21))
     assert ids(shop, "copy") == list(range(1, 21))

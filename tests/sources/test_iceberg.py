@@ -359,12 +359,12 @@ def test_columns_that_change_upstream(orders: Foreign) -> None:
     assert (result.code, result.codes()) == (1, ["columns-unknown", "source-columns"])
     assert "id int: is bigint now" in result.text
     assert "note string: is gone" in result.text
-    orders.declare(schema="id int, kind string")
+    orders.declare(schema="id int, at timestamp, kind string")
     result = lab.run("build", "-s", "copy")
     assert (result.code, result.codes()) == (1, ["source-columns"])
     assert "id int: the table has bigint" in result.text
     assert lab.snapshots() == before
-    orders.declare(schema="id bigint, kind string")
+    orders.declare(schema="id bigint, at timestamp, kind string")
     lab.build("-f", "-s", "copy")
     assert ids(lab) == [1, 2]
 
@@ -388,8 +388,8 @@ def test_a_table_that_is_not_listed_is_read_anew_in_each_micro_batch(orders: For
 
     original, seen = write.append, []
 
-    def append(staged: Any, markers: Any) -> Any:
-        done = original(staged, markers)
+    def append(*arguments: Any) -> Any:
+        done = original(*arguments)
         if not seen:
             seen.append(orders.add(2))
         return done
