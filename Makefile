@@ -94,11 +94,17 @@ test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)
 	@$(BIN)/python -m tests.fuzz $(or $(FUZZ_ARGS),--count 500 --seed 1)
 
+.PHONY: kills
+kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
+	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
+
 .PHONY: nightly
-nightly: ## The whole suite, then 500 new random queries against Spark (NIGHT)
+nightly: ## The whole suite, then 500 new random queries against Spark and 50 kills (NIGHT)
 	@$(MAKE) --no-print-directory test
 	$(SAY) "500 random queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
+	$(SAY) "50 kills of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 
 .PHONY: test-no-java
 test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java

@@ -18,7 +18,7 @@ import click
 from engine import __version__
 from engine.cli.options import project_options, run_options, selection_options
 from engine.cli.project import Failed, Selection, Settings, compiled, errors_of, log_file, selected, settings, unhandled
-from engine.errors import EngineError
+from engine.errors import EngineError, UsageError
 
 _CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -160,6 +160,8 @@ def _run(command: str, junit: Path | None = None, *, watch: bool = False, **opti
     how = {key: shared.pop(key) for key in ("threads", "fail_fast", "full_refresh", "accept", "reset_checkpoint")}
 
     def work(chosen: Settings) -> bool:
+        if watch and junit is not None:
+            raise UsageError("usage", "--watch and --junit-xml together", "A report is of one run: give one of them.")
         if watch:
             from engine.cli.watching import watch_tests
 

@@ -114,7 +114,9 @@ def selected(chosen: Settings, manifest: Any, wanted: Selection) -> list[str]:
 def log_file(chosen: Settings) -> Iterator[Path]:
     """Send the log of a command to target/logs/engine.log (0600), secrets masked."""
     folder = chosen.target_dir / "logs"
-    folder.mkdir(parents=True, exist_ok=True)
+    # Rows and plans stand in what is written there.
+    for made in (chosen.target_dir, folder):
+        made.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / "engine.log"
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.close(descriptor)

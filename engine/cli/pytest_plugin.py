@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from engine.runtime.build import RunUnit
     from engine.runtime.data_tests import Verdict
 
+_FILE = "project.yml"
 _OPEN = pytest.StashKey["_Open"]()
 
 
@@ -34,13 +35,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add the project's tests, before -k and -m choose among all."""
-    folder = config.getoption("--engine-project")
-    if folder:
-        project = ProjectTests.from_parent(session, name="engine", nodeid=folder, path=Path(folder).resolve())
-        items += project.collect()
+def pytest_configure(config: pytest.Config) -> None:
+    """Add the project to what is collected."""
+    if folder := config.getoption("--engine-project"):
+        config.args.append(str(Path(folder).resolve() / _FILE))
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """The project's file stands for its tests."""
+    folder = parent.config.getoption("--engine-project")
+    if folder and file_path == Path(folder).resolve() / _FILE:
+        return ProjectTests.from_parent(parent, path=file_path)
+    return None
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -77,14 +83,14 @@ class _Open:
         self._stack.close()
 
 
-class ProjectTests(pytest.Collector):
+class ProjectTests(pytest.File):
     """The tests of a project."""
 
     def collect(self) -> Sequence[pytest.Item]:
         """Compile the project and give its tests.
 
         Raises:
-            pytest.UsageError: it has errors.
+            CollectError: it has errors.
         """
         from engine.compile import DataTest, UnitTest, compile_project
         from engine.compile.select import select
@@ -93,13 +99,13 @@ class ProjectTests(pytest.Collector):
 
         target = self.config.getoption("--engine-target")
         try:
-            result = compile_project(load_project(self.path), target=target)
+            result = compile_project(load_project(self.path.parent), target=target)
             chosen = select(result.manifest, [self.config.getoption("--engine-select")])
         except EngineError as error:
-            raise pytest.UsageError("\n".join(_texts(error.diagnostics))) from None
+            raise self.CollectError("\n".join(_texts(error.diagnostics))) from None
         if result.manifest.errors:
-            raise pytest.UsageError("\n".join(_texts(result.manifest.errors)))
-        self.config.stash[_OPEN] = _Open(result, self.path, target)
+            raise self.CollectError("\n".join(_texts(result.manifest.errors)))
+        self.config.stash[_OPEN] = _Open(result, self.path.parent, target)
         nodes = (result.manifest.nodes[i] for i in chosen)
         return [
             ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n)
@@ -133,7 +139,7 @@ class ProjectTest(pytest.Item):
     def reportinfo(self) -> tuple[Path, int | None, str]:
         """Where the user wrote it."""
         place = self.test.location
-        return self.path / self.test.file, place.line - 1 if place else None, self.name
+        return self.path.parent / self.test.file, place.line - 1 if place else None, self.name
 
 
 class _FailedError(Exception):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,7 +20,7 @@ from engine.compile.manifest import Manifest, Model, NodeRecord, Source
 from engine.compile.pyspark_text import script
 from engine.compile.written import Written
 from engine.errors import ProjectError
-from engine.secrets import scrub
+from engine.secrets import scrub, secret_values
 from engine.sources import location
 
 # The newest dbt whose manifest has this shape; tools read it to choose how they parse.
@@ -47,11 +47,12 @@ def write_artifacts(manifest: Manifest, folder: Path) -> None:
 
 def _write(manifest: Manifest, folder: Path) -> None:
     before, now = written.load(folder), dict[str, Written]()
+    clean = scrub if secret_values() else str
     for node_id, record in records_of(manifest).items():
         if node_id.startswith("model."):
             old = before.get(node_id)
             kept = old is not None and old.stands(record.key, folder)
-            now[node_id] = old if kept and old else _write_model(manifest, node_id, record.key, folder)
+            now[node_id] = old if kept and old else _write_model(manifest, node_id, record.key, folder, clean)
     key = _manifest_key(manifest)
     whole = before.get("")
     if whole is None or not whole.stands(key, folder):
@@ -64,17 +65,16 @@ def _write(manifest: Manifest, folder: Path) -> None:
         written.save(now, folder)
 
 
-def _write_model(manifest: Manifest, node_id: str, key: str, folder: Path) -> Written:
+def _write_model(manifest: Manifest, node_id: str, key: str, folder: Path, clean: Callable[[str], str]) -> Written:
+    """Write what is compiled of a model; a file that is cut short does not count as written the next time."""
     model = manifest.nodes[node_id]
     if not isinstance(model, Model) or not model.sql:
         return Written(key)
-    path = folder / "compiled" / (manifest.project or "project") / model.file
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text(path, _comment(model, manifest) + model.sql + "\n")
-    if not model.streaming or model.broken:
-        return written.wrote(key, folder, path)
-    write_text(path.with_suffix(".py"), script(model, manifest))
-    return written.wrote(key, folder, path, path.with_suffix(".py"))
+    name = f"compiled/{manifest.project or 'project'}/{model.file}"
+    texts = {name: f"{_comment(model, manifest)}{model.sql}\n"}
+    if model.streaming and not model.broken:
+        texts[f"{name.rpartition('.')[0]}.py"] = script(model, manifest)
+    return Written(key, {name: written.write(folder, name, clean(text)) for name, text in texts.items()})
 
 
 def _manifest_key(manifest: Manifest) -> str:
@@ -86,13 +86,14 @@ def _manifest_key(manifest: Manifest) -> str:
 
 def _remove_others(folder: Path, now: Mapping[str, Written]) -> None:
     """Remove what an earlier compilation left in compiled/, folders too once they are empty."""
-    names = {name for item in now.values() for name in item.files}
-    for path in sorted((folder / "compiled").rglob("*"), reverse=True):
-        if path.is_dir():
-            if not any(path.iterdir()):
-                path.rmdir()
-        elif path.relative_to(folder).as_posix() not in names:
-            path.unlink()
+    names = {f"{folder}/{name}" for item in now.values() for name in item.files}
+    # Names as text: ten thousand of them, and Path takes many times as long.
+    for below, folders, files in os.walk(f"{folder}/compiled", topdown=False):
+        for name in files:
+            if f"{below}/{name}" not in names:
+                Path(below, name).unlink()
+        if not (files or folders) or not os.listdir(below):  # noqa: PTH208 - as above
+            Path(below).rmdir()
 
 
 def write_text(path: Path, text: str) -> None:

@@ -11,6 +11,7 @@ from engine.compile.data_tests import compile_tests
 from engine.compile.fingerprint import facts, fingerprint
 from engine.compile.inlining import Given, Inlined
 from engine.compile.inputs import Draft, Known, resolve
+from engine.compile.kept import kept
 from engine.compile.lower import splice
 from engine.compile.manifest import DataTest, Input, Materialized, Model, SourceMap
 from engine.compile.named_columns import named_faults
@@ -74,6 +75,7 @@ def finish(
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
             problems += unnamed
             model = replace(model, broken=bool(unnamed))
+        model, seen = kept(model, seen)
     tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared, known, problems)
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)

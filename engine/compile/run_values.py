@@ -32,3 +32,6 @@ class RunValue:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._value if self._may() else self._refusal, name)
+
+    def __getitem__(self, key: Any) -> Any:
+        return (self._value if self._may() else self._refusal)[key]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 
 import sqlglot
@@ -17,7 +18,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.context import REF, SOURCE, THIS, spoken
 from engine.compile.spelling import spelling
-from engine.compile.tokens import HIDDEN_WINDOW, check_depth, check_tokens, open_quote, parseable
+from engine.compile.tokens import HIDDEN_WINDOW, WINDOW_TABLES, check_depth, check_tokens, open_quote, parseable
 from engine.errors import Diagnostic, near
 from engine.jinja import Rendered
 
@@ -28,6 +29,17 @@ TYPES = (
 )  # fmt: skip
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
 _STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
+
+
+@cache
+def spark() -> sqlglot.Dialect:
+    """Spark's dialect; made by its name it would be made for each text anew."""
+    return sqlglot.Dialect.get_or_raise(DIALECT)
+
+
+def parser() -> sqlglot.Parser:
+    """A parser that stops at the first error."""
+    return spark().parser(error_level=ErrorLevel.IMMEDIATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +89,18 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> Query | Non
     while len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
         tokens.pop()
     before = len(found)
-    check_tokens(tokens, reader.report)
+    check_tokens(tokens, rendered.text, reader.report)
     tree = reader.tree(tokens) if len(found) == before else None
     if tree is None:
         return None
     references, qualifiers = reader.references(tree, tokens)
     return Query(tree, references, qualifiers, spelling(tokens), tokens[-1].end + 1)
+
+
+def with_printed(hint: str, rendered: Rendered, offset: int) -> str:
+    """A hint about a place in the text; where a macro made it, the user is shown what it made."""
+    printed = rendered.printed(offset)
+    return f"{hint} The template gave here: {printed}".lstrip() if printed else hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +113,13 @@ class _Reader:
 
     def report(self, code: str, message: str, hint: str, offset: int) -> None:
         place = self.rendered.location(offset)
-        self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
+        told = with_printed(hint, self.rendered, offset)
+        self.found.append(Diagnostic(code, message, told, node=self.node, location=place))
 
     def tokens(self) -> list[Token] | None:
         text = self.rendered.text
         try:
-            tokens = sqlglot.tokenize(text, dialect=DIALECT)
+            tokens = sqlglot.tokenize(text, dialect=spark())
         except TokenError:
             hint = "Close the quote or the comment that begins here."
             self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, open_quote(text))
@@ -120,9 +139,8 @@ class _Reader:
             hint = "Keep one SELECT; each model is one query."
             self.report("not-a-query", "a second statement in the model", hint, tokens[second + 1].start)
             return None
-        parser = sqlglot.Dialect.get_or_raise(DIALECT).parser(error_level=ErrorLevel.IMMEDIATE)
         try:
-            tree = parser.parse(parseable(tokens), self.rendered.text)[0]
+            tree = parser().parse(parseable(tokens), self.rendered.text)[0]
         except ParseError as error:
             self.parse_error(error, tokens)
             return None
@@ -132,7 +150,8 @@ class _Reader:
         if not isinstance(tree, exp.Query):
             self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
             return None
-        restore_windows(tree)
+        if "window" in self.rendered.text.lower():
+            restore_windows(tree)
         _place_group_by_all(tree, tokens)
         return tree if self.spark_has(tree) else None
 
@@ -169,10 +188,9 @@ class _Reader:
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
         for table in tree.find_all(exp.Table):
             function = table.this
-            if isinstance(function, exp.Anonymous) and function.name.lower() in {"tumble", "hop", "cumulate"}:
-                hint = "Declare the window in the header: hour: tumbling(ts, 1 hour), and group by its name."
-                message = f"Spark has no {function.name.upper()}()"
-                self.report("sql-syntax", message, hint, first_offset(function))
+            name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
+            if name in WINDOW_TABLES:
+                self.report("sql-syntax", f"Spark has no {name}()", WINDOW_TABLES[name], first_offset(function))
         return len(self.found) == before
 
     def references(

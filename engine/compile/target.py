@@ -95,7 +95,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
     openlineage = _openlineage(section.child("openlineage"), values)
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
     section.check_keys(TARGET_KEYS, f"target '{chosen}'")
-    schema, state, replay = (section.child(key) for key in ("schema", "state", "require_replayable"))
+    schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
     if schema is None:
         hint = "Add 'schema: <namespace>'."
         section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
@@ -103,7 +103,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
         name=chosen,
         catalog=_catalog(section, project.root),
         schema=schema.identifier() if schema else chosen,
-        state=_folder(project.root, state.text() if state else ".engine/state"),
+        state=_state(section, project.root),
         connections=connections,
         registries=registries,
         openlineage=openlineage,
@@ -222,6 +222,14 @@ def _spark(part: Section | None) -> dict[str, Any]:
     if conf:
         result["conf"] = {key: value.option() for key, value in conf.mapping()}
     return result
+
+
+def _state(section: Section, root: Path) -> Path:
+    part = section.child("state")
+    text = part.text() if part else ".engine/state"
+    if part and "://" in text:
+        part.report("not-supported", "'state' outside the file system is not part of this version", "Name a folder.")
+    return _folder(root, text)
 
 
 def _folder(root: Path, text: str) -> Path:

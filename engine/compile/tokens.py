@@ -21,6 +21,14 @@ _ENDS_FROM = {
     TokenType.UNION, TokenType.ON, TokenType.USING,
 }  # fmt: skip
 
+_WINDOW = "Declare the window in the header: hour: {}, and group by its name."
+WINDOW_TABLES = {
+    "TUMBLE": _WINDOW.format("tumbling(ts, 1 hour)"),
+    "HOP": _WINDOW.format("sliding(ts, 1 hour, 10 minutes), the size before the slide"),
+    "SESSION": _WINDOW.format("session(ts, 10 minutes)"),
+    "CUMULATE": "Group by windows of the step (tumbling(ts, 10 minutes)), and sum them up in a batch table.",
+}
+
 Report = Callable[[str, str, str, int], None]
 
 
@@ -35,16 +43,22 @@ def parseable(tokens: list[Token]) -> list[Token]:
     return result
 
 
-def check_tokens(tokens: list[Token], report: Report) -> None:
+def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
     """Report nesting that is too deep, brackets and commas too many, and clauses that the header has instead."""
     check_depth(tokens, report)
     check_brackets(tokens, report)
     check_commas(tokens, report)
-    check_stream_clauses(tokens, report)
+    words = text.upper()
+    if "STREAM" in words or "DELAY" in words:
+        check_stream_clauses(tokens, report)
+    if any(name in words for name in WINDOW_TABLES):
+        check_window_tables(tokens, report)
 
 
 def check_depth(tokens: list[Token], report: Report) -> None:
     """The parser is recursive: a limit is kinder than a crash. Types and chains of fields count too."""
+    if len(tokens) <= MAX_DEPTH:
+        return
     depth = types = dots = 0
     before: TokenType | None = None
     for token, following in zip_longest(tokens, tokens[1:]):
@@ -109,6 +123,14 @@ def check_stream_clauses(tokens: list[Token], report: Report) -> None:
             _refuse("FROM STREAM", token, report)
         elif word == "DELAY" and following is not None and following.text.upper() == "OF":
             _refuse("the WATERMARK clause", token, report)
+
+
+def check_window_tables(tokens: list[Token], report: Report) -> None:
+    """Windows in Flink's form: TUMBLE(TABLE t, DESCRIPTOR(ts), ..)."""
+    for function, bracket, table in zip(tokens, tokens[1:], tokens[2:], strict=False):
+        name = function.text.upper()
+        if name in WINDOW_TABLES and bracket.token_type is TokenType.L_PAREN and table.text.upper() == "TABLE":
+            report("sql-syntax", f"Spark has no {name}()", WINDOW_TABLES[name], function.start)
 
 
 def _refuse(what: str, token: Token, report: Report) -> None:

@@ -11,7 +11,7 @@ from engine.compile.columns.find import columns_of
 from engine.compile.declared import declared_faults
 from engine.compile.manifest import Column, Input, Materialized, Model, Source
 from engine.compile.schema import spelt
-from engine.compile.sql import Query
+from engine.compile.sql import Query, with_printed
 from engine.compile.stream_columns import stream_faults
 from engine.compile.streaming import broken_rules
 from engine.compile.windows import Window
@@ -107,12 +107,13 @@ def _faults(model: Model, text: Parsed, facts: QueryColumns, known: Mapping[str,
     for missing in facts.unresolved:
         place = text.rendered.location(missing.offset)
         message = f"no input has a column '{missing.name}'"
-        hint = near(missing.name, missing.near or _readable(model, known))
+        hint = with_printed(near(missing.name, missing.near or _readable(model, known)), text.rendered, missing.offset)
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
     for fault in (*facts.faults, *misplaced(text.query.tree)):
         if fault.code != "unknown-function" or not text.foreign:
             place = text.rendered.location(fault.offset)
-            yield Diagnostic(fault.code, fault.message, fault.hint, node=model.name, location=place)
+            hint = with_printed(fault.hint, text.rendered, fault.offset)
+            yield Diagnostic(fault.code, fault.message, hint, node=model.name, location=place)
     for name in facts.duplicates if not facts.unresolved else ():
         message = f"two columns are called '{name}'"
         hint = "Give one of them an alias; letter case makes no difference to Spark."

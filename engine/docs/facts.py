@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.compile.guarantee import Guarantee, guarantees
 from engine.compile.manifest import DataTest, Manifest, Model, Source
@@ -17,6 +17,7 @@ from engine.docs.last_run import LastRun
 from engine.docs.tables import Table
 
 Record = dict[str, Any]
+_Test = TypeVar("_Test", DataTest, UnitTest)
 
 
 @dataclass(frozen=True)
@@ -56,18 +57,12 @@ class Facts:
     @cached_property
     def tests(self) -> Mapping[str, list[DataTest]]:
         """The data tests by model."""
-        found: dict[str, list[DataTest]] = {}
-        for data_test in self.manifest.tests:
-            found.setdefault(data_test.model, []).append(data_test)
-        return found
+        return _by_model(self.manifest.tests)
 
     @cached_property
     def unit_tests(self) -> Mapping[str, list[UnitTest]]:
         """The unit tests by model."""
-        found: dict[str, list[UnitTest]] = {}
-        for unit_test in self.manifest.unit_tests:
-            found.setdefault(unit_test.model, []).append(unit_test)
-        return found
+        return _by_model(self.manifest.unit_tests)
 
     def all_tests(self, model: str) -> Iterator[DataTest | UnitTest]:
         """The tests of a model, of both kinds."""
@@ -86,6 +81,13 @@ class Facts:
         for place, diagnostic in enumerate(self.manifest.diagnostics):
             places.setdefault(diagnostic.node or "", []).append(place)
         return places
+
+
+def _by_model(tests: Iterable[_Test]) -> dict[str, list[_Test]]:
+    found: dict[str, list[_Test]] = {}
+    for test in tests:
+        found.setdefault(test.model, []).append(test)
+    return found
 
 
 def slim(record: Mapping[str, Any]) -> Record:

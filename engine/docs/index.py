@@ -94,6 +94,7 @@ def _node_in_short(facts: Facts, node: Model | Source) -> Record:
             "failing": sum(facts.run.failed(test.id) for test in facts.all_tests(node.id)),
             "watermark": moment(facts.watermark(node.id)),
             "table": _table_in_short(table) if table else None,
+            "waiting": table is not None and table.waiting,
         }
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from engine.compile.macros import macros_used
@@ -28,7 +28,7 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
         "id": node.id,
         "description": node.description,
         "problems": facts.found.get(node.name, []),
-        "columns": [_column(facts, node, column) for column in own_columns(node)],
+        "columns": list(_columns(facts, node)),
     }
     if isinstance(node, Source):
         fresh = facts.freshness.get(node.id)
@@ -63,10 +63,17 @@ def _said(said: Iterable[header.Said]) -> list[list[str]]:
     return [[item.about, item.text] for item in said]
 
 
-def _column(facts: Facts, node: Model | Source, column: Column) -> Record:
-    tests = [t for t in facts.tests.get(node.id, ()) if t.column and t.column.lower() == column.name.lower()]
-    origins = [[facts.numbers[o.node], o.column] for o in column.origins if o.node in facts.numbers]
+def _columns(facts: Facts, node: Model | Source) -> Iterator[Record]:
     said = {field.name.lower(): field.description for field in node.columns}
+    tests: dict[str, list[DataTest]] = {}
+    for data_test in facts.tests.get(node.id, ()):
+        tests.setdefault((data_test.column or "").lower(), []).append(data_test)
+    for column in own_columns(node):
+        yield _column(facts, column, said, tests.get(column.name.lower(), ()))
+
+
+def _column(facts: Facts, column: Column, said: Mapping[str, str], tests: Iterable[DataTest]) -> Record:
+    origins = [[facts.numbers[o.node], o.column] for o in column.origins if o.node in facts.numbers]
     fields = fields_of(column) if column.type else ()
     return slim(
         {

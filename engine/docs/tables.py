@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from engine.compile.manifest import Manifest, Materialized, Model
 from engine.errors import EngineError
 from engine.lake.catalogs import CatalogConfig
+from engine.lake.commits import STAGED
 from engine.lake.read import Lake, SnapshotFacts, TableFacts
 
 QUARANTINE = "__quarantine"
@@ -44,6 +45,7 @@ class Table:
         snapshots: the last ones, oldest first.
         commits: how many snapshots are kept in all.
         files: data files.
+        waiting: rows wait for the tests to pass, and readers do not see them yet.
     """
 
     uuid: str
@@ -54,6 +56,7 @@ class Table:
     bytes: int
     files: int
     quarantined: tuple[Snapshot, ...] = ()
+    waiting: bool = False
 
     @property
     def last(self) -> Snapshot | None:
@@ -92,6 +95,7 @@ def _table(lake: Lake, model: Model, known: Iterable[str]) -> Table | None:
         bytes=_count(now, "total-files-size"),
         files=_count(now, "total-data-files"),
         quarantined=_snapshots(quarantine) if quarantine else (),
+        waiting=STAGED in facts.branches,
     )
 
 

@@ -17,6 +17,8 @@ from engine.errors import Location
 from engine.jinja.tokens import tokens
 
 _MARK = re.compile("\x01([0-9]{1,9})\x02")
+_NAME = re.compile(r"`[^`]*`(\s+as\s+`[^`]*`)?|[\w.]*", re.IGNORECASE)
+_SHOWN = 120
 _CAPTURES = {
     "macro": "endmacro", "call": "endcall", "filter": "endfilter", "set": "endset", "block": "endblock",
 }  # fmt: skip
@@ -47,6 +49,19 @@ class Rendered:
         at = min(origin + (offset - begin if literal else 0), len(self.template))
         line = self.template.count("\n", 0, at) + 1
         return Location(self.file, line, at - self.template.rfind("\n", 0, at))
+
+    def printed(self, offset: int) -> str:
+        """What the expression gave that the character at an offset of the text comes from, on one line, shortened.
+
+        Empty for literal text, and where it is a name alone.
+        """
+        index = max(bisect.bisect_right(self.starts, offset) - 1, 0)
+        begin, origin, literal = self.runs[index]
+        if literal or not self.template.startswith("{{", origin):
+            return ""
+        end = self.starts[index + 1] if index + 1 < len(self.starts) else len(self.text)
+        text = " ".join(self.text[begin:end].split())
+        return "" if _NAME.fullmatch(text) else f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
 
     def location_of_line(self, line: int, column: int) -> Location:
         """The same for a line and column (from 1) of the text."""

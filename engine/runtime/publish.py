@@ -115,7 +115,7 @@ def waiting(run: Run, model: Model) -> str | None:
 
 
 def reading_what_waits(run: Run, test: DataTest) -> str:
-    """The query of a test over the rows that wait; those of other models are as readers see them."""
+    """The query of a test over the rows that wait, of each model that it reads and that lets them wait."""
     text = test.sql
     for model_id in test.depends_on:
         model = run.manifest.nodes[model_id]

@@ -37,7 +37,7 @@ _SURROUNDINGS = (
     ),
     (
         "checkpoint-damaged",
-        ("CANNOT_LOAD_STATE_STORE", "Incomplete log file", "ChecksumException", "CANNOT_READ_STATE"),
+        ("CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
         "the checkpoint is damaged: Spark cannot read its state or its logs",
         "Restore the state folder from a backup, or build the table anew: engine build -f -s <model>.",
     ),

@@ -19,6 +19,7 @@ from engine.lake.read import TableFacts
 from engine.plan import Change
 from engine.runtime import checks, expectations, hooks, plans, publish, rebuild, reset, seeds, tables
 from engine.runtime.bad_records import Watched
+from engine.runtime.due import take_back
 from engine.runtime.inputs import refresh_static, register
 from engine.runtime.kept import KeptBatches
 from engine.runtime.landed import verify
@@ -78,6 +79,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
     state, readings = seeds.begin(run, model, session, state, folder)
+    take_back(run, model, folder.checkpoint(state.generation))
     sources = resume_sources(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
         watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)

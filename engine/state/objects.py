@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -56,7 +57,7 @@ class Folder:
         """See `Store`; written beside and moved into place."""
         path = self.root / key
         make_private(path.parent)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             _write(temporary, content)
             temporary.replace(path)
@@ -69,7 +70,7 @@ class Folder:
         """See `Store`; a hard link is made of a whole file, or not made if the name is taken."""
         path = self.root / key
         make_private(path.parent)
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}")
         try:
             _write(temporary, content)
             os.link(temporary, path)
@@ -86,7 +87,7 @@ class Folder:
         """See `Store`."""
         folder = self.root / prefix
         try:
-            return tuple(sorted(path.name for path in folder.iterdir()))
+            return tuple(sorted(path.name for path in folder.iterdir() if not path.name.startswith(".")))
         except (FileNotFoundError, NotADirectoryError):
             return ()
         except OSError as error:

@@ -52,8 +52,8 @@ def _open(model: Model, row: Sequence[str | None], table: Table, seen: Seen) -> 
         end = begin if part == "end" else begin + size * 1000
         if seen.watermark is None or seen.watermark < end:
             return (
-                f"the window that begins at {shown(end - size * 1000)} is still open: the watermark is "
-                f"{shown(seen.watermark)}, and the window closes when it passes {shown(end)} "
+                f"the window that begins at {shown(end - size * 1000)} is still open: "
+                f"{_mark(seen)}, and the window closes when it passes {shown(end)} "
                 "(the step 'flush' closes every window)"
             )
     return ""
@@ -74,9 +74,13 @@ def _held(model: Model, seen: Seen) -> str:
         return ""
     rows = "a row is" if seen.state_rows == 1 else f"{seen.state_rows:,} rows are"
     return (
-        f"{rows} held in state and the watermark is {shown(seen.watermark)}: what waits for it to pass, a window, a "
+        f"{rows} held in state and {_mark(seen)}: what waits for it to pass, a window, a "
         "session or a row without a partner, has not been written (the step 'flush' lets it pass)"
     )
+
+
+def _mark(seen: Seen) -> str:
+    return "there is no watermark yet" if seen.watermark is None else f"the watermark is {shown(seen.watermark)}"
 
 
 def _late(seen: Seen) -> str:

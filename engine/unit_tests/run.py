@@ -49,6 +49,8 @@ class UnitTests:
     def run(self, spark: SparkSession, test: UnitTest) -> Verdict:
         """Run one test; whatever goes wrong is in the verdict."""
         model: Model | None = None
+        if not str(spark.sparkContext.master).startswith("local"):
+            return _error((_elsewhere(test),), test)
         try:
             manifest = self.versions.of(test)
             model = manifest.model(test.model.partition(".")[2])
@@ -90,6 +92,12 @@ class UnitTests:
         finally:
             query.stop()
         return compared.found
+
+
+def _elsewhere(test: UnitTest) -> Diagnostic:
+    message = "a unit test runs in Spark on this machine, and the target has another master"
+    hint = "Run them alone: engine test -s test_type:unit; leave them out here: --exclude test_type:unit."
+    return Diagnostic("not-supported", message, hint, node=test.id.partition(".")[2])
 
 
 def _error(found: Iterable[Diagnostic], test: UnitTest) -> Verdict:

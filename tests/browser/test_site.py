@@ -14,6 +14,7 @@ from engine.compile.select import select
 from engine.docs.serve import serving
 from engine.docs.trace import Columns, Spot, impact, trace
 from engine.errors import UsageError
+from tests.browser.conftest import DRAWN
 
 PAGES = {
     "overview": "#/",
@@ -141,6 +142,9 @@ def test_the_graph_is_narrowed_and_put_in_the_light(window, flights, example):
     page.get_by_label("Any folder").select_option("staging")
     expect(boxes).to_have_count(shown(example, "path:models/staging"))
     page.get_by_label("Any folder").select_option("")
+    page.get_by_label("Any tag").select_option("hourly")
+    expect(boxes).to_have_count(shown(example, "tag:hourly"))
+    page.get_by_label("Any tag").select_option("")
     page.get_by_label("Views").uncheck()
     views = shown(example, "config.materialized:view") + shown(example, "config.materialized:ephemeral")
     assert views
@@ -349,6 +353,7 @@ def test_a_page_prints_what_it_holds(window, flights):
     assert not page.locator("#side").is_visible()
     for pane in page.locator(".pane pre").all():
         assert pane.is_visible()
+        assert pane.locator(".t-keyword").count() > 2
     one.shoot("model-print")
     page.evaluate("addEventListener('afterprint', () => { window.printed = true; })")
     page.evaluate("""addEventListener("beforeprint", () => {
@@ -360,6 +365,18 @@ def test_a_page_prints_what_it_holds(window, flights):
     assert float(page.evaluate("window.paper").split()[2]) > 3 * 224
     assert page.locator(".graph").first.get_attribute("viewBox") is None
     assert "scale" in page.locator(".world").first.get_attribute("transform")
+
+
+def test_a_path_keeps_its_form_on_paper(window, flights):
+    page = window(flights).open("#/column/model/routes/late_share")
+    page.evaluate("""addEventListener("beforeprint", () => {
+        const { style } = document.querySelector(".flow");
+        window.paper = [parseFloat(style.width), Number(style.zoom)];
+    })""")
+    assert len(page.pdf()) > 10_000
+    width, zoom = page.evaluate("window.paper")
+    assert (width > 3 * 272, 0.4 < zoom < 1) == (True, True)
+    page.wait_for_function("document.querySelector('.flow').style.zoom === ''")
 
 
 def test_colours_can_be_chosen(window, flights):
@@ -374,14 +391,14 @@ def test_colours_can_be_chosen(window, flights):
     dark = page.evaluate(ground)
     assert dark != light
     page.reload()
-    page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+    page.wait_for_selector(DRAWN, state="attached")
     assert page.evaluate(ground) == dark
 
 
 def test_the_policy_is_in_force(browser, flights):
     page = browser.new_page()
     page.goto(f"{flights.folder.as_uri()}/index.html")
-    page.wait_for_function("document.documentElement.dataset.ready === 'true'")
+    page.wait_for_selector(DRAWN, state="attached")
     tried = page.evaluate("""() => {
         const refused = [];
         const attempt = (name, action) => { try { action(); } catch { refused.push(name); } };

@@ -55,6 +55,8 @@ SQL = [
     ("select id {o} qualify row_number() over (order by id) = 1", "sql-syntax models/a.sql:1:55 Spark has no QUALIFY", "outer"),
     ("select * from tumble({{ source('shop', 'orders') }}, ts)",
      "sql-syntax models/a.sql:1:15 Spark has no TUMBLE()", "tumbling(ts, 1 hour)"),
+    ("select * from table(hop(table {{ source('shop', 'orders') }}, descriptor(ts), interval 1 hour))",
+     "sql-syntax models/a.sql:1:21 Spark has no HOP()", "the size before the slide"),
     ("select * from stream {{ source('shop', 'orders') }}",
      "stream-clause models/a.sql:1:15 FROM STREAM has no place in a model", "in the header"),
     ("select * from stream({{ source('shop', 'orders') }})",
@@ -134,7 +136,7 @@ HEADER = [
     ("columns: [{name: id}, {name: id}]", "duplicate-name models/a.sql:2:23 the column 'id' is described twice", ""),
     ("tests: [not_nul]", "unknown-macro models/a.sql:2:9 there is no test 'not_nul'", "Did you mean 'not_null'?"),
     ("columns: {id: {tests: [not null]}}", "bad-name models/a.sql:2:24 'not null' is not the name of a test", "not_null"),
-    ("columns: {id: {tests: [{unique: {where: x}}]}}", "not-supported models/a.sql:2:34 'where' is not part of this version", ""),
+    ("columns: {id: {tests: [{unique: {fail_calc: x}}]}}", "not-supported models/a.sql:2:34 'fail_calc' is not part of this version", ""),
     ("columns: {id: {tests: [{unique: {severity: eror}}]}}", "bad-value models/a.sql:2:44 'severity' cannot be 'eror'", "error"),
     ("columns: {id: {tests: [{accepted_values: {vals: [a]}}]}}",
      "jinja-error models/a.sql:2:25 the test 'accepted_values' cannot be made: macro 'test_accepted_values' takes no keyword argument 'vals'", "arguments"),
@@ -324,6 +326,10 @@ JINJA = [
     ("select\n  foo, {{ foo }}\n{o}", "jinja-undefined models/a.sql:2:11 'foo' is undefined", "var('foo')"),
     ("select {{ target.typ }} {o}", "jinja-undefined models/a.sql:1:18 'target' has no attribute 'typ'", ""),
     ("select {{ broken('x') }} {o}", "jinja-undefined macros/m.sql:2:16 'boo' is undefined", "Called from models/a.sql:1:11."),
+    ("select {{ amount('x') }} {o}", "unknown-column models/a.sql:1:8 no input has a column 'amout'",
+     "Did you mean 'amount'? The template gave here: round(amout, 2) as x"),
+    ("select {{ amount('x,') }} {o}", "sql-syntax models/a.sql:1:8 a comma with nothing after it",
+     "The template gave here: round(amout, 2) as x,"),
     ("select {{ var('min') }} {o}", "var-missing models/a.sql:1:15 the variable 'min' is not defined", "Did you mean 'minimum'?"),
     ("select {{ env_var('HOME_X') }} {o}", "env-missing models/a.sql:1:19 the environment variable 'HOME_X' is not set", "export"),
     ("select '{{ env_var('ENGINE_SECRET_X') }}' {o}",
@@ -348,7 +354,8 @@ JINJA = [
 def test_jinja(sql, finding, hint, tmp_path):
     files = {
         "project.yml": f"{PROJECT}vars: {{minimum: 3}}\n",
-        "macros/m.sql": "{% macro broken(a) %}\n  {{ a }} + {{ boo }}\n{% endmacro %}",
+        "macros/m.sql": "{% macro broken(a) %}\n  {{ a }} + {{ boo }}\n{% endmacro %}"
+        "{% macro amount(name) %}round(amout,\n 2) as {{ name }}{% endmacro %}",
         "models/a.sql": sql.replace("{o}", ORDERS_FROM),
     }
     check(tmp_path, files, finding, hint, env={"ENGINE_SECRET_X": "hunter2"})
@@ -428,6 +435,7 @@ TARGETS = [
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {bootstrap_servers: 'a:1', security: {pasword: x}}}}",
      "unknown-key project.yml:3:100 security has no key 'pasword'", "'password'"),
     ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
+    ("dev: {schema: x, state: 's3a://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' outside the file system is not part of this version", ""),
     ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not part of this version", ""),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),
     ("dev: {catalog: {type: sqlite}}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", ""),

@@ -87,7 +87,7 @@ def test_what_cannot_hold_is_answered_by_name(sql, finding, hint, tmp_path):
     assert hint in found.hint
 
 
-@pytest.mark.parametrize("name", sorted(dbt_names().keys() - {"safe_cast"}))
+@pytest.mark.parametrize("name", sorted(dbt_names().keys() - {"safe_cast", "run_started_at", "invocation_id"}))
 def test_every_name_of_dbt_has_an_answer(name, tmp_path):
     uses = {"a": f"{{{{ {name} }}}}", "b": f"{{{{ {name}() }}}}", "c": f"{{{{ {name}.part }}}}"}
     found = findings(tmp_path, {f"models/{m}.sql": f"{sql}select id {FROM}" for m, sql in uses.items()})

@@ -190,3 +190,12 @@ def test_what_grows_for_ever_is_a_warning_at_its_place(header, sql, warning, tmp
     assert not [d for d in found if d.is_error]
     code, place = warning.split()
     assert f"models/a.sql:{place}" in [str(d.location) for d in found if d.code == code and d.hint]
+
+
+def test_a_broken_model_says_nothing_of_its_unit_tests(tmp_path):
+    files = model("a", "streams: [shop.orders]", f"select id, amount {FROM.replace('from', 'frm')}")
+    tests = "unit_tests:\n  - name: t\n    model: a\n    given: {shop.orders: [{idd: x}]}\n    expect: {rows: [{amount: 1}]}\n"
+    files["tests/a.yml"] = tests
+    assert [d.code for d in findings(tmp_path, files)] == ["sql-syntax"]
+    files["models/a.sql"] = str(files["models/a.sql"]).replace("frm", "from")
+    assert [d.code for d in findings(tmp_path, files)] == ["unknown-column"]

@@ -26,16 +26,35 @@ select hour.start as window_start, count(*) as events, sum(amount) as amount
 from {{ source('shop', 'events') }}
 group by hour
 """
+NEWEST = """/*---
+streams: {shop.events: {max_files_per_trigger: 1}}
+unique_key: kind
+sequence_by: at
+---*/
+select kind, at, id from {{ source('shop', 'events') }}
+"""
+UNITS = """unit_tests:
+  - {name: counts, model: total, given: {hourly: [{events: 2}, {events: 3}]}, expect: [{events: 5}]}
+"""
 TOTAL = "select sum(events) as events from {{ ref('hourly') }}"
 
 
 @pytest.fixture
-def built(lab: Lab) -> tuple[Lab, Result]:
+def told(lab: Lab) -> Lab:
+    """A project whose runs are told to a file."""
     project = (lab.root / "project.yml").read_text()
     lab.write("project.yml", project + "    openlineage: {type: file, path: events.jsonl}\n")
+    return lab
+
+
+@pytest.fixture
+def built(told: Lab) -> tuple[Lab, Result]:
+    lab = told
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
+    lab.model("newest", NEWEST)
     lab.model("total", TOTAL)
+    lab.write("tests/units.yml", UNITS)
     for hour, late in ((10, 10), (12, 12), (14, 8)):
         rows = [
             {"id": hour * 10 + i, "at": f"2026-01-01T{h:02}:0{i}:00Z", "kind": "a", "amount": 1.5}
@@ -75,16 +94,25 @@ def test_artifacts_say_what_spark_and_iceberg_did(built):
     newest = site.node("model.hourly")["table"]["snapshots"][0]
     assert newest[0] == str(lab.snapshot("hourly"))
 
+    # A MERGE leaves old rows in their files; nobody reads them, and they do not count.
+    assert len(lab.rows("newest")) == site.short("model.newest")["table"]["rows"] == 1
+    assert catalog.nodes["model.lab.newest"].stats["num_rows"].value == 1
+    commits = site.node("model.newest")["table"]["snapshots"]
+    assert [commit[2:6] for commit in commits] == [["merge", 1, 1, 1], ["merge", 1, 1, 1], ["append", 1, 0, 1]]
+    (unit_test,) = site.node("model.total")["unit_tests"]
+    assert (unit_test["name"], unit_test["status"]) == ("counts", "pass")
+
     sent = [json.loads(line) for line in (lab.root / "events.jsonl").read_text().splitlines()]
     ends = {r["job"]["name"]: r for r in sent if r["eventType"] == "COMPLETE"}
-    assert set(ends) == {"lab.build", "lab.hourly", "lab.total", "lab.not_null_hourly_window_start"}
+    names = {"build", "hourly", "newest", "total", "not_null_hourly_window_start", "counts"}
+    assert set(ends) == {f"lab.{name}" for name in names}
     output = ends["lab.hourly"]["outputs"][0]
     assert output["outputFacets"]["outputStatistics"]["rowCount"] == said["rows_out"]
     assert output["facets"]["version"]["datasetVersion"] == str(lab.snapshot("hourly"))
 
     again = lab.build()
     assert again.model("hourly")["status"] == "unchanged"
-    assert lab.run("ls", "-s", "result:unchanged", "--output", "name").out.split() == ["hourly", "total"]
+    assert lab.run("ls", "-s", "result:unchanged", "--output", "name").out.split() == ["hourly", "newest", "total"]
     # A run without a micro-batch knows no watermark; the checkpoint does.
     assert lab.run("docs", "generate").code == 0
     quiet = Site(target / "docs").short("model.hourly")
@@ -93,23 +121,22 @@ def test_artifacts_say_what_spark_and_iceberg_did(built):
     assert quiet["watermark"] == short["watermark"] == moment(datetime(2026, 1, 1, 13, 50, tzinfo=UTC))
 
 
-def test_a_delivery_that_fails_fails_no_build(built):
-    lab, _ = built
-    (lab.root / "events.jsonl").unlink()
-    (lab.root / "events.jsonl").mkdir()
-    result = lab.build()
-    (told,) = [e for e in result.events if e["event"] == "Diagnosed"]
-    assert (told["code"], told["level"]) == ("openlineage", "warning")
+def test_a_delivery_that_fails_fails_no_build(told):
+    told.model("one", "select 1 as one")
+    (told.root / "events.jsonl").mkdir()
+    result = told.build()
+    (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
+    assert (found["code"], found["level"]) == ("openlineage", "warning")
+    assert len(told.rows("one")) == 1
 
 
-def test_a_build_that_breaks_off_is_told_as_aborted(built, monkeypatch):
-    lab, _ = built
-    (lab.root / "events.jsonl").unlink()
+def test_a_build_that_breaks_off_is_told_as_aborted(told, monkeypatch):
+    told.model("one", "select 1 as one")
 
     def broken(*_: object) -> None:
         raise OSError("the session is gone")
 
     monkeypatch.setattr("engine.runtime.build.create_namespace", broken)
-    assert lab.run("build").code == 2
-    sent = [json.loads(line) for line in (lab.root / "events.jsonl").read_text().splitlines()]
+    assert told.run("build").code == 2
+    sent = [json.loads(line) for line in (told.root / "events.jsonl").read_text().splitlines()]
     assert [r["eventType"] for r in sent] == ["START", "ABORT"]

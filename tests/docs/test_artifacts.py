@@ -42,6 +42,9 @@ def test_the_example_is_a_manifest_of_version_12():
     assert found.metadata.project_name == "flights"
     assert found.metadata.adapter_type == "spark"
     assert set(found.nodes) == {unique_id(n.id, "flights") for n in (*project.models, *project.tests)}
+    assert set(found.unit_tests) == {unique_id(t.id, "flights") for t in project.unit_tests}
+    assert all(t.depends_on.nodes == [f"model.flights.{t.model}"] for t in found.unit_tests.values())
+    assert found.unit_tests
     assert set(found.sources) == {unique_id(s.id, "flights") for s in project.sources}
     assert list(found.macros) == ["macro.flights.share"]
     for mine in project.models:

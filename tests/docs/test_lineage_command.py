@@ -141,15 +141,14 @@ def test_a_view_and_a_broken_reference_are_drawn():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("arguments", [["routes.late_share"], ["--output", "json"], ["--output", "mermaid"]])
-def test_lineage_imports_no_heavy_library(arguments):
+def test_lineage_imports_no_heavy_library():
     code = (
-        "import sys\nfrom engine.cli.main import invoke\ncode = invoke(sys.argv[1:])\n"
+        "import sys\nfrom engine.cli.main import invoke\n"
+        "forms = ['routes.late_share'], ['--output', 'json'], ['--output', 'mermaid']\n"
+        "code = max(invoke(['lineage', *form]) for form in forms)\n"
         "heavy = sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'pyiceberg', 'pyarrow', 'py4j', 'rich', 'igraph'})\n"
         "print('HEAVY', heavy)\nsys.exit(code)\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, "lineage", *arguments], capture_output=True, text=True, cwd=ROOT, check=False
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines()[-1] == "HEAVY []"

@@ -121,10 +121,7 @@ def test_a_number_that_there_cannot_be_is_not_told(tmp_path):
     models = [replace(hourly(), id=f"model.{name}", name=name, **changes) for name, changes in kinds.items()]
     response = {"late": 0, "state_rows": 0, "rows_in": 0, "batches": 1}
     results = {
-        "results": [
-            {"unique_id": f"model.shop.{n}", "status": "success", "adapter_response": response}
-            for n in kinds
-        ]
+        "results": [{"unique_id": f"model.shop.{n}", "status": "success", "adapter_response": response} for n in kinds]
     }
     site = written(tmp_path, manifest(source(), *models), results)
     told = {m.name: set(response) & set(site.short(m.id)["run"]) - {"batches"} for m in models}
@@ -216,6 +213,12 @@ def test_tables_are_told_with_their_snapshots(tmp_path):
     assert record["history"] == [[at[0], 5, 0, 5, 50, 0], [at[1], 7, 0, 12, 120, 0]]
     # An id is too great for a number of JavaScript.
     assert [s[0] for s in record["snapshots"]] == [str(2**62 + 1), str(2**62)]
+
+
+def test_rows_that_wait_for_tests_are_told(tmp_path):
+    table = Table("u", (("id", "string"),), (snapshot(0, 5, 5),), 1, 5, 50, 1, waiting=True)
+    site = written(tmp_path, small(), tables={"model.hourly": table})
+    assert (site.short("model.hourly")["waiting"], site.short("model.daily").get("waiting")) == (True, None)
 
 
 def test_how_fresh_a_source_is(tmp_path):

@@ -17,38 +17,6 @@ from tests.lab import EVENTS, Lab, run_alone
 pytestmark = pytest.mark.spark
 
 
-def test_a_catalog_that_is_held_for_a_while_only_delays_a_build(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    shop.prepare(lab)
-    lab.build()
-    shop.land_later(lab)
-    holder = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None, check_same_thread=False)
-    asked: list[float] = []
-    settled = commits.settled
-
-    def asking(*arguments: Any) -> Any:
-        asked.append(time.monotonic())
-        return settled(*arguments)
-
-    monkeypatch.setattr("engine.lake.write.settled", asking)
-    holder.execute("begin immediate")
-    released: list[float] = []
-
-    def release() -> None:
-        while not asked:
-            time.sleep(0.05)
-        time.sleep(3)
-        released.append(time.monotonic())
-        holder.execute("rollback")
-
-    releasing = threading.Thread(target=release)
-    releasing.start()
-    lab.build()
-    releasing.join()
-    holder.close()
-    assert asked[0] < released[0], "nothing waited for the catalog"
-    shop.check(lab)
-
-
 BUSY = """
 from engine.lake import catalogs, commits
 commits._PAUSES = (0.1, 0.2)
@@ -57,22 +25,46 @@ catalogs.spark_conf = lambda c: {k: v.replace("busy_timeout=30000", "busy_timeou
 """
 
 
-def test_a_catalog_that_stays_held_ends_a_build_with_the_reason(lab: Lab) -> None:
+def test_a_catalog_that_another_process_holds(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     shop.prepare(lab)
     lab.build()
     before = lab.snapshots()
     shop.land_later(lab)
-    holder = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None)
+    holder = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None, check_same_thread=False)
     holder.execute("begin immediate")
-    # A process of its own: its patience is shorter.
+    # It stays held; a process of its own has less patience.
     ended = run_alone(lab.root, "build", script=BUSY)
-    holder.execute("rollback")
-    holder.close()
     assert ended.returncode == 1, ended.stdout + ended.stderr
     assert '"catalog-busy"' in ended.stdout
     assert "Traceback" not in ended.stdout + ended.stderr
     assert lab.snapshots() == before
+
+    # It is let go while the build waits.
+    asked, released = threading.Event(), threading.Event()
+    settled = commits.settled
+
+    waited: list[bool] = []
+
+    def asking(*arguments: Any) -> Any:
+        asked.set()
+        made = settled(*arguments)
+        waited.append(released.is_set())
+        return made
+
+    def release() -> None:
+        asked.wait(120)
+        time.sleep(3)
+        released.set()
+        holder.execute("rollback")
+
+    monkeypatch.setattr("engine.lake.write.settled", asking)
+    releasing = threading.Thread(target=release, daemon=True)
+    releasing.start()
     lab.build()
+    releasing.join()
+    assert waited
+    assert all(waited)
+    holder.close()
     shop.check(lab)
 
 
@@ -108,7 +100,7 @@ def test_a_merge_that_meets_a_compaction_is_made_again(
     def slowly(rows: Any, *arguments: Any) -> Any:
         from pyspark.sql import functions as f
 
-        return merged(rows.withColumn("id", f.udf(slow, "int")("id")), *arguments)
+        return merged(rows.withColumn("id", f.udf(slow, "int", useArrow=False)("id")), *arguments)
 
     merged = merge.merge
     monkeypatch.setattr("engine.runtime.outputs.merge.merge", slowly)
@@ -123,7 +115,7 @@ def test_a_merge_that_meets_a_compaction_is_made_again(
         )
         compacted.touch()
 
-    compacting = threading.Thread(target=compact)
+    compacting = threading.Thread(target=compact, daemon=True)
     compacting.start()
     with caplog.at_level(logging.WARNING, "engine.lake"):
         lab.build()

@@ -27,7 +27,9 @@ def connect(kafka: Kafka, **security: str) -> None:
 def test_a_login_is_taken_and_a_wrong_one_refused_soon(kafka: Kafka, monkeypatch: pytest.MonkeyPatch) -> None:
     topic = kafka.topic()
     kafka.source(topic)
-    kafka.stream("select id")
+    kafka.lab.model(
+        "plain", "/*---\nstreams: [shop.events]\nexplain: true\n---*/\nselect id from {{ source('shop', 'events') }}\n"
+    )
     kafka.broker.send(topic, [event(1)])
     monkeypatch.setenv("ENGINE_SECRET_KAFKA", PASSWORD)
     login = {
@@ -37,6 +39,7 @@ def test_a_login_is_taken_and_a_wrong_one_refused_soon(kafka: Kafka, monkeypatch
     connect(kafka, **login, password="{{ env_var('ENGINE_SECRET_KAFKA') }}")
     kafka.lab.build()
     assert kafka.ids() == [1]
+    assert "Spark's plan of plain:" in (kafka.lab.root / "target" / "logs" / "engine.log").read_text()
     texts = [path.read_bytes() for path in kafka.lab.root.rglob("*") if path.is_file()]
     assert not any(PASSWORD.encode() in text or PASSWORD.split('"')[1].encode() in text for text in texts)
 

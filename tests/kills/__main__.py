@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from tests.kills.check import differences
-from tests.kills.loop import PHASES, kill_again_and_again, undisturbed
-from tests.kills.project import make
+from tests.kills.loop import PHASES, build_alone, kill_again_and_again
+from tests.kills.project import alone, make
 
 
 def main() -> int:
@@ -21,11 +21,10 @@ def main() -> int:
     given = parser.parse_args()
     begin = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="kills", ignore_cleanup_errors=True) as folder:
-        example = make(Path(folder) / "project", given.days)
+        example = make(alone(Path(folder) / "project"), given.days)
         example.land(8)
         tally = kill_again_and_again(example, given.kills, given.seed, lambda line: print(line, flush=True))
-        undisturbed(example)
-        found = differences(example, Path(folder) / "undisturbed")
+        found = differences(example, alone(Path(folder) / "undisturbed"), build_alone)
         rows = {name: len(example.lab.rows(name)) for name in ("flights", "departures_hourly", "aircraft_history")}
     for line in found:
         print(line)

@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import timedelta
-from pathlib import Path
 
 from tests.example import golden
-from tests.kills.loop import undisturbed
 from tests.kills.project import HOURLY_FILES, TABLES, Example, copy_landed
 from tests.lab import Lab
 
 HOURLY = "departures_hourly"
 
 
-def differences(example: Example, elsewhere: Path) -> list[str]:
-    """How the tables differ from those of one build over the same files; which rows are late is decided apart."""
-    other = copy_landed(example, elsewhere)
-    undisturbed(other)
+def differences(example: Example, other: Lab, build: Callable[[Lab], object]) -> list[str]:
+    """How the tables differ from those of one build over the same files; which rows are late is decided apart.
+
+    Args:
+        example: the project whose builds were killed; it is built to its end now.
+        other: where to build it in one go.
+        build: builds a project.
+    """
+    build(example.lab)
+    copy_landed(example, other)
+    build(other)
     found = []
     for name in TABLES:
         if name == HOURLY:
             continue
-        ours, theirs = _rows(example.lab, name), _rows(other.lab, name)
+        ours, theirs = _rows(example.lab, name), _rows(other, name)
         if ours != theirs:
             more, less = ours - theirs, theirs - ours
             found.append(f"{name}: {more.total()} rows too many, {less.total()} missing; {[*more][:2]} {[*less][:2]}")

@@ -60,31 +60,35 @@ class Example:
         return len(moved)
 
 
-def make(root: Path, days: int) -> Example:
+def alone(root: Path) -> Lab:
+    """A folder for a project, with a lake of its own."""
+    return Lab(root, None, None, schema="example")
+
+
+def make(lab: Lab, days: int) -> Example:
     """Make the project, and so many days of departures that are still to land."""
-    lab = Lab(root, None, None, schema="example")
     for folder in ("models", "macros", "sources"):
-        shutil.copytree(REPOSITORY / folder, root / folder)
+        shutil.copytree(REPOSITORY / folder, lab.root / folder)
     text = (REPOSITORY / "project.yml").read_text()
+    text = re.sub(r"path: \.engine/lake", f"path: {lab.lake_path}", text)
     text = re.sub(r"schema: flights\b", f"schema: {lab.schema}", text)
     fast = '{master: "local[2]", conf: {spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1"}}'
     lab.write("project.yml", re.sub(r'\{master: "local\[\*\]"\}', fast, text))
     source = (REPOSITORY / "sources" / "flights.yml").read_text()
     lab.write(
-        "sources/flights.yml", source.replace("max_files_per_trigger: 24", f"max_files_per_trigger: {_SOURCE_FILES}")
+        "sources/flights.yml", re.sub(r"max_files_per_trigger: \d+", f"max_files_per_trigger: {_SOURCE_FILES}", source)
     )
     lab.model("marts/aircraft_history", HISTORY)
     with contextlib.redirect_stdout(io.StringIO()):
-        assert produce(["--out", str(root / "landing"), "--days", str(days)]) == 0
-    folder = root / "landing" / "departures"
-    pool = folder.rename(root / "pool")
+        assert produce(["--out", str(lab.root / "landing"), "--days", str(days)]) == 0
+    pool = (lab.root / "landing" / "departures").rename(lab.root / "pool")
     return Example(lab, landed_files(pool))
 
 
-def copy_landed(example: Example, root: Path) -> Example:
+def copy_landed(example: Example, lab: Lab) -> None:
     """The same project elsewhere, where all that has landed lies from the beginning."""
-    lab = Lab(root, None, None, schema="example")
     for name in ("models", "macros", "sources", "landing"):
-        shutil.copytree(example.lab.root / name, root / name)
-    shutil.copy(example.lab.root / "project.yml", root / "project.yml")
-    return Example(lab, [])
+        shutil.copytree(example.lab.root / name, lab.root / name)
+    text = (example.lab.root / "project.yml").read_text()
+    text = text.replace(f"path: {example.lab.lake_path}", f"path: {lab.lake_path}")
+    lab.write("project.yml", text.replace(f"schema: {example.lab.schema}\n", f"schema: {lab.schema}\n"))

@@ -1,7 +1,7 @@
 """kill -9 in the middle of a build, then a build: the tables equal those of an undisturbed run.
 
 The fault is planted in the killed process only; what the test then finds on disk proves that it fired
-where it was meant to. The build after it runs in the shared session, over the same lake and state.
+where it was meant to (for each kind of state see tests/faults). The build after it runs in the shared session, over the same lake and state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.lab import EVENTS, REPOSITORY, Lab, run_alone
+from tests.lab import EVENTS, REPOSITORY, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -101,32 +101,8 @@ def check_tables(shop: Shop) -> None:
     assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("point", POINTS)
-def test_a_window_killed_on_the_batch_that_writes_it_is_written_once(shop: Shop, point: str) -> None:
-    # Batch 2 is the last with data; it writes the hour that b's watermark closed, and its own watermark
-    # (13:05) closes the next hour in the no-data batch after it.
-    killed = run_alone(shop.lab.root, "build", script=POINTS[point].format(batch=2, model="hourly"))
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    checkpoint = shop.checkpoint("hourly")
-    assert spark_checkpoint.last_started(checkpoint) == 2
-    assert spark_checkpoint.last_committed(checkpoint) == 1
-    table = shop.lab.table("hourly")
-    assert table is not None
-    written = {s.marker("batch-id") for s in table.history}
-    assert ("2" in written) == (point != "before the commit")
-    recorded = shop.lab.model_json("hourly")["batch"]
-    assert recorded == (2 if point == "after the record" else 1)
-
-    shop.lab.build()
-    check_tables(shop)
-    again = shop.lab.snapshots()
-    shop.lab.build()
-    assert shop.lab.snapshots() == again
-
-
 def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: Shop) -> None:
-    killed = run_alone(shop.lab.root, "build", script=AFTER_COMMIT.format(batch=0, model="copy"))
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    killed_alone(shop.lab.root, "build", script=AFTER_COMMIT.format(batch=0, model="copy"))
     assert spark_checkpoint.last_committed(shop.checkpoint("copy")) is None
     assert len(shop.lab.rows("copy")) == 5
     shop.lab.land("d", [event(6, "13:20")])
@@ -155,8 +131,7 @@ write.replace = replace
 
 
 def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) -> None:
-    killed = run_alone(shop.lab.root, "build", "-s", "plain", script=MAKING_A_TABLE)
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    killed_alone(shop.lab.root, "build", "-s", "plain", script=MAKING_A_TABLE)
     assert shop.lab.table("plain") is not None
     assert shop.lab.model_json("plain")["phase"] == "building"
     shop.lab.build()
@@ -165,8 +140,7 @@ def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) ->
 
 def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> None:
     shop.lab.model("total", "select count(*) as n from {{ ref('plain') }}")
-    killed = run_alone(shop.lab.root, "build", script=REPLACING_A_TABLE)
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    killed_alone(shop.lab.root, "build", script=REPLACING_A_TABLE)
     assert [r["n"] for r in shop.lab.rows("total")] == [5]
     shop.lab.build()
     assert [r["n"] for r in shop.lab.rows("total")] == [5]

@@ -75,6 +75,7 @@ def versions(lab: Lab) -> list[tuple[Any, ...]]:
 def test_late_changes_split_the_interval_they_fall_into(lab: Lab) -> None:
     lab.write("sources/shop.yml", SOURCE)
     lab.model("versions", HISTORY)
+    lab.model("current", "select id, v, valid_from, valid_to from {{ ref('versions') }} where is_current")
     rng = random.Random(5)
     batches = [
         [change(1, 10, 100), change(1, 30, 300)],
@@ -106,6 +107,8 @@ def test_late_changes_split_the_interval_they_fall_into(lab: Lab) -> None:
     land(lab, more)
     lab.build()
     assert versions(lab) == golden([*batches, *more])
+    current = [(r["id"], r["v"], r["valid_from"], r["valid_to"], True) for r in lab.rows("current")]
+    assert sorted(current, key=str) == [row for row in versions(lab) if row[-1]]
     before = lab.snapshots()
     lab.build()
     assert lab.snapshots() == before

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.spark
 PAID = """/*---
 streams: {shop.events: {max_files_per_trigger: 1}}
 publish: on_tests_pass
+explain: true
 columns:
   amount: {tests: [not_null]}
 ---*/
@@ -77,6 +78,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     lab.build()
     assert [ids(lab, name) for name in NAMES] == [[1, 2, 3]] * 4
     assert [staged(lab, name) for name in NAMES] == [None] * 4
+    assert "Spark's plan of paid:" in (lab.root / "target" / "logs" / "engine.log").read_text()
     table = lab.table("latest")
     assert table is not None
     assert [s.marker("batch-id") for s in table.history] == ["1", "0", None]
@@ -128,7 +130,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert lab.run("build").codes() == ["staged-rows"]
     lab.model("paid", PAID)
     care = lab.run("maintain")
-    assert (care.code, "wait" in care.text) == (0, True), care.text
+    assert (care.code, '"waits": true' in care.text) == (0, True), care.text
 
     # A full refresh waits for the tests too, beside the table; the rows that waited before go with what they followed.
     refused = lab.run("build", "-f")

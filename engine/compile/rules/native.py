@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.rules.intervals import seconds
 from engine.compile.rules.model import RuleFinding
-from engine.compile.sql import DIALECT, restore_windows
+from engine.compile.sql import parser, restore_windows, spark
 from engine.compile.tokens import check_commas, check_depth, parseable
 
 _MARK = "__watermark_"
@@ -67,13 +67,15 @@ def parse(text: str) -> Parsed:
         found.append(RuleFinding(code, message, hint, start=start))
 
     try:
-        tokens = sqlglot.tokenize(text, dialect=DIALECT)
+        tokens = sqlglot.tokenize(text, dialect=spark())
         check_depth(tokens, report)
         check_commas(tokens, report)
         if found or not tokens:
             return Parsed(None, findings=tuple(found) or (_fault("there is no SQL", 0),))
-        tokens, native = _taken_out(tokens, text)
-        trees = _parser().parse(parseable(tokens), text)
+        words, native = text.upper(), Native()
+        if "STREAM" in words or "WATERMARK" in words:
+            tokens, native = _taken_out(tokens, text)
+        trees = parser().parse(parseable(tokens), text)
     except _SyntaxError as error:
         return Parsed(None, findings=(_fault(str(error), error.start),))
     except ParseError as error:
@@ -86,12 +88,9 @@ def parse(text: str) -> Parsed:
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
         return Parsed(None, findings=(_fault("there is more than one statement", 0),))
-    restore_windows(tree)
+    if "WINDOW" in words:
+        restore_windows(tree)
     return Parsed(tree, native)
-
-
-def _parser() -> sqlglot.Parser:
-    return sqlglot.Dialect.get_or_raise(DIALECT).parser(error_level=ErrorLevel.IMMEDIATE)
 
 
 def _fault(message: str, start: int) -> RuleFinding:
@@ -178,7 +177,7 @@ def _clause(tokens: list[Token], text: str, alias: str) -> Clause:
     if delay == 0:
         raise _SyntaxError("the WATERMARK clause names no column", tokens[0].start)
     first = tokens[0]
-    tree = _parser().parse([_token(TokenType.SELECT, "SELECT", first), *tokens[:delay]], text)[0]
+    tree = parser().parse([_token(TokenType.SELECT, "SELECT", first), *tokens[:delay]], text)[0]
     length = text[tokens[delay + 2].start : tokens[-1].end + 1].lower().removeprefix("interval").replace("'", "")
     said = exp.Literal.string(length)
     item = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else exp.Null()

@@ -70,7 +70,7 @@ const headrace = (() => {
     h(
       "bdi",
       {},
-      name.split(".").flatMap((part, i, all) => (i < all.length - 1 ? [`${part}.`, document.createElement("wbr")] : part)),
+      name.split(/(?<=\.)/).map((part, i) => [i ? document.createElement("wbr") : null, part]),
     );
 
   const count = new Intl.NumberFormat("en");

@@ -46,7 +46,7 @@
       node.broken ? h("p", { class: "notice bad" }, "This does not compile. What could be found out is shown.") : null,
       more.problems ? section("Problems", headrace.problems(index, more.problems)) : null,
       neighbours(site, number_),
-      headrace.state(more),
+      headrace.state(node, more),
       inWords(more),
       more.columns ? section(`Columns (${number(more.columns.length)})`, headrace.columnTable(site, node, more)) : null,
       headrace.rowDeciders(site, more),

@@ -2,31 +2,7 @@
 
 /* The first page: the project at a glance, and how every stream and table is doing. */
 (() => {
-  const { h, number, plural, bytes, time, icon } = headrace;
-
-  const badge = (text, tone) =>
-    text ? h("span", { class: `badge ${tone || ""}` }, h("i", { class: "sign", "aria-hidden": "true" }), text) : null;
-
-  /* A link to a node's page, with its icon and what is wrong with it. */
-  function nodeLink(node) {
-    const state = headrace.standing(node);
-    return h(
-      "span",
-      { class: "node-link" },
-      icon(node.kind),
-      h("a", { href: headrace.hrefOf(node) }, h("bdi", {}, node.name)),
-      badge(state.word, state.tone),
-    );
-  }
-
-  function tile(label, value, note, tone) {
-    return h(
-      "div",
-      { class: `tile ${tone || ""}` },
-      h("dt", {}, label),
-      h("dd", {}, h("b", {}, value), note ? h("span", {}, note) : null),
-    );
-  }
+  const { h, number, plural, bytes, time, badge, nodeLink, tile, table, cell, amount, section, more } = headrace;
 
   /* How models and tests ended, as one says it. */
   const ENDED = { success: "built", pass: "passed", fail: "failed", error: "failed", warn: "warned" };
@@ -36,9 +12,12 @@
     const streams = models.filter((node) => node.kind === "stream");
     const weak = streams.filter((node) => node.guarantee === "at least once").length;
     const errors = index.problems.filter((found) => found.level === "error").length;
+    const warnings = index.problems.length - errors;
     const run = index.run;
-    const counted = (pairs, what) =>
-      (pairs || []).map(([status, many], i) => `${i ? number(many) : plural(many, what)} ${ENDED[status] || status}`).join(", ");
+    const counted = (pairs = [], what) =>
+      pairs
+        .map(([status, many], i) => `${i ? number(many) : plural(many, what)} ${ENDED[status] || status}`)
+        .join(", ");
     const failed =
       run && [...(run.models || []), ...(run.tests || [])].some(([status]) => ["error", "fail"].includes(status));
     return h(
@@ -72,37 +51,12 @@
       tile(
         "Problems",
         number(index.problems.length),
-        index.problems.length ? plural(errors, "error") : "none found",
+        [errors && plural(errors, "error"), warnings && plural(warnings, "warning")].filter(Boolean).join(", ") ||
+          "none found",
         errors ? "bad" : index.problems.length ? "warn" : "",
       ),
     );
   }
-
-  /* A table; on a narrow window each row becomes a card, unless it is a table of numbers. */
-  function table(label, heads, rows, style = "cards") {
-    return h(
-      "div",
-      { class: "scroll", role: "region", "aria-label": label, tabindex: "0" },
-      h(
-        "table",
-        { class: style },
-        h(
-          "thead",
-          {},
-          h(
-            "tr",
-            {},
-            heads.map(([text, align]) => h("th", { scope: "col", class: align }, text)),
-          ),
-        ),
-        h("tbody", {}, rows),
-      ),
-    );
-  }
-
-  const cell = (head, ...children) => h("td", { "data-head": head }, children);
-  const amount = (head, value) =>
-    h("td", { "data-head": head, class: "amount" }, value === undefined || value === null ? "–" : number(value));
 
   function streamRow(node) {
     const run = node.run || {};
@@ -172,27 +126,6 @@
         dated ? cell("Newest record", node.newest ? time(node.newest, { relative: true }) : "–") : null,
       );
     return listed("Sources", nodes, row, [["Source"], ["Where"], dated && ["Newest record"]].filter(Boolean));
-  }
-
-  function section(title, ...content) {
-    return h("section", {}, h("h2", {}, title), content);
-  }
-
-  /* A button that brings what is left, and goes. */
-  function more(text, bring) {
-    const button = h(
-      "button",
-      {
-        type: "button",
-        class: "more-rows",
-        onclick: () => {
-          bring();
-          button.remove();
-        },
-      },
-      text,
-    );
-    return button;
   }
 
   const PROBLEMS_SHOWN = 12;
@@ -298,5 +231,5 @@
     return { title: index.project, page };
   }
 
-  Object.assign(headrace, { overview, behind, badge, nodeLink, table, cell, amount, section, problems, tile, more });
+  Object.assign(headrace, { overview, behind, problems });
 })();

@@ -26,6 +26,7 @@
     if (node.broken) return { word: "does not compile", tone: "bad" };
     if (node.run && node.run.tone !== "good") return { word: node.run.status, tone: node.run.tone };
     if (node.failing) return { word: `${headrace.plural(node.failing, "test")} failing`, tone: "bad" };
+    if (node.waiting) return { word: "waits for its tests", tone: "warn" };
     if (node.fresh && node.fresh !== "pass") {
       const [word, tone] = FRESH[node.fresh];
       return { word, tone };

@@ -4,8 +4,10 @@
 (() => {
   const { h, number, bytes, time, badge, section } = headrace;
 
+  const WAITING = "Rows wait until its tests pass. Readers see the table as it was before them.";
+
   /* How it is doing: the last run, the table, and charts. */
-  function state({ run, table, fresh, watermark }) {
+  function state(node, { run, table, fresh, watermark }) {
     if (fresh) return section("How it is doing", ofSource(fresh));
     if (!run && !table && !watermark) return null;
     const tiles = [];
@@ -43,6 +45,7 @@
     return section(
       "How it is doing",
       h("dl", { class: "tiles" }, tiles),
+      node.waiting ? h("p", { class: "notice warn" }, WAITING) : null,
       run && run.message ? h("p", { class: `notice ${run.tone}`, dir: "auto" }, run.message) : null,
       run && run.note ? h("p", { class: "notice" }, `${run.note.charAt(0).toUpperCase()}${run.note.slice(1)}`) : null,
       drawn.length ? h("div", { class: "charts" }, drawn) : null,

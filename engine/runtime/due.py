@@ -1,0 +1,51 @@
+"""The micro-batch without rows that a killed run owes.
+
+After the last rows Spark runs one more micro-batch, without rows, which closes what the moved watermark closes. It
+decides on it from the plan of the micro-batch before, so that a run that is killed between the two never makes it up:
+windows would stay open, and later rows would be judged by an older watermark, until other rows come (measured, Spark
+4.1). Taking back Spark's note that the last micro-batch was committed makes it come again: computed for its state,
+and by its markers not written twice. The one that is owed follows.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.compile import Model, Source
+from engine.compile.settings import OutputMode
+from engine.runtime.run import Run
+from engine.sources.files import FORMATS
+from engine.state import checkpoint as spark_checkpoint
+
+
+def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
+    """Let the last micro-batch come again if the one after it is owed; whether it does.
+
+    Only files are there again for certain: brokers forget records and tables their snapshots.
+    """
+    if not model.stateful or model.write.output_mode is OutputMode.COMPLETE or not _files(run, model):
+        return False
+    last = spark_checkpoint.last_committed(checkpoint)
+    if last is None or last != spark_checkpoint.last_started(checkpoint) or not _moved(checkpoint, last):
+        return False
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    (checkpoint / "commits" / str(last)).unlink()
+    return True
+
+
+def _files(run: Run, model: Model) -> bool:
+    nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
+    return all(
+        isinstance(node, Source) and node.spec.format in FORMATS and "after_reading" not in node.spec.settings
+        for node in nodes
+    )
+
+
+def _moved(checkpoint: Path, batch: int) -> bool:
+    """Whether a micro-batch moved the watermark with which it began."""
+    try:
+        said = json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
+    except (OSError, ValueError, IndexError):
+        return False
+    return (spark_checkpoint.next_watermark(checkpoint) or 0) > int(said.get("batchWatermarkMs", 0))

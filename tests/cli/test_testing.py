@@ -1,0 +1,104 @@
+"""`engine test` where nothing needs Spark: selection, usage, what is watched."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import invoke
+from engine.cli.running import wanted
+from engine.cli.watching import affected, look
+from engine.compile.select import select
+from tests.project.helper import ORDERS, clean, write
+
+UNITS = """\
+unit_tests:
+  - {name: first, model: orders, tags: [slow], given: {shop.orders: [{id: a}]}, expect: [{id: a}]}
+  - {name: second, model: orders, given: {shop.orders: [{id: b}]}, expect: [{id: b}]}
+  - {name: first, model: other, given: {shop.customers: [{id: b}]}, expect: [{id: b}]}
+"""
+FILES: dict[str, str | bytes] = {
+    "models/orders.sql": f"/*---\ncolumns: {{id: {{tests: [not_null]}}}}\n---*/\n{ORDERS}",
+    "models/other.sql": "select * from {{ source('shop', 'customers') }}\n",
+    "tests/units.yml": UNITS,
+}
+FIRST, SECOND, OTHER = "unit_test.orders.first", "unit_test.orders.second", "unit_test.other.first"
+NOT_NULL = "test.not_null_orders_id"
+
+
+@pytest.mark.parametrize(
+    ("selection", "tests"),
+    [
+        ("test_type:unit", {FIRST, SECOND, OTHER}),
+        ("resource_type:unit_test", {FIRST, SECOND, OTHER}),
+        ("test_type:data", {NOT_NULL}),
+        ("orders", {FIRST, SECOND, NOT_NULL}),
+        ("orders,test_type:unit", {FIRST, SECOND}),
+        ("unit_test:sec*", {SECOND}),
+        ("second", {SECOND}),
+        ("tag:slow", {FIRST}),
+        ("path:tests/units.yml", {FIRST, SECOND, OTHER}),
+    ],
+)
+def test_selection(tmp_path: Path, selection: str, tests: set[str]) -> None:
+    manifest = clean(tmp_path, FILES)
+    assert set(wanted(manifest, select(manifest, [selection]), "test")) == tests
+
+
+def test_an_edit_affects_the_tests_of_what_it_changes(tmp_path: Path) -> None:
+    before = dict(clean(tmp_path, FILES).nodes)
+    tests = [FIRST, SECOND, OTHER, NOT_NULL]
+    same = clean(tmp_path, {**FILES, "macros/m.sql": "{% macro m() %}1{% endmacro %}\n"})
+    assert affected(before, same, tests) == []
+    edited = clean(tmp_path, {**FILES, "tests/units.yml": UNITS.replace("expect: [{id: a}]", "expect: [{id: c}]")})
+    assert affected(before, edited, tests) == [FIRST]
+    model = clean(tmp_path, {**FILES, "models/other.sql": "select id from {{ source('shop', 'customers') }}\n"})
+    assert affected(before, model, tests) == [OTHER]
+    assert affected({}, model, tests) == tests
+
+
+def test_what_is_watched_are_the_files_of_the_project(tmp_path: Path) -> None:
+    write(tmp_path, {**FILES, "target/compiled/x.sql": "", "landing/a.json": "{}", ".engine/s.yml": "", "a.txt": ""})
+    seen = look(tmp_path)
+    names = {str(Path(name).relative_to(tmp_path)) for name in seen}
+    assert names == {"project.yml", "sources/shop.yml", *FILES}
+    (tmp_path / "models" / "other.sql").write_text("select 1 as n\n")
+    assert look(tmp_path) != seen
+
+
+def test_a_report_is_of_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert invoke(["test", "--watch", "--junit-xml", "f.xml", "--project-dir", str(tmp_path)]) == 2
+    assert "--watch and --junit-xml together" in capsys.readouterr().err
+
+
+def test_pytest_collects_the_tests_of_a_project_and_tells_its_mistakes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(tmp_path, {**FILES, "test_own.py": "def test_own():\n    pass\n"})
+    arguments = [
+        "-p",
+        "no:headrace",
+        "-p",
+        "engine.cli.pytest_plugin",
+        "-p",
+        "no:cacheprovider",
+        "-c",
+        os.devnull,
+        "-q",
+    ]
+    arguments += ["--rootdir", str(tmp_path), "--collect-only", "--engine-project", str(tmp_path), str(tmp_path)]
+    assert pytest.main(arguments) == pytest.ExitCode.OK
+    out = capsys.readouterr().out
+    assert out.splitlines()[:4] == [
+        "project.yml::orders.first",
+        "project.yml::orders.second",
+        "project.yml::other.first",
+        "test_own.py::test_own",
+    ]
+    (tmp_path / "models" / "other.sql").write_text("select m from {{ source('shop', 'customers') }}\n")
+    assert pytest.main(arguments) == pytest.ExitCode.INTERRUPTED
+    out = capsys.readouterr().out
+    assert "models/other.sql:1:8: error: no input has a column 'm' [unknown-column]" in out
+    assert "Traceback" not in out

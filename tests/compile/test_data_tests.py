@@ -1,0 +1,78 @@
+"""Data tests as the compiler makes them: options, kinds, user-defined ones, and files of SQL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.compile.manifest import Severity
+from engine.compile.select import select
+from tests.project.helper import ORDERS, clean, findings, line, only
+
+COUNTRY = "select id from {{ ref('orders') }} where amount < {{ var('least', 0) }}\n"
+GENERIC = (
+    "{% test even(model, column_name) %}\nselect * from {{ model }} where {{ column_name }} % 2 = 1\n{% endtest %}\n"
+)
+
+
+def orders(header: str) -> dict[str, str | bytes]:
+    return {"models/orders.sql": f"/*---\n{header}\n---*/\n{ORDERS}"}
+
+
+def test_options_stand_beside_arguments_or_under_config(tmp_path: Path) -> None:
+    header = """\
+tags: [daily]
+columns:
+  id:
+    tests:
+      - unique: {where: amount > 0, warn_if: '> 1', error_if: '>100', limit: 200, tags: [keys]}
+      - not_null: {config: {severity: warn, store_failures: true}, name: id_is_there}
+      - not_null: {enabled: false}"""
+    unique, there = clean(tmp_path, orders(header)).tests[::-1]
+    assert "from (select * from `lake`.`main`.`orders` where amount > 0\n)" in unique.sql
+    assert (unique.warn_if, unique.error_if, unique.limit, unique.tags) == ("> 1", "> 100", 200, ("daily", "keys"))
+    assert (there.name, there.severity, unique.severity) == ("id_is_there", Severity.WARN, Severity.ERROR)
+    assert str(there.stored) == "lake.main_test_failures.id_is_there"
+    assert unique.stored is None
+
+
+def test_a_test_of_ones_own_and_a_file_of_sql(tmp_path: Path) -> None:
+    files = {
+        **orders("columns: {id: {tests: [even]}}"),
+        "macros/even.sql": GENERIC,
+        "tests/no_debt.sql": "{{ config(severity='warn', tags=['money'], store_failures=true) }}\n" + COUNTRY,
+    }
+    manifest = clean(tmp_path, files)
+    even, debt = sorted(manifest.tests, key=lambda t: t.name)
+    assert even.sql == "select * from `lake`.`main`.`orders` where id % 2 = 1"
+    assert debt.sql == "select id from `lake`.`main`.`orders` where amount < 0"
+    assert (debt.id, debt.kind, debt.model, debt.severity) == (
+        "test.no_debt",
+        "singular",
+        "model.orders",
+        Severity.WARN,
+    )
+    assert select(manifest, ["test_type:singular"]) == ["test.no_debt"]
+    assert select(manifest, ["test_type:generic"]) == ["test.even_orders_id"]
+    assert select(manifest, ["test_type:data,tag:money"]) == ["test.no_debt"]
+    assert select(manifest, ["path:tests"]) == ["test.no_debt"]
+
+
+FAULTS = {
+    "a bound": ("tests: [{unique: {column_name: id, warn_if: many}}]", {}, "bad-value models/orders.sql:2:45 'many' is no bound of a number of failures"),
+    "a limit": ("tests: [{unique: {column_name: id, limit: 0}}]", {}, "bad-value models/orders.sql:2:43 'limit' must be at least 1, not 0"),
+    "a later option": ("tests: [{unique: {column_name: id, fail_calc: x}}]", {}, "not-supported models/orders.sql:2:36 'fail_calc' is not part of this version"),
+    "an unknown model": ("title: t", {"tests/x.sql": "select 1 from {{ ref('nothing') }}"}, "unknown-ref tests/x.sql:1:15 the test 'x' reads 'nothing', which is no model"),
+    "no model": ("title: t", {"tests/x.sql": "select 1 as n"}, "missing-key tests/x.sql:1:1 the test 'x' reads no model"),
+    "no SQL": ("title: t", {"tests/x.sql": "select from where"}, "sql-syntax tests/x.sql:1:13 the SQL cannot be read near 'where'"),
+    "a file that is no name": ("title: t", {"tests/X-1.sql": "select 1"}, "bad-name tests/X-1.sql:1:1 'X-1' is not a name"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("header", "files", "expected"), FAULTS.values(), ids=FAULTS)
+def test_a_mistake_is_told_at_its_place(
+    tmp_path: Path, header: str, files: dict[str, str | bytes], expected: str
+) -> None:
+    found = findings(tmp_path, {**orders(header), **files})
+    assert line(only(tuple(d for d in found if d.is_error))) == expected

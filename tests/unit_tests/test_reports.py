@@ -1,0 +1,89 @@
+"""JUnit XML, pytest and --watch, over a project of batch models."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from tests.lab import Lab
+
+pytestmark = pytest.mark.spark
+
+UNITS = """
+unit_tests:
+  - {name: sum, model: two, given: {one: [{n: 1}]}, expect: [{n: 2}]}
+  - {name: wrong, model: two, tags: [odd], given: {one: [{n: 2}]}, expect: [{n: 4}]}
+"""
+
+
+@pytest.fixture
+def two(lab: Lab) -> Lab:
+    lab.model("one", "/*---\ncolumns: {n: {tests: [not_null]}}\n---*/\nselect 1 as n")
+    lab.model("two", "select n + 1 as n from {{ ref('one') }}")
+    lab.write("tests/units.yml", UNITS)
+    return lab
+
+
+def test_a_report_for_ci_and_items_of_pytest(two: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    two.build("-s", "one")
+    report = two.root / "out" / "junit.xml"
+    assert two.run("test", "--junit-xml", str(report)).code == 1
+    suite = ET.parse(report).getroot()[0]
+    assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("3", "1", "0")
+    cases = {(c.get("classname"), c.get("name")): c for c in suite}
+    assert set(cases) == {("unit_test.two", "sum"), ("unit_test.two", "wrong"), ("data_test.one", "not_null_one_n")}
+    wrong = cases["unit_test.two", "wrong"]
+    assert (wrong.get("file"), wrong.get("line")) == ("tests/units.yml", "4")
+    assert wrong[0].tag == "failure"
+    assert "- | *4* |" in (wrong[0].text or "")
+
+    own = two.write("test_own.py", "def test_own():\n    pass\n")
+    arguments = ["-p", "no:headrace", "-p", "engine.cli.pytest_plugin", "-p", "no:cacheprovider", "-c", os.devnull]
+    arguments += ["--rootdir", str(two.root), "-v", "--engine-project", str(two.root), str(own)]
+    both = "test_type:unit test_type:data"
+    capsys.readouterr()
+    assert pytest.main([*arguments, "--engine-select", both]) == pytest.ExitCode.TESTS_FAILED
+    out = capsys.readouterr().out
+    assert "3 passed" in out
+    assert "1 failed" in out
+    assert "tests/units.yml:4:68: error: 1 row differs of 'two' [unit-test-failed]" in out
+    assert "Traceback" not in out
+    assert pytest.main([*arguments, "-k", "sum"]) == pytest.ExitCode.OK
+    assert "1 passed, 2 deselected" in capsys.readouterr().out
+
+
+def test_watch_runs_what_an_edit_affects(two: Lab, capsys: pytest.CaptureFixture[str]) -> None:
+    results = two.root / "target" / "run_results.json"
+    seen: list[str] = []
+
+    def edit_and_stop() -> None:
+        wait(results.exists)
+        first = results.stat().st_mtime_ns
+        two.write("tests/units.yml", UNITS.replace("n: 4", "n: 3"))
+        wait(lambda: results.stat().st_mtime_ns != first)
+        seen.append(results.read_text())
+        time.sleep(0.5)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    editor = threading.Thread(target=edit_and_stop)
+    editor.start()
+    result = two.run("test", "-s", "test_type:unit", "--watch")
+    editor.join()
+    ended = [(e["node"], e["status"]) for e in result.events if e["event"] == "TestFinished"]
+    assert sorted(ended[:2]) == [("unit_test.two.sum", "pass"), ("unit_test.two.wrong", "fail")]
+    assert ended[2:] == [("unit_test.two.wrong", "pass")]
+    assert result.code == 0
+
+
+def wait(until: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if until():
+            return
+        time.sleep(0.1)
+    raise AssertionError("waited in vain")
