@@ -6,6 +6,7 @@ Each command imports what it needs when it runs, so that --help and ls stay quic
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +21,8 @@ from engine.cli.options import project_options, run_options, selection_options
 from engine.cli.project import Failed, Selection, Settings, compiled, errors_of, log_file, selected, settings, unhandled
 from engine.errors import EngineError, UsageError
 
-_CONTEXT = {"help_option_names": ["-h", "--help"]}
+# Terminals get colours unless NO_COLOR says otherwise (no-color.org).
+_CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}
 
 
 @click.group(context_settings=_CONTEXT)
@@ -117,7 +119,7 @@ def ls(output: str, resource_type: str, **options: Any) -> int:
     def work(chosen: Settings) -> None:
         from engine.cli.listing import lines
 
-        manifest = compiled(chosen).manifest
+        manifest = compiled(chosen, heard=False).manifest
         nodes = selected(chosen, manifest, wanted)
         for line in lines(manifest, nodes, output, resource_type):
             click.echo(line)

@@ -6,7 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -51,12 +51,13 @@ def settings(project_dir: Path, target: str | None, variables: str, log_format: 
     return Settings(project_dir.resolve(), target or None, parsed.data or {}, printer(log_format, quiet=quiet))
 
 
-def compiled(chosen: Settings, *, must_hold: bool = True) -> Any:
+def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) -> Any:
     """Load and compile the project, and print what is wrong with it.
 
     Args:
         chosen: the shared options.
         must_hold: end the command if there are errors.
+        heard: show what templates say; not where other programs read what the command prints.
 
     Raises:
         Failed: there are errors.
@@ -65,7 +66,8 @@ def compiled(chosen: Settings, *, must_hold: bool = True) -> Any:
     from engine.project import load_project
 
     project = load_project(chosen.root, cached=chosen.target_dir)
-    result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=chosen.target_dir)
+    with _heard(chosen) if heard else nullcontext():
+        result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=chosen.target_dir)
     chosen.out.diagnostics(result.manifest.diagnostics)
     if must_hold and result.manifest.errors:
         number = len(result.manifest.errors)
@@ -140,6 +142,25 @@ def log_file(chosen: Settings) -> Iterator[Path]:
         root.setLevel(level)
         root.propagate = spread
         handler.close()
+
+
+@contextmanager
+def _heard(chosen: Settings) -> Iterator[None]:
+    """Show what templates say (print(), log(..., info=True), warnings), as `log_file` does where it is open."""
+    root = logging.getLogger("engine")
+    if any(isinstance(handler, _Shown) for handler in root.handlers):
+        yield
+        return
+    shown, level, spread = _Shown(chosen.out), root.level, root.propagate
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    root.addHandler(shown)
+    try:
+        yield
+    finally:
+        root.removeHandler(shown)
+        root.setLevel(level)
+        root.propagate = spread
 
 
 class _Scrubbing(logging.Formatter):

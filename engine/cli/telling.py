@@ -73,7 +73,7 @@ def lineage(chosen: Settings, column: str | None, selection: Selection, output: 
     """
     from engine.docs import drawings
 
-    manifest = compiled(chosen, must_hold=False).manifest
+    manifest = compiled(chosen, must_hold=False, heard=False).manifest
     if column is None:
         drawn = drawings.graph(manifest, selected(chosen, manifest, selection))
         click.echo(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -272,8 +273,12 @@ def same_env(known: Mapping[str, str], env: Mapping[str, str]) -> bool:
     return all(_env(name, env) == value for name, value in known.items())
 
 
+@cache
 def _code() -> str:
-    """What compiles: the versions, and the engine's own files where somebody works on them."""
+    """What compiles: the versions, and the engine's own files where somebody works on them.
+
+    Looked at once: a process goes on with the code that it has loaded.
+    """
     from importlib.metadata import version
 
     files: list[tuple[str, int, int]] = []

@@ -111,7 +111,6 @@ def run_stream(run: Run, model: Model) -> Outcome:
         ),
         output=output_of(model, relation.sql, deleted_of(run, model), None if beside else publish.branch_of(model)),
     )
-    plans.tell(model, frame)
     rows = expectations.checked(frame, model.expectations)
     outcome = _follow(run, model, writer, rows, bounded_trigger=not readings)
     if beside:
@@ -231,6 +230,7 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
             progress.drain()
             _heed_stop(run, query)
         progress.drain()
+        plans.tell_stream(model, query)
     except spark_exceptions():
         # Spark wraps what happened in the writer beyond recognition.
         if writer.error is not None:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 NAME = "headrace_unit_tests"
 SCHEMA = "tests"
-# For a few rows: one partition, one plan, no waiting.
+# For a few rows: one partition, one plan, no waiting; compiling code for them costs more than it gives (a fifth of the
+# processor's time, measured).
 _CONF = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.pollingDelay": "2ms",

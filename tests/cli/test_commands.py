@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -68,6 +70,31 @@ def test_commands_that_answer_from_files_import_no_heavy_library(small: Path) ->
     done = [line for line in ended.stdout.splitlines() if line.startswith("DONE")]
     assert len(done) == 7
     assert all(line.endswith(" 0 []") for line in done), done
+
+
+@pytest.mark.parametrize(("said", "coloured"), [({}, True), ({"NO_COLOR": "1"}, False)])
+def test_a_terminal_gets_colours_unless_they_are_not_wanted(small: Path, said: dict[str, str], coloured: bool) -> None:
+    write(small, "models/a.sql", "selec 1")
+    ours, theirs = pty.openpty()
+    environment = {**{k: v for k, v in os.environ.items() if k != "NO_COLOR"}, **said}
+    command = [sys.executable, "-m", "engine", "parse", "--project-dir", str(small)]
+    subprocess.run(command, stdout=theirs, stderr=theirs, cwd=REPOSITORY, env=environment, check=False)
+    os.close(theirs)
+    text = os.read(ours, 100_000)
+    os.close(ours)
+    assert b"a model is a SELECT" in text
+    assert (b"\x1b[31m" in text) is coloured
+
+
+def test_what_templates_say_is_shown(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    said = "{{ log('aloud', info=True) }}{{ print('printed') }}{{ log('quietly') }}{{ exceptions.warn('careful') }}"
+    write(small, "models/loud.sql", f"{said}select 1 as one")
+    words = ("aloud", "printed", "quietly", "careful")
+    assert run(small, "compile") == 0
+    out = capsys.readouterr().out
+    assert [word in out for word in words] == [True, True, False, True]
+    assert run(small, "ls", "--output", "name") == 0
+    assert not any(word in capsys.readouterr().out for word in words)
 
 
 def test_ls_lists_in_build_order_and_as_json(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,6 +154,9 @@ def test_a_batch_table_may_hold_values_of_the_run(tmp_path):
         assert re.fullmatch(r"select '20\d\d [-0-9a-f]{36}' as at, '20\d\d-\d\d-\d\d .*\+00:00' as began", sql)
         assert manifest.invocation_id in sql
     assert first.model("a").fingerprint != second.model("a").fingerprint
+    files["models/a.sql"] = "select '{{ invocation_id[:8] }}' as short, {{ run_started_at.year }} as year"
+    sql = compiled(tmp_path, files).manifest.model("a").sql
+    assert re.fullmatch(r"select '[0-9a-f]{8}' as short, 20\d\d as year", sql)
 
 
 VALUES = [

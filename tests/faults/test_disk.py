@@ -51,7 +51,7 @@ def mounted() -> Iterator[list[Path]]:
     folders: list[Path] = []
     yield folders
     for folder in folders:
-        subprocess.run(["umount", folder], check=True)
+        subprocess.run(["umount", "--lazy", folder], check=True)  # Java may have files of it open
 
 
 def small_disk(folder: Path, mounted: list[Path]) -> SmallDisk:
@@ -67,7 +67,7 @@ def small_disk(folder: Path, mounted: list[Path]) -> SmallDisk:
 
 def test_a_full_disk_loses_no_row(lab: Lab, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
     shop.prepare(lab)
-    state = small_disk(lab.state, mounted)
+    state = small_disk(lab.root / ".engine" / "state", mounted)
     warehouse = small_disk(lab.lake_path / "warehouse" / lab.schema, mounted)
     lab.build()
     shop.check(lab, later=False)

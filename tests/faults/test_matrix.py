@@ -62,7 +62,7 @@ def test_kafka_and_tables_take_effect_once_in_every_output(lab: Lab, broker: Bro
     lab.build()
     broker.send(topic, [event(2), event(3, kind="open")])
     spark.sql(f"insert into {orders} values (2, 'paid'), (3, 'open')")
-    killed_alone(lab.root, "build", "--threads", "5", "-s", *STREAMS, script=KILL)
+    killed_alone(lab.root, "build", "--threads", "5", "-s", " ".join(STREAMS), script=KILL)
     for model in STREAMS:
         checkpoint = lab.state / model / "1" / "checkpoint"
         assert (spark_checkpoint.last_started(checkpoint), spark_checkpoint.last_committed(checkpoint)) == (1, 0), model

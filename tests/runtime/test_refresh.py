@@ -105,14 +105,15 @@ def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: La
     lab.land("a", [event(1, "10:00"), event(2, "10:01")])
     lab.build()
     before = lab.snapshots()
-    for selection in ("paid", "paid+"):
-        result = lab.run("build", "-f", "-s", selection)
-        assert (result.code, result.codes()) == (1, ["downstream-stops"])
-        assert lab.snapshots() == before
+    result = lab.run("build", "-f", "-s", "paid")
+    assert (result.code, result.codes()) == (1, ["downstream-stops"])
+    assert lab.snapshots() == before
     lab.build("-f", "-s", "paid", "--accept", "downstream-stops")
     assert sorted(r["id"] for r in lab.rows("paid")) == [1, 2]
     stopped = lab.run("build", "-s", "copy")
     assert (stopped.code, stopped.codes()) == (1, ["upstream-replaced"])
+    assert sorted(r["id"] for r in lab.rows("copy")) == [1, 2]
+    lab.build("-f", "-s", "paid+")
     assert sorted(r["id"] for r in lab.rows("copy")) == [1, 2]
 
 
