@@ -59,7 +59,9 @@ class Progress:
                 break
             fresh.append(json.loads(records[index].json()))
         for record in reversed(fresh):
-            if record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
+            # A query that waits tells of the batch to come, too.
+            ran = "addBatch" in (record.get("durationMs") or {})
+            if ran and record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
                 self._batch(record)
 
     def _batch(self, record: dict[str, Any]) -> None:

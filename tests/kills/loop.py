@@ -64,6 +64,9 @@ class Build:
         code = self.process.wait(_LONGEST)
         for reader in self._readers:
             reader.join(30)
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
         return code
 
     def has(self, kind: str, node: str = "") -> bool:

@@ -22,8 +22,8 @@ AFTER_QUARANTINE = """
 import os, signal
 from engine.lake import write
 _append = write.append
-def append(staged, markers):
-    done = _append(staged, markers)
+def append(staged, markers, *more):
+    done = _append(staged, markers, *more)
     if markers["batch-id"] == "{batch}" and staged.table.name().endswith("{table}"):
         os.kill(os.getpid(), signal.SIGKILL)
     return done

@@ -52,10 +52,10 @@ BEFORE_COMMIT = """
 import os, signal
 from engine.lake import write
 _append = write.append
-def append(staged, markers):
+def append(staged, markers, *more):
     if markers["batch-id"] == "{batch}" and "{model}" in staged.table.name():
         os.kill(os.getpid(), signal.SIGKILL)
-    return _append(staged, markers)
+    return _append(staged, markers, *more)
 write.append = append
 """
 POINTS = {"before the commit": BEFORE_COMMIT, "after the commit": AFTER_COMMIT, "after the record": AFTER_RECORD}
