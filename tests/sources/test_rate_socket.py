@@ -148,6 +148,29 @@ def test_a_socket_as_a_whole_is_what_comes_within_the_time(lab: Lab, server: Ser
     assert values(lab) == ["two"]
 
 
+def test_lines_of_a_socket_reach_every_output(lab: Lab, server: Server) -> None:
+    said = f"host: 127.0.0.1, port: {server.port}, read_for: 5 minutes"
+    tables = [
+        f"      - {{name: input, format: socket, {said}}}",
+        f"      - {{name: all, format: socket, {said}, stream: false}}",
+    ]
+    lab.write("sources/dev.yml", "sources:\n  - name: dev\n    tables:\n" + "\n".join(tables) + "\n")
+    lab.model("latest", STREAM.replace("---*/", "unique_key: value\n---*/"))
+    counted = STREAM.replace("---*/", "output_mode: complete\n---*/").replace("select *", "select value, count(*) as n")
+    lab.model("counted", counted + "group by value\n")
+    lab.model("whole", "select value from {{ source('dev', 'all') }}\n")
+    lab.model("seen", "/*---\nmaterialized: view\n---*/\nselect value from {{ ref('whole') }}\n")
+    for sent in (b"a\nb\n", b"b\nc\n"):
+        for name in ("latest", "counted", "whole+"):
+            server.waiting = [sent]
+            lab.build("-s", name)
+    assert values(lab, "latest") == ["a", "b", "c"]
+    assert {row["value"]: row["n"] for row in lab.rows("counted")} == {"a": 1, "b": 2, "c": 1}
+    assert values(lab, "whole") == ["b", "c"]
+    spark = lab.session.spark  # type: ignore[union-attr]
+    assert sorted(row["value"] for row in spark.table(f"lake.{lab.schema}.seen").collect()) == ["b", "c"]
+
+
 def test_rows_of_a_rate_go_on_from_build_to_build(lab: Lab) -> None:
     declare(lab, "format: rate", "rows_per_second: 10")
     lab.model("ticks", STREAM.replace("select *", "select value, timestamp as at"))
