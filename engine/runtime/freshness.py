@@ -116,7 +116,7 @@ def _look(session: SparkSession | None, source: Source, place: Place) -> Look:
         error = failure.diagnostic.message
     except spark_exceptions() as failure:
         _log.exception("freshness of %s", source.name)
-        told = unreadable(str(failure))
+        told = unreadable(failure)
         error = scrub(told[0] if told else summary(str(failure)))
     return Look(source, at, found, time.monotonic() - begin, error)
 

@@ -58,7 +58,7 @@ def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
         around = replace(around, hint=around.hint.replace("<model>", model.name))
         return (around.at(Location(model.file), model.name),)
     place = _place(error, model)
-    if (file := unreadable(text)) is not None:
+    if (file := unreadable(error)) is not None:
         return (Diagnostic("source-read", scrub(file[0]), scrub(file[1]), node=model.name, location=place),)
     if "MALFORMED_RECORD" in text:
         hint = f"Spark says: {_deepest(text)} Correct or remove the record; the next build goes on with the same rows."

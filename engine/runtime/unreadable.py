@@ -13,11 +13,14 @@ _SILENT = re.compile(r"^\s*Caused by: java\.lang\.NullPointerException", re.MULT
 _HEADER = re.compile(r"CSV file: \S+")
 
 
-def unreadable(text: str) -> tuple[str, str] | None:
-    """Message and hint for the text of Spark's error; None if it is no error of a file."""
+def unreadable(error: Exception) -> tuple[str, str] | None:
+    """Message and hint for Spark's error; None if it is no error of a file."""
+    text = str(error)
     found = _FILE.search(text) if "FAILED_READ_FILE" in text else None
     if found is None:
         return None
+    # Only Java's trace has the causes, where Spark does not print it.
+    text = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     path = re.sub(r"^file:/+", "/", unquote(found[1]))
     hint = "Put a whole file in its place, or an empty one to go on without its rows; the next build reads it again."
     if "CSV header" in text:

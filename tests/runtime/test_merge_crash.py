@@ -87,7 +87,7 @@ def prepare(root: Path) -> Lab:
     lab.model("latest", LATEST)
     lab.model("counts", COUNTS.replace("MODE", "update"))
     lab.model("ranking", COUNTS.replace("MODE", "complete"))
-    lab.write("landing/names/n.csv", "1,Ada\n2,Grace\n3,Edsger\n")
+    lab.write("landing/names/n.csv", "id,name\n1,Ada\n2,Grace\n3,Edsger\n")
     lab.land("a", [event(1, 1), event(2, 1), event(3, 1)])
     lab.land("b", [event(1, 9, "deleted"), event(2, 2, amount=500.0), event(2, 3, amount=2.0), event(4, 1)])
     # What comes after: an older row of a deleted key, and of a living one.
@@ -101,7 +101,7 @@ LATEST_ROWS = [(2, 2.0, "Grace"), (3, 1.0, "Edsger"), (4, 1.0, None)]
 def check(lab: Lab) -> None:
     assert sorted((r["id"], r["amount"], r["name"]) for r in lab.rows("latest")) == LATEST_ROWS
     assert [r["row"] for r in lab.rows("latest__quarantine")] == [
-        '{"id":2,"at":"2024-05-01T10:02:00.000Z","kind":"paid","amount":500.0,"name":"Grace"}'
+        '{"id":2,"at":"2024-05-01T10:02:00.000000Z","kind":"paid","amount":500.0,"name":"Grace"}'
     ]
     assert [r["key"] for r in lab.rows("latest__deleted")] == [{"id": 1}]
     for name in ("counts", "ranking"):
@@ -130,7 +130,7 @@ def test_batches_that_are_killed_at_every_point_are_written_once(tmp_path: Path)
             # The other outputs of the batch come first, and are there once.
             assert (len(lab.rows("latest__deleted")), len(lab.rows("latest__quarantine"))) == (1, 1)
             # A batch that comes again must not see what has changed since.
-            lab.write("landing/names/n.csv", "1,Ada\n2,Not Grace\n3,Edsger\n4,Not there\n")
+            lab.write("landing/names/n.csv", "id,name\n1,Ada\n2,Not Grace\n3,Edsger\n4,Not there\n")
         else:
             assert written == (["1", "0"] if point is AFTER else ["0"]), model
     rebuilt = run_alone(lab.root, "build")
