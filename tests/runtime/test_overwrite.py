@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, run_alone
+from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -96,15 +94,13 @@ write.overwrite_partitions = overwrite_partitions
 
 
 @pytest.mark.parametrize("point", ["before", "after"])
-def test_a_build_that_is_killed_at_its_commit_is_made_again(tmp_path: Path, point: str) -> None:
-    lab = prepare(Lab(tmp_path, None, None, schema="shop"))
-    assert run_alone(lab.root, "build").returncode == 0
+def test_a_build_that_is_killed_at_its_commit_is_made_again(lab: Lab, point: str) -> None:
+    prepare(lab)
+    lab.build()
     relanded(lab, event(4, 2), event(5, 3))
-    killed = run_alone(lab.root, "build", script=KILLED.format(point=point))
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    killed_alone(lab.root, "build", script=KILLED.format(point=point))
     old = [(1, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)]
     new = [(1, 1, 1.0), (1, 2, 1.0), (2, 4, 1.0), (3, 5, 1.0)]
     assert rows(lab) == (new if point == "after" else old)
-    rebuilt = run_alone(lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+    lab.build()
     assert rows(lab) == new

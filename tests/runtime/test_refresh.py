@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from datetime import UTC
-from pathlib import Path
 
 import pytest
 
-from tests.lab import EVENTS, Lab, run_alone
+from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -169,23 +167,22 @@ write.drop_table = drop_table
     ("script", "done"), [(BEFORE_PUBLISHING, False), (AFTER_PUBLISHING, True), (BEFORE_STAGING_GOES, True)]
 )
 def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker(
-    tmp_path: Path, script: str, done: bool
+    lab: Lab, script: str, done: bool
 ) -> None:
-    lab = prepare(Lab(tmp_path, None, None, schema="shop"))
-    assert run_alone(tmp_path, "build").returncode == 0
+    prepare(lab)
+    lab.build()
     lab.model("hourly", HOURLY.format(size="2 hours"))
     script = script.replace("{state}", str(lab.state / "hourly" / "2" / "model.json"))
-    killed = run_alone(tmp_path, "build", "-f", script=script)
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
+    killed_alone(lab.root, "build", "-f", script=script)
     assert lab.table("hourly__g2") is not None
     assert hours(lab) == (NEW if done else OLD)
 
-    after = run_alone(tmp_path, "build")
+    after = lab.run("build")
     if done:
-        assert after.returncode == 0, after.stdout
+        assert after.code == 0, after.text
     else:
-        assert '"model-changed"' in after.stdout
-        assert run_alone(tmp_path, "build", "-f").returncode == 0
+        assert after.codes() == ["model-changed"]
+        lab.build("-f")
     assert hours(lab) == NEW
     assert [lab.table(f"hourly__g{n}") for n in (2, 3)] == [None, None]
     assert len([p for p in (lab.state / "hourly").iterdir() if p.is_dir()]) == 1
