@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from engine.runtime.build import RunUnit
 
 
+_OPTIONS = "spark.driver.extraJavaOptions"
+
+
 @contextmanager
 def run_units(manifest: Manifest, root: Path, target: str | None, variables: Mapping[str, Any]) -> Iterator[RunUnit]:
     """What runs a unit test of a project, in a lake that goes at the end.
@@ -33,5 +36,13 @@ def run_units(manifest: Manifest, root: Path, target: str | None, variables: Map
 
 
 def local_target(target: Target) -> Target:
-    """The target with Spark on this machine, for runs of unit tests alone: their lake is a folder here."""
-    return target if target.master.startswith("local") else replace(target, master="local[*]")
+    """The target with Spark on this machine, for runs of unit tests alone: their lake is a folder here.
+
+    Such a session lives for a minute or so, in which Java's second compiler and its parallel collector cost more than
+    they give.
+    """
+    conf = {
+        **target.conf,
+        _OPTIONS: f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {target.conf.get(_OPTIONS, '')}".strip(),
+    }
+    return replace(target, master=target.master if target.master.startswith("local") else "local[*]", conf=conf)
