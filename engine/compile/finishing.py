@@ -69,7 +69,8 @@ def finish(
     if read.query is not None and read.rendered is not None and model.fingerprint:
         columns = {i: item.columns for i, item in given.items()}
         foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
-        parsed = Parsed(read.query, read.rendered, read.windows, foreign)
+        whole = len(read.windows) == len(read.config.windows)
+        parsed = Parsed(read.query, read.rendered, read.windows, foreign, whole)
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))

@@ -141,5 +141,7 @@ def _watermark(section: Section, column: str, sql: str | None, delay: Section) -
     if sql is not None and not is_expression(sql):
         section.report("watermark-syntax", f"{shown(sql)} is not an SQL expression", _FORMS)
         return None
-    length = delay.duration()
-    return Watermark(column, length, sql) if length and column else None
+    if not column:
+        return None
+    # A delay that was reported leaves a watermark: what needs one is not told that there is none.
+    return Watermark(column, delay.duration() or "0 seconds", sql)

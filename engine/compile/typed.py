@@ -37,13 +37,14 @@ _BRINGING = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.p
 class Parsed:
     """What the text of a model gave: the query and the text it was read from, and the declared windows.
 
-    `foreign`: there may be functions that are not Spark's own.
+    `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
     """
 
     query: Query
     rendered: Rendered
     windows: tuple[Window, ...]
     foreign: bool = False
+    whole: bool = True
 
 
 def typed(
@@ -60,8 +61,10 @@ def typed(
     """
     facts = _facts(model, text, known)
     errors = {finding.code for finding in found if finding.is_error}
-    times = list(stream_faults(model, text.query.tree, text.windows, known)) if errors <= _NAMES_HOLD else []
-    faults = [*times, *_faults(model, text, facts, known)] if errors <= _NAMES_HOLD else []
+    # A length that cannot be read leaves all names, unless it is that of a window, which is then missing.
+    named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
+    times = list(stream_faults(model, text.query.tree, text.windows, known)) if named else []
+    faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
         faults += [rule for rule in broken_rules(model, known) if rule.code not in errors]
     found += faults

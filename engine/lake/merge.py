@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.lake.commits import Commit, settled
+from engine.lake.names import quoted
 from engine.lake.write import literal, load
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Range:
     def sql(self) -> str:
         """A condition on the table, by which files are passed over that no row can match."""
         ends = (f"CAST({literal(end)} AS {self.type})" for end in (self.least, self.greatest))
-        return f"t.{_quoted(self.column)} BETWEEN {' AND '.join(ends)}"
+        return f"t.{quoted(self.column)} BETWEEN {' AND '.join(ends)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,24 +90,20 @@ def _marking(session: SparkSession, markers: Mapping[str, str]) -> Iterator[None
 
 
 def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Merge) -> str:
-    same = (f"t.{_quoted(key)} <=> s.{_quoted(key)}" for key in how.keys)
+    same = (f"t.{quoted(key)} <=> s.{quoted(key)}" for key in how.keys)
     match = " AND ".join([*same, *(part.sql for part in how.ranges)])
     newer = f" AND {_struct('s', how.sequence)} > {_struct('t', how.sequence)}" if how.sequence else ""
-    stays = f" AND NOT s.{_quoted(how.delete)}" if how.delete else ""
-    values = {name: f"s.{_quoted(name)}" if name in given else "NULL" for name in columns}
-    changed = ", ".join(f"t.{_quoted(name)} = {values[name]}" for name in how.update or columns)
+    stays = f" AND NOT s.{quoted(how.delete)}" if how.delete else ""
+    values = {name: f"s.{quoted(name)}" if name in given else "NULL" for name in columns}
+    changed = ", ".join(f"t.{quoted(name)} = {values[name]}" for name in how.update or columns)
     lines = [f"MERGE INTO {relation} AS t USING `{_SOURCE}` AS s ON {match}"]
     if how.delete:
-        lines.append(f"WHEN MATCHED AND s.{_quoted(how.delete)}{newer} THEN DELETE")
+        lines.append(f"WHEN MATCHED AND s.{quoted(how.delete)}{newer} THEN DELETE")
     lines.append(f"WHEN MATCHED{stays}{newer} THEN UPDATE SET {changed}")
-    names, taken = ", ".join(map(_quoted, columns)), ", ".join(values.values())
+    names, taken = ", ".join(map(quoted, columns)), ", ".join(values.values())
     lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({taken})")  # noqa: S608 - quoted
     return "\n".join(lines)
 
 
 def _struct(side: str, names: tuple[str, ...]) -> str:
-    return f"struct({', '.join(f'{side}.{_quoted(name)}' for name in names)})"
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"
+    return f"struct({', '.join(f'{side}.{quoted(name)}' for name in names)})"

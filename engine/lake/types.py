@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from engine.lake.names import quoted
+
 if TYPE_CHECKING:
     from pyiceberg.types import IcebergType
 
@@ -34,4 +36,4 @@ def spark_type(kind: IcebergType) -> str:
 
 
 def _quoted(name: str) -> str:
-    return name if name.isidentifier() else "`" + name.replace("`", "``") + "`"
+    return name if name.isidentifier() else quoted(name)

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
 from engine.errors import Diagnostic, Level
+from engine.lake.names import quoted
 from engine.project.section import duration_seconds
-from engine.sources.records import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

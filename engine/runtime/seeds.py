@@ -21,6 +21,7 @@ from engine.errors import Diagnostic, Level
 from engine.events import Diagnosed
 from engine.lake import write as lake
 from engine.lake.layout import Layout
+from engine.lake.names import quoted
 from engine.lake.read import TableFacts
 from engine.runtime.run import Run
 from engine.runtime.upstreams import Reading, Upstream, decided, goes_on, start_of, upstreams
@@ -107,7 +108,7 @@ def _make(run: Run, model: Model, session: SparkSession, generation: int, upstre
     rows = session.read.format("iceberg").option("versionAsOf", str(start.snapshot)).load(upstream.full)
     then = run.lake.names_at(schema, name, start.snapshot or -1)
     kept = {now: old for now, old in then.items() if old is not None}
-    rows = rows.select(*(f.col("`" + old.replace("`", "``") + "`").alias(now) for now, old in kept.items()))
+    rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
     lake.drop_table(session, relation.sql)
     properties = {"engine.model": model.name, "engine.generation": str(generation)}
     lake.create_table(session, relation.sql, rows, Layout(properties=properties))

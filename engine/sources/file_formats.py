@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from engine.lake.names import quoted
 from engine.sources.spec import BAD, ORIGIN, RAW, Fault, Place, SourceSpec
 from engine.sources.values import json, plain
 
@@ -134,7 +135,7 @@ def _with_bad(frame: DataFrame, names: list[str], reason: Column, raw: Column) -
 def _named(name: str) -> Column:
     from pyspark.sql import functions as f
 
-    return f.col("`" + name.replace("`", "``") + "`")
+    return f.col(quoted(name))
 
 
 def _nothing(names: list[str]) -> Column:

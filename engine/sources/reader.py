@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
+from engine.lake.names import quoted
 from engine.sources.listing import for_spark
 from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
 from engine.spark.executions import spark_exceptions
@@ -108,7 +109,7 @@ def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFram
         if not any(text in str(error) for text in _BRINGS_ITS_OWN):
             raise
         frame = _declared(reader().format(_name(spec)).options(**spec.options).load(*path), spec)
-    columns = [f.col("`" + name.replace("`", "``") + "`") for name in frame.columns]
+    columns = [f.col(quoted(name)) for name in frame.columns]
     result: DataFrame = frame.select(*columns, f.struct(f.lit(_name(spec)).alias("format")).alias(ORIGIN))
     return result
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from engine.lake.names import quoted
 from engine.sources.spec import BAD, ORIGIN, OnBadRecord
 from engine.spark.executions import tried
 
@@ -111,11 +112,6 @@ def as_json(frame: DataFrame) -> Column:
 
     names = [name for name in frame.columns if name not in {BAD, ORIGIN}]
     return f.to_json(f.struct(*(f.col(quoted(name)) for name in names)), _AS_JSON)
-
-
-def quoted(name: str) -> str:
-    """A column's name as Spark reads it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def raised(text: str) -> tuple[str, dict[str, object]] | None:

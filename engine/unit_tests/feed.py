@@ -19,8 +19,8 @@ from engine.compile import Input, Source
 from engine.compile.columns import types
 from engine.compile.manifest import Node
 from engine.compile.steps import Rows
+from engine.lake.names import quoted
 from engine.sources import BAD, ORIGIN
-from engine.sources.records import quoted
 from engine.unit_tests.rows import Columns, typed
 
 if TYPE_CHECKING:

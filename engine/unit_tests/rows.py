@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.compile.steps import Rows
+from engine.lake.names import quoted
 from engine.lake.write import literal
-from engine.sources.records import quoted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

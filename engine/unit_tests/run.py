@@ -12,9 +12,9 @@ from engine.compile.later import unsupported
 from engine.compile.steps import Expected, Rows
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
+from engine.lake.names import quoted
 from engine.runtime.data_tests import Verdict
 from engine.runtime.spark_errors import diagnose, spark_exceptions
-from engine.sources.records import quoted
 from engine.unit_tests.causes import causes
 from engine.unit_tests.clock import shown
 from engine.unit_tests.differences import Table, drawn, paired

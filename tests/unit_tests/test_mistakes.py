@@ -122,3 +122,17 @@ def test_a_name_twice_is_an_error_and_the_same_name_for_two_models_is_none(tmp_p
                        if d.is_error))  # fmt: skip
     assert line(found) == "duplicate-name tests/b.yml:2:5 the unit test 't' of 'customers' is written twice"
     assert "tests/a.yml:2" in found.hint
+
+
+def test_a_delay_that_cannot_be_read_is_one_mistake_and_hides_no_other(tmp_path: Path) -> None:
+    text = HOURLY.replace("delay 10 minutes}", "delay 10, dedup: [id]}").replace("count(*)", "sum(amonut)")
+    unit = (
+        HEAD.format(model="hourly")
+        + GOOD.replace("    given", "    steps:\n      - given")
+        + "      - flush\n    expect: []\n"
+    )
+    found = findings(tmp_path, {**MODELS, "models/hourly.sql": text, "tests/t.yml": unit})
+    assert [line(d) for d in found if d.is_error] == [
+        "bad-duration models/hourly.sql:2:36 '10' is not a duration",
+        "unknown-column models/hourly.sql:5:32 no input has a column 'amonut'",
+    ]

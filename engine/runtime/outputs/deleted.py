@@ -15,6 +15,7 @@ from engine.compile import Model, Relation
 from engine.errors import StateError
 from engine.lake import write as lake
 from engine.lake.layout import Layout
+from engine.lake.names import quoted
 from engine.lake.read import TableFacts
 from engine.runtime.run import Run
 
@@ -94,11 +95,6 @@ def as_struct(names: tuple[str, ...]) -> Column:
     from pyspark.sql import functions as f
 
     return f.struct(*(f.col(quoted(name)).alias(name) for name in names))
-
-
-def quoted(name: str) -> str:
-    """A column's name in SQL text."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def deleted_of(run: Run, model: Model) -> Deleted | None:

@@ -12,7 +12,9 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from engine.compile.settings import Write
-from engine.runtime.outputs.deleted import as_struct, quoted
+from engine.lake.names import quoted
+from engine.runtime.outputs.deleted import as_struct
+from engine.runtime.outputs.newest import named
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -43,15 +45,15 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
     from pyspark.sql import functions as f
 
     keys, first = write.unique_key, write.sequence_by[0]
-    touched = rows.select(*map(_col, keys)).distinct()
+    touched = rows.select(*map(named, keys)).distinct()
     known = table.join(touched, _same(table, touched, keys), "left_semi")
     at = as_struct(write.sequence_by).alias(_AT)
     new = rows.where(f"NOT {quoted(delete)}").drop(delete)
     new = new.join(known, _same(new, known, (*keys, *write.sequence_by)), "left_anti")
     # A point that is no version; at the same time as a version it comes before it, and cuts nothing.
     points = [
-        known.where(_col(TO).isNotNull()).select(*map(_col, keys), _end(write).cast(_type(rows, write)).alias(_AT)),
-        rows.where(quoted(delete)).select(*map(_col, keys), at),
+        known.where(named(TO).isNotNull()).select(*map(named, keys), _end(write).cast(_type(rows, write)).alias(_AT)),
+        rows.where(quoted(delete)).select(*map(named, keys), at),
     ]
     if deleted is not None:
         flat = deleted.select(*(f.col("key")[name].alias(name) for name in keys), f.col("sequence").alias(_AT))
@@ -62,26 +64,20 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
     parts = [
         new.select("*", at, f.lit(1).alias(_VERSION), f.lit(True).alias(_NEW)),
         known.select(
-            *map(_col, dict.fromkeys((*keys, *write.sequence_by))),
+            *map(named, dict.fromkeys((*keys, *write.sequence_by))),
             at,
             f.lit(1).alias(_VERSION),
             f.lit(False).alias(_NEW),
-            _col(TO).alias(_OLD_TO),
+            named(TO).alias(_OLD_TO),
         ),
         *(part.withColumns({_VERSION: f.lit(0), _NEW: f.lit(False)}) for part in points),
     ]
     whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
-    in_order = Window.partitionBy(*map(_col, keys)).orderBy(_AT, _VERSION)
+    in_order = Window.partitionBy(*map(named, keys)).orderBy(_AT, _VERSION)
     ended = whole.withColumn(TO, f.lead(f.col(_AT)[first]).over(in_order)).where(f.col(_VERSION) == 1)
     changed = ended.where(f.col(_NEW) | ~f.col(_OLD_TO).eqNullSafe(f.col(TO)))
-    dated = changed.withColumns({FROM: _col(first), CURRENT: f.col(TO).isNull()})
+    dated = changed.withColumns({FROM: named(first), CURRENT: f.col(TO).isNull()})
     return dated.drop(_AT, _VERSION, _NEW, _OLD_TO)
-
-
-def _col(name: str) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.col(quoted(name))
 
 
 def _same(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column:
@@ -96,7 +92,7 @@ def _end(write: Write) -> Column:
     from pyspark.sql import functions as f
 
     first, *rest = write.sequence_by
-    return f.struct(_col(TO).alias(first), *(f.lit(None).alias(name) for name in rest))
+    return f.struct(named(TO).alias(first), *(f.lit(None).alias(name) for name in rest))
 
 
 def _type(rows: DataFrame, write: Write) -> str:

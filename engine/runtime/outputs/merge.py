@@ -8,6 +8,7 @@ only; on a tie it stays.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,9 +18,10 @@ from engine.errors import EngineError, RunError
 from engine.lake import branches
 from engine.lake.commits import Commit
 from engine.lake.merge import Merge, Range, merge
-from engine.runtime.outputs.deleted import Deleted, as_struct, quoted
+from engine.lake.names import quoted
+from engine.runtime.outputs.deleted import Deleted, as_struct
 from engine.runtime.outputs.history import versions
-from engine.runtime.outputs.newest import COPIES, newest
+from engine.runtime.outputs.newest import COPIES, named, newest
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -55,15 +57,14 @@ class Merges:
         keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
         rows = newest(frame.withColumn(DELETE, gone), keys, write.sequence_by).persist()
         ranged = _ranged(rows, write)
-        ends = [end(_col(name)).cast("string") for name in ranged for end in (f.min, f.max)]
-        known = [f.count(_col(name)) for name in ranged]
-        try:
+        ends = [end(named(name)).cast("string") for name in ranged for end in (f.min, f.max)]
+        known = [f.count(named(name)) for name in ranged]
+        with ExitStack() as undone:
+            undone.callback(rows.unpersist)
             several = f.count_if(f.col(COPIES) > 1)
             (counts,) = rows.select(f.count("*"), f.count_if(f.col(DELETE)), several, *ends, *known).collect()
             refusal = self._repeated(rows, counts[2]) if counts[2] and not write.sequence_by else None
-        except BaseException:
-            rows.unpersist()
-            raise
+            undone.pop_all()
         full = [counts[3 + len(ends) + index] == counts[0] for index in range(len(ranged))]
         ranges = [
             Range(name, kind, counts[3 + 2 * index], counts[4 + 2 * index])
@@ -154,9 +155,3 @@ def _ranged(rows: DataFrame, write: Write) -> dict[str, str]:
     kinds = {name.lower(): kind for name, kind in rows.dtypes}
     found = {name: kinds[name.lower()] for name in write.unique_key if name.lower() in parted}
     return {name: kind for name, kind in found.items() if kind in _RANGED}
-
-
-def _col(name: str) -> Column:
-    from pyspark.sql import functions as f
-
-    return f.col(quoted(name))

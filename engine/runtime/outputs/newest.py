@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from engine.lake.names import quoted
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -23,7 +25,7 @@ def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> Da
 
     rest = [name for name in frame.columns if name not in {*keys, *sequence}]
     last_first = [_comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest)]
-    by_key = Window.partitionBy(*(_col(name) for name in keys))
+    by_key = Window.partitionBy(*(named(name) for name in keys))
     ranked = frame.withColumns(
         {
             COPIES: f.count("*").over(by_key),
@@ -37,7 +39,7 @@ def _comparable(frame: DataFrame, name: str) -> Column:
     """A column, or where its values have no order (maps, variants) its JSON."""
     from pyspark.sql import functions as f
 
-    column = _col(name)
+    column = named(name)
     return column if _ordered(frame.select(column).schema[0].dataType) else f.to_json(column)
 
 
@@ -51,7 +53,8 @@ def _ordered(kind: Any) -> bool:
     return not isinstance(kind, t.MapType | t.VariantType | t.CalendarIntervalType)
 
 
-def _col(name: str) -> Column:
+def named(name: str) -> Column:
+    """A column by its name, whatever is in it."""
     from pyspark.sql import functions as f
 
-    return f.col("`" + name.replace("`", "``") + "`")
+    return f.col(quoted(name))

@@ -15,11 +15,13 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError, SetupError, StateError
+from engine.lake.names import quoted
 from engine.lake.read import Column, Lake, TableFacts
 from engine.sources.iceberg import declared, history
 from engine.sources.iceberg.history import Start
 from engine.sources.iceberg.stream import SKIP_DELETES, table_stream
 from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
+from engine.sources.starting import starting_milliseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -147,7 +149,7 @@ def start(spec: SourceSpec, table: TableFacts) -> Start | None:
     """
     said = spec.settings
     if "starting_timestamp" in said:
-        return history.from_time(spec.name, table, declared.starting_milliseconds(said))
+        return history.from_time(spec.name, table, starting_milliseconds(said))
     if "starting_snapshot" in said:
         return history.from_snapshot(spec.name, table, int(said["starting_snapshot"]))
     return None
@@ -157,7 +159,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
     """Lines of PySpark that read it."""
     options = dict(spec.options)
     if stream and "starting_timestamp" in spec.settings:
-        options[history.FROM] = str(declared.starting_milliseconds(spec.settings))
+        options[history.FROM] = str(starting_milliseconds(spec.settings))
     if stream and ignores_deletes(spec):
         options[SKIP_DELETES] = "true"
     return [
@@ -202,8 +204,7 @@ def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
             message = f"{full_name(spec, place)} is not as source '{spec.name}' declares it: {'; '.join(wrong)}"
             hint = f"'engine source inspect {spec.name}' prints the declaration with the columns of the table."
             raise RunError("source-columns", message, hint)
-        quoted = ((field, "`" + field.name.replace("`", "``") + "`") for field in wanted.fields)
-        frame = frame.select(*(f.col(name).cast(field.dataType).alias(field.name) for field, name in quoted))
+        frame = frame.select(*(f.col(quoted(i.name)).cast(i.dataType).alias(i.name) for i in wanted.fields))
     table = f.lit(full_name(spec, place)).alias("table")
     return frame.select("*", f.struct(table).alias(ORIGIN))
 

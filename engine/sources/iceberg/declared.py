@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
-from typing import Any
 
 from engine.sources.spec import Fault, Form, SourceSpec
+from engine.sources.starting import starting_milliseconds
 
 KEYS: Mapping[str, Form] = {
     "table": Form.TEXT,
@@ -83,13 +82,3 @@ def _option_faults(spec: SourceSpec) -> Iterator[Fault]:
             message = f"the option '{key}' is set by the engine"
             hint = "Take it out; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
             yield Fault(("options", key), message, hint, at_key=True)
-
-
-def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
-    """`starting_timestamp` in milliseconds since 1970; None if it is no time."""
-    try:
-        moment = datetime.fromisoformat(str(said["starting_timestamp"]))
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)

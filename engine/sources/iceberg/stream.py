@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from engine.lake.names import quoted
 from engine.sources.iceberg.history import FROM, Start
 
 if TYPE_CHECKING:
@@ -49,10 +50,9 @@ def _like(seed: DataFrame, frame: DataFrame) -> DataFrame:
     from pyspark.sql import functions as f
 
     known = set(seed.columns)
-    fields = [(field, "`" + field.name.replace("`", "``") + "`") for field in frame.schema.fields]
     return seed.select(
         *(
-            f.col(quoted) if field.name in known else f.lit(None).cast(field.dataType).alias(field.name)
-            for field, quoted in fields
+            f.col(quoted(field.name)) if field.name in known else f.lit(None).cast(field.dataType).alias(field.name)
+            for field in frame.schema.fields
         )
     )

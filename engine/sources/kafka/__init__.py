@@ -25,11 +25,11 @@ from engine.sources.kafka.declared import (
     STARTS,
     TOPICS,
     faults,
-    starting_milliseconds,
     starting_offsets,
     value_of,
 )
 from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec
+from engine.sources.starting import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 
 if TYPE_CHECKING:

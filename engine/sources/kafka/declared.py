@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 
 from engine.errors import near
 from engine.sources.kafka.connection import PREFIX, consumer_faults
 from engine.sources.spec import Fault, Form, SourceSpec
+from engine.sources.starting import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 
 KEYS: Mapping[str, Form] = {
@@ -152,16 +152,6 @@ def _option_faults(spec: SourceSpec) -> Iterator[Fault]:
     for key, message, hint in consumer_faults(client):
         known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
         yield Fault(("options", key), message, known if known.startswith("Did") else hint, at_key=True)
-
-
-def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
-    """`starting_timestamp` in milliseconds since 1970; None if it is no time."""
-    try:
-        moment = datetime.fromisoformat(str(said["starting_timestamp"]))
-    except ValueError:
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.timestamp() * 1000)
 
 
 def starting_offsets(spec: SourceSpec) -> str | Offsets:
