@@ -24,8 +24,13 @@ DEMO := $(VENV)/.installed-demo
 
 PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
+PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
+# Two processes, each with one Spark session: a test waits for disks and triggers more than it computes.
+PYTEST_REST := $(PYTEST) -n 2 --dist loadgroup -m 'not ($(FAST))'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
+# Every test that starts `engine` would compile all its files again.
+unexport PYTHONDONTWRITEBYTECODE
 
 NIGHT ?= $(shell date -u +%Y%m%d)
 
@@ -79,16 +84,16 @@ kafka-shell: $(DEMO) ## A shell beside a running broker and registry, for docs/e
 .PHONY: test
 test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that need Spark or a browser
 	$(SAY) "tests without Java"
-	@fast=0; $(PYTEST) -m '$(FAST)' $(PYTEST_ARGS) || fast=$$?; \
+	@fast=0; $(PYTEST_FAST) $(PYTEST_ARGS) || fast=$$?; \
 	if [ $$fast -ne 0 ] && { [ $$fast -ne 5 ] || [ -z "$$PYTEST_ARGS" ]; }; then exit $$fast; fi; \
 	echo "==> tests with Spark or a browser"; \
-	rest=0; $(PYTEST) -m 'not ($(FAST))' $(PYTEST_ARGS) || rest=$$?; \
+	rest=0; $(PYTEST_REST) $(PYTEST_ARGS) || rest=$$?; \
 	if [ $$rest -eq 5 ] && [ $$fast -eq 0 ] && [ -n "$$PYTEST_ARGS" ]; then rest=0; fi; \
 	exit $$rest
 
 .PHONY: test-fast
 test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
-	@$(PYTEST) -m '$(FAST)' $(PYTEST_ARGS)
+	@$(PYTEST_FAST) $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)

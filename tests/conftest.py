@@ -1,4 +1,4 @@
-"""One Spark session for the whole run: tests that need Spark share it through the `engine` fixture."""
+"""What tests share: one Spark session for each process of a run, and one broker and registry for the run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.lab import Lab, LabSession
 
 if TYPE_CHECKING:
     from tests.parts.kafka import Broker
+
+# How long an example takes says how busy the machine is.
+settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("untimed")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Between processes a file stays whole, and all that need a broker or a registry go to one of them."""
+    for item in items:
+        services = {"broker", "registry"} & set(getattr(item, "fixturenames", ()))
+        item.add_marker(pytest.mark.xdist_group("services" if services else item.nodeid.partition("::")[0]))
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import TracebackType
+from types import CodeType, TracebackType
 from typing import Any
 
 import jinja2
@@ -24,6 +24,8 @@ from engine.jinja.tokens import TAG, find, line_start, place
 _CALLERS = 4
 _REFERENCE = re.compile(r"""\s*(ref|source)\(\s*((?:'[\w.]+'|"[\w.]+")(?:\s*,\s*(?:'[\w.]+'|"[\w.]+"))*)\s*\)\s*""")
 _NAME = re.compile(r"[\w.]+")
+# The engine's own macros are the same for every project that a process compiles (a watching one, say).
+_OWN_CODE: dict[MacroFile, CodeType] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +81,21 @@ class Sandbox:
         self._library.publish(found)
         for macro_file, tree in trees:
             try:
-                self._run(macro_file, tree)
+                self._run(macro_file, self._env.compile(tree, name=macro_file.file, filename=macro_file.file))
             except FAILURES as error:
                 found.extend(self._failure(error, macro_file.file))
         self._library.settle()
         return found
 
     def _run_own(self, macro_file: MacroFile) -> None:
-        tree = self._env.parse(macro_file.text, name=macro_file.file)
-        renamed(tree)
-        self._run(macro_file, tree)
+        if macro_file not in _OWN_CODE:
+            tree = self._env.parse(macro_file.text, name=macro_file.file)
+            renamed(tree)
+            _OWN_CODE[macro_file] = self._env.compile(tree, name=macro_file.file, filename=macro_file.file)
+        self._run(macro_file, _OWN_CODE[macro_file])
 
-    def _run(self, macro_file: MacroFile, tree: jinja2.nodes.Template) -> None:
+    def _run(self, macro_file: MacroFile, code: CodeType) -> None:
         try:
-            code = self._env.compile(tree, name=macro_file.file, filename=macro_file.file)
             names = self._library.names_for(macro_file.package)
             defined, values = bodies(jinja2.Template.from_code(self._env, code, names))
         except FAILURES:
@@ -164,6 +167,9 @@ class Sandbox:
             at = syntax_place(self._env, error, file, self._texts[file])
             return tuple(d.at(at) for d in known)
         frames = self._frames(error.__traceback__) or ([_Frame(file, 1)] if file is not None else [])
+        if isinstance(error, RecursionError):
+            # Where in its round a macro was when the depth ran out is chance; its calls are not.
+            frames = [frame for frame in frames if frame.called] or frames
         if not frames:
             return known
         called = frames[-1].called
