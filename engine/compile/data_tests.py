@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from engine.compile.column_config import TestConfig
-from engine.compile.context import ref, source
+from engine.compile.context import REF, SOURCE, ref, source
 from engine.compile.inputs import Known
 from engine.compile.lower import splice
-from engine.compile.manifest import DataTest, Materialized
+from engine.compile.manifest import DataTest, Look, Materialized
 from engine.compile.shared import Shared
 from engine.compile.sql import Query, parse
 from engine.compile.streams import node_name
@@ -34,7 +34,10 @@ def compile_tests(
         while name in nodes:
             name, number = f"{node.name}_{number}", number + 1
         stored = shared.failures(name) if test.options.store_failures else None
-        nodes[name] = replace(node, id=f"test.{name}", name=name, stored=stored)
+        # Rows that are kept are written by the query, also if there are none.
+        nodes[name] = replace(
+            node, id=f"test.{name}", name=name, stored=stored, look=None if stored is not None else node.look
+        )
     return list(nodes.values())
 
 
@@ -50,9 +53,7 @@ def _compile(
             message = f"there is no test '{test.kind}'"
             found.append(Diagnostic("unknown-macro", message, hint, node=model, location=test.location))
         return None
-    arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
-    if test.column is not None:
-        arguments["column_name"] = test.column
+    arguments = _arguments(test)
     try:
         text = str(sandbox.call(name, _rows(model, test.options.where), **arguments)).strip()
     except ProjectError as error:
@@ -62,7 +63,29 @@ def _compile(
             hint = f"{hint} In {reason.location}." if reason.location else hint
             found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
         return None
-    return _node(model, file, test, text, known, found)
+    node = _node(model, file, test, text, known, found)
+    return replace(node, look=_look(model, test, shared, known)) if node is not None else None
+
+
+def _arguments(test: TestConfig) -> dict[str, Any]:
+    arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
+    return {**arguments, "column_name": test.column} if test.column is not None else arguments
+
+
+def _look(model: str, test: TestConfig, shared: Shared, known: Known) -> Look | None:
+    """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
+    sandbox, rows = shared.sandbox, _rows(model, test.options.where)
+    relation = known.relations.get(model)
+    names = [re.sub(r"(\w+)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
+    files = [sandbox.macro_files.get(name) for name in names]
+    if relation is None or names[1] not in sandbox.macros or files[0] != files[1]:
+        return None
+    try:
+        failing = str(sandbox.call(names[1], rows, **_arguments(test))).strip()
+    except ProjectError:
+        return None
+    rows = rows.replace(ref(model), relation.sql)
+    return None if any(mark in text for mark in (REF, SOURCE) for text in (rows, failing)) else Look(rows, failing)
 
 
 def _rows(model: str, where: str) -> str:

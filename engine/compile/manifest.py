@@ -243,6 +243,19 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class Look:
+    """How an aggregate tells that no row fails a data test; one query can look at the same rows for several tests.
+
+    Attributes:
+        rows: what is looked at, as Spark SQL.
+        failing: the aggregate: 0 or NULL if no row fails.
+    """
+
+    rows: str
+    failing: str
+
+
+@dataclass(frozen=True, slots=True)
 class DataTest:
     """A data test: a query that returns the failing rows.
 
@@ -251,6 +264,7 @@ class DataTest:
         error_if: for which it fails, if its severity is error; empty: for any.
         limit: so many failing rows are looked at, at most.
         stored: the table that keeps the failing rows of the last run.
+        look: how to see that none fails without running the query; None: by the query only.
     """
 
     id: str
@@ -268,6 +282,7 @@ class DataTest:
     error_if: str = ""
     limit: int | None = None
     stored: Relation | None = None
+    look: Look | None = None
 
 
 Node = Model | Source | DataTest | UnitTest

@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Mapping
+from pathlib import PurePosixPath
 from typing import Any
 
 import sqlglot
@@ -14,10 +15,10 @@ from sqlglot.errors import SqlglotError
 
 from engine.compile.columns import types
 from engine.compile.fitting import fit_row, natural
-from engine.compile.layers import not_yet
 from engine.compile.sql import DIALECT
 from engine.compile.steps import Rows
 from engine.errors import Location, near
+from engine.project import Project
 from engine.project.section import UNKNOWN, Section
 from engine.project.yaml import Yaml
 
@@ -34,27 +35,47 @@ def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
     return {name.lower(): (name, types.normal(kind) if kind else None) for name, kind in columns.items()}
 
 
-def read_rows(part: Section, known: Known | None, what: str) -> Rows:
+def read_rows(part: Section, known: Known | None, what: str, project: Project) -> Rows:
     """The rows of an input, or those that are expected.
 
     Args:
         part: a list of mappings, CSV text, a query, or a mapping that says which: `{sql: ..}`, dbt's `{rows, format}`.
         known: the columns; None: they are not known.
         what: whose they are, for messages.
+        project: with the files of fixtures.
     """
     if not isinstance(part.value, dict):
         return _rows(part, known, what, "")
     part.check_keys(_FORMS, "rows")
-    if (fixture := part.child("fixture")) is not None:
-        not_yet(fixture, "fixture")
-        return Rows()
     form = part.child("format")
+    if (fixture := part.child("fixture")) is not None:
+        if form is not None:
+            form.choice("csv")
+        inner = _fixture(fixture, project)
+        return _rows(inner, known, what, "csv") if inner else Rows()
     said = form.choice("dict", "csv", "sql") if form else ""
     for key in ("sql", "csv"):
         if (inner := part.child(key)) is not None:
             return _rows(inner, known, what, key)
     body = part.child("rows")
     return _rows(body, known, what, said) if body else Rows()
+
+
+def _fixture(part: Section, project: Project) -> Section | None:
+    """The text of a file under tests/fixtures/, named without folder and suffix."""
+    name = part.text()
+    files = {file: PurePosixPath(file).stem for file in project.fixtures}
+    found = [file for file in files if files[file] == name]
+    if len(found) == 1:
+        # Its first line is that of the header: the text of a block begins on the line below its sign.
+        place = Location(found[0], 0, 1)
+        return Section(Yaml(None, place.file, origin=place), (), project.texts[found[0]], part.found, part.node)
+    if found:
+        part.report("bad-value", f"there are several fixtures '{name}'", f"Rename one of {', '.join(found)}.")
+    elif name:
+        hint = near(name, files.values()) or f"Write the rows to {project.paths['tests']}/fixtures/{name}.csv."
+        part.report("bad-value", f"there is no fixture '{name}'", hint)
+    return None
 
 
 def _rows(part: Section, known: Known | None, what: str, form: str) -> Rows:

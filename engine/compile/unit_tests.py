@@ -232,7 +232,7 @@ class _Reader:
             (at or rows).report("unit-test-input", message, hint, at_key=at is None)
             return
         known = columns_known(self._columns(items[0]))
-        read = read_rows(rows, known, f"'{name}'")
+        read = read_rows(rows, known, f"'{name}'", self.project)
         place = at.place if at else rows.key_place
         for item in {item.view: item for item in items}.values():
             yield GivenRows(name, item.view, read, place)
@@ -264,7 +264,7 @@ class _Reader:
         )
 
     def _rows(self, part: Section) -> Rows:
-        return read_rows(part, columns_known(_table_columns(self.tested)), f"'{self.tested.name}'")
+        return read_rows(part, columns_known(_table_columns(self.tested)), f"'{self.tested.name}'", self.project)
 
     def _overrides(self) -> tuple[dict[str, Any], dict[str, str]]:
         part = self.item.child("overrides")

@@ -1,7 +1,12 @@
-{#- The data tests that come with the engine. Each returns the rows that fail. -#}
+{#- The data tests that come with the engine. Each returns the rows that fail; failing_<kind> is an aggregate over all
+    rows that is 0 if none does, so that one query can look for several tests. -#}
 
 {%- macro test_not_null(model, column_name) %}
 select * from {{ model }} where {{ column_name }} is null
+{%- endmacro %}
+
+{%- macro failing_not_null(model, column_name) -%}
+count_if({{ column_name }} is null)
 {%- endmacro %}
 
 {%- macro test_unique(model, column_name) %}
@@ -12,16 +17,28 @@ group by {{ column_name }}
 having count(*) > 1
 {%- endmacro %}
 
-{%- macro test_accepted_values(model, column_name, values, quote=true) %}
-select {{ column_name }}, count(*) as n_records
-from {{ model }}
-where {{ column_name }} is not null and {{ column_name }} not in (
+{%- macro failing_unique(model, column_name) -%}
+count({{ column_name }}) - count(distinct {{ column_name }})
+{%- endmacro %}
+
+{%- macro _not_accepted(column_name, values, quote) -%}
+{{ column_name }} is not null and {{ column_name }} not in (
     {%- for value in values -%}
     {%- if quote -%} '{{ value | string | replace("\\", "\\\\") | replace("'", "\\'") }}' {%- else -%} {{ value }} {%- endif -%}
     {%- if not loop.last %}, {% endif -%}
     {%- endfor -%}
 )
+{%- endmacro %}
+
+{%- macro test_accepted_values(model, column_name, values, quote=true) %}
+select {{ column_name }}, count(*) as n_records
+from {{ model }}
+where {{ _not_accepted(column_name, values, quote) }}
 group by {{ column_name }}
+{%- endmacro %}
+
+{%- macro failing_accepted_values(model, column_name, values, quote=true) -%}
+count_if({{ _not_accepted(column_name, values, quote) }})
 {%- endmacro %}
 
 {%- macro test_relationships(model, column_name, to, field) %}
@@ -33,6 +50,10 @@ where child.{{ column_name }} is not null and parent.{{ field }} is null
 
 {%- macro test_expression(model, expression, column_name=none) %}
 select * from {{ model }} where not coalesce(({{ column_name ~ ' ' if column_name else '' }}{{ expression }}), false)
+{%- endmacro %}
+
+{%- macro failing_expression(model, expression, column_name=none) -%}
+count_if(not coalesce(({{ column_name ~ ' ' if column_name else '' }}{{ expression }}), false))
 {%- endmacro %}
 
 {#- The newest time is not older than that; a table without rows has none. -#}

@@ -32,7 +32,9 @@ class Project:
     Attributes:
         tests: the YAML files under tests/.
         singular: the SQL files under tests/: their names as shown to users, and what they say.
-        texts: of project.yml, the files under sources/ (YAML, Avro schemas) and tests/, by the name shown to users.
+        texts: of project.yml, the files under sources/ (YAML, Avro schemas) and tests/ (with the CSV of fixtures/), by
+            the name shown to users.
+        fixtures: the names under which `texts` has the CSV files of tests/fixtures/.
         sources_whole: every file under sources/ could be read, so that a source not found is none.
         broken: project.yml cannot be read; nothing else was.
     """
@@ -49,6 +51,7 @@ class Project:
     macros: tuple[MacroFile, ...] = ()
     tests: tuple[Yaml, ...] = ()
     singular: tuple[tuple[str, str], ...] = ()
+    fixtures: tuple[str, ...] = ()
     diagnostics: tuple[Diagnostic, ...] = field(default=())
     texts: Mapping[str, str] = field(default_factory=dict)
     sources_whole: bool = True
@@ -86,6 +89,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
     sources, whole = _sources(root, paths["sources"], texts, found)
     tests = tuple(_tests(root, paths["tests"], texts, found))
     singular = tuple(_singular(root, paths["tests"], texts, found))
+    fixtures = tuple(_fixtures(root, f"{paths['tests']}/fixtures", texts, found))
     return Project(
         root=root,
         name=_project_name(top),
@@ -100,6 +104,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
         sources_whole=whole,
         tests=tests,
         singular=singular,
+        fixtures=fixtures,
         macros=read_macros(root, paths, found),
         diagnostics=tuple(found),
     )
@@ -225,3 +230,10 @@ def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagno
         texts[file.shown] = text or ""
         if text is not None:
             yield file.shown, text
+
+
+def _fixtures(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[str]:
+    """The files of rows under tests/fixtures/."""
+    for file in find(root, folder, (".csv",), found):
+        texts[file.shown] = read(file.path, file.shown, found) or ""
+        yield file.shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
@@ -31,9 +31,9 @@ from engine.lake import catalogs
 from engine.lake.read import Lake
 from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
-from engine.runtime import publish, reset
+from engine.runtime import looks, publish, reset
 from engine.runtime.batch import run_batch
-from engine.runtime.data_tests import Verdict, run_test
+from engine.runtime.data_tests import Verdict, no_failures, run_test
 from engine.runtime.described import describe
 from engine.runtime.ended import java_ended
 from engine.runtime.inputs import CORE, jar_sets
@@ -144,7 +144,8 @@ def build(
                 create_namespace(spark, catalog, schema)
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.reset)
             gates = publish.gates(run, order)
-            turns = _Turns(run, order, gates, run_unit, options.target_dir / "logs" / LOG_NAME)
+            log = options.target_dir / "logs" / LOG_NAME
+            turns = _Turns(run, order, gates, looks.shared(tests), run_unit, log)
             execute(
                 order,
                 dependencies(manifest, order),
@@ -266,6 +267,7 @@ class _Turns:
     run: Run
     order: list[str]
     gates: publish.Gates
+    looks: Mapping[str, looks.Shared]
     run_unit: RunUnit | None = None
     log: Path = Path()
     ended: bool = False
@@ -332,7 +334,7 @@ class _Turns:
                 raise TypeError(test.id)
             return self.run_unit(self.run.spark, test)
         try:
-            return run_test(self.run.spark, test, publish.reading_what_waits(self.run, test))
+            return self._data_test(test)
         except spark_exceptions() as error:
             _log.exception("test %s", test.name)
             if (ended := self._ended()) is not None:
@@ -340,6 +342,12 @@ class _Turns:
             message = diagnose(error, self.run.manifest.nodes[test.model])[0].message  # type: ignore[arg-type]
             finding = Diagnostic("query-failed", message, node=test.name, location=test.location)
             return Verdict(Status.ERROR, 0, message, (finding,))
+
+    def _data_test(self, test: DataTest) -> Verdict:
+        look = self.looks.get(test.id)
+        if look is not None and look.clean(self.run, test):
+            return no_failures(test)
+        return run_test(self.run.spark, test, publish.reading_what_waits(self.run, test))
 
     def _model(self, model: Model, failed_above: str | None) -> Outcome:
         if failed_above is not None:

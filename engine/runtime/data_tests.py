@@ -51,6 +51,11 @@ def run_test(session: SparkSession, test: DataTest, query: str) -> Verdict:
     return Verdict(status, failures, f"{failures} failing {rows}{kept}" if failures else "")
 
 
+def no_failures(test: DataTest) -> Verdict:
+    """How a test ended of which no row fails."""
+    return Verdict(judged(test, 0))
+
+
 def judged(test: DataTest, failures: int) -> Status:
     """What a number of failing rows means."""
     if test.severity is Severity.ERROR and _holds(test.error_if, failures):

@@ -59,6 +59,41 @@ def test_a_test_of_ones_own_and_a_file_of_sql(tmp_path: Path) -> None:
     assert select(manifest, ["path:tests"]) == ["test.no_debt"]
 
 
+LOOKS = """columns:
+  id:
+    tests:
+      - unique
+      - not_null: {where: amount > 0}
+      - not_null: {store_failures: true, name: kept}
+      - accepted_values: {values: [1, 2], quote: false}
+      - even
+tests:
+  - expression: {expression: amount > 0}"""
+
+
+def test_one_look_at_the_rows_can_tell_several_tests(tmp_path: Path) -> None:
+    """A kind of one's own takes part with a macro failing_<kind> in the same file."""
+    even = GENERIC + "{% macro failing_even(model, column_name) %} count_if({{ column_name }} % 2 = 1) {% endmacro %}\n"
+    rows, where = "`lake`.`main`.`orders`", "(select * from `lake`.`main`.`orders` where amount > 0\n)"
+    tests = clean(tmp_path, {**orders(LOOKS), "macros/even.sql": even}).tests
+    assert {t.name: t.look and (t.look.rows, t.look.failing) for t in tests} == {
+        "unique_orders_id": (rows, "count(id) - count(distinct id)"),
+        "not_null_orders_id": (where, "count_if(id is null)"),
+        "kept": None,
+        "accepted_values_orders_id": (rows, "count_if(id is not null and id not in (1, 2))"),
+        "even_orders_id": (rows, "count_if(id % 2 = 1)"),
+        "expression_orders": (rows, "count_if(not coalesce((amount > 0), false))"),
+    }
+
+
+def test_a_kind_that_stands_in_for_the_engines_is_not_told_by_its_look(tmp_path: Path) -> None:
+    strict = (
+        "{% test unique(model, column_name) %}\nselect * from {{ model }} where {{ column_name }} > 9\n{% endtest %}\n"
+    )
+    (unique,) = clean(tmp_path, {**orders("columns: {id: {tests: [unique]}}"), "macros/unique.sql": strict}).tests
+    assert unique.look is None
+
+
 FAULTS = {
     "a bound": ("tests: [{unique: {column_name: id, warn_if: many}}]", {}, "bad-value models/orders.sql:2:45 'many' is no bound of a number of failures"),
     "a limit": ("tests: [{unique: {column_name: id, limit: 0}}]", {}, "bad-value models/orders.sql:2:43 'limit' must be at least 1, not 0"),

@@ -20,6 +20,8 @@ Batches = list[list[Row]]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 HOUR = timedelta(hours=1)
+HELD_BACK = timedelta(hours=9)  # at most 8 hours after it was emitted, in whole files of an hour
+BOUND = timedelta(hours=12)
 
 
 def read_batches(folder: Path | str, files_per_batch: int, after: Iterable[Path] = ()) -> Batches:
@@ -49,7 +51,7 @@ def read_file(path: Path) -> list[Row]:
 def flat(event: Row) -> Row:
     """Make one row of one CloudEvent."""
     row: Row = {key: event[key] for key in ("id", "source", "type", "subject", "time")} | event["data"]
-    for name in ("time", "scheduled_at", "departed_at"):
+    for name in {"time", "scheduled_at", "departed_at", "landed_at"} & row.keys():
         row[name] = row[name] and datetime.fromisoformat(row[name])
     return row
 
@@ -207,6 +209,36 @@ class Replay:
 def unique_events(batches: Batches, delay: timedelta = timedelta(days=1)) -> list[Row]:
     """Return what a model holds that only drops repeats: one row per event id, unless it came too late."""
     return Replay(delay, window=None).run(batches)
+
+
+def journeys(departures: Iterable[Row], arrivals: Iterable[Row]) -> dict[str, datetime | None]:
+    """When each flight landed; None: no landing within the bound, and the watermark has passed that.
+
+    No event is more than HELD_BACK behind the newest of its stream, so none is late, however the batches lie.
+    """
+    departed, landed = {row["id"]: row["departed_at"] for row in departures}, list(arrivals)
+    watermark = min(max(departed.values()), max(row["landed_at"] for row in landed)) - HELD_BACK
+    found: dict[str, datetime | None] = {flight: None for flight, at in departed.items() if at + BOUND < watermark}
+    for row in landed:
+        at = departed.get(row["flight_id"])
+        if at is not None and at <= row["landed_at"] <= at + BOUND:
+            found[row["flight_id"]] = row["landed_at"]
+    return found
+
+
+def disruptions(departures: Iterable[Row], gap: timedelta = timedelta(minutes=30)) -> list[tuple[Any, ...]]:
+    """Runs of long delays, which the watermark has passed: airport, begin, end, flights, longest delay."""
+    long = [row for row in departures if row["departure_delay"] >= 60]
+    watermark = max(row["departed_at"] for row in long) - HELD_BACK
+    found: list[list[Any]] = []
+    for row in sorted(long, key=lambda row: (row["origin"], row["departed_at"])):
+        origin, at, delay = row["origin"], row["departed_at"], row["departure_delay"]
+        if found and found[-1][0] == origin and at <= found[-1][2]:
+            last = found[-1]
+            found[-1] = [origin, last[1], at + gap, last[3] + 1, max(last[4], delay)]
+        else:
+            found.append([origin, at, at + gap, 1, delay])
+    return [tuple(one) for one in found if one[2] <= watermark]
 
 
 def _project(row: Row, columns: dict[str, str | Callable[[Row], Any]]) -> Row:

@@ -98,6 +98,25 @@ def check_latest(lab: Lab, events: Iterable[golden.Row]) -> None:
     assert found == golden_destinations(events)
 
 
+def arrived(lab: Lab) -> list[golden.Row]:
+    (rows,) = golden.read_batches(lab.root / "landing" / "arrivals", 10_000)
+    return rows
+
+
+def check_streams_of_two(lab: Lab, events: Iterable[golden.Row], arrivals: Iterable[golden.Row]) -> None:
+    """The join and the sessions."""
+    events = list(events)
+    rows = lab.rows("journeys")
+    journeys = golden.journeys(events, arrivals)
+    assert Counter((r["flight_id"], r["landed_at"]) for r in rows) == Counter(journeys.items())
+    assert None in journeys.values(), "every flight landed: the outer join would show nothing"
+    assert len(journeys) < len(events), "no flight is under way"
+    found = [tuple(r.values()) for r in lab.rows("disruptions")]
+    disruptions = golden.disruptions(events)
+    assert sorted(found) == disruptions
+    assert any(flights > 1 for *_, flights, _ in disruptions)
+
+
 def golden_hours(rows: list[dict[str, object]]) -> list[tuple[object, ...]]:
     return sorted((r["window_start"], r["origin"], r["count"], round(r["mean"], 6)) for r in rows)  # type: ignore[call-overload]
 
@@ -131,6 +150,8 @@ def test_the_tables_equal_golden_numbers_also_after_a_second_landing(flights: La
 
     check_columns(flights)
     check_latest(flights, events.values())
+    check_streams_of_two(flights, events.values(), arrived(flights))
+    assert result.model("journeys")["late"] == result.model("disruptions")["late"] == 0
 
     before = flights.snapshots()
     again = flights.build()
@@ -148,3 +169,4 @@ def test_the_tables_equal_golden_numbers_also_after_a_second_landing(flights: La
     assert hourly_rows(flights) == golden_hours(expected)
     events |= {row["id"]: row for row in new[0] if row["type"] == DEPARTED}
     check_latest(flights, events.values())
+    check_streams_of_two(flights, events.values(), arrived(flights))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.example.golden import Late, Replay, project, read_batches, totals, unique_events
+from tests.example.golden import Late, Replay, disruptions, journeys, project, read_batches, totals, unique_events
 
 TEN_MINUTES = timedelta(minutes=10)
 HOUR = timedelta(hours=1)
@@ -141,6 +141,34 @@ def test_a_stateless_model_keeps_every_row():
     batches = [[row("12:00", "a", delay=3)], [row("12:00", "a", delay=3)]]
     found = project(batches, event_id="id", seconds=lambda one: one["departure_delay"] * 60)
     assert found == [{"event_id": "a", "seconds": 180}] * 2
+
+
+def test_a_journey_without_a_landing_is_known_once_the_watermark_has_passed_its_bound():
+    departures = [{"id": "a", "departed_at": at("00:00")}, {"id": "b", "departed_at": at("00:01")}]
+    departures.append({"id": "c", "departed_at": at("22:00")})
+    newest = {"flight_id": "x", "landed_at": at("12:00") + timedelta(hours=9, minutes=1)}
+    assert journeys(departures, [newest]) == {"a": None}
+    landing = {"flight_id": "b", "landed_at": at("12:01")}
+    assert journeys(departures, [newest, landing]) == {"a": None, "b": at("12:01")}
+    landing = {"flight_id": "b", "landed_at": at("12:02")}
+    assert journeys(departures, [newest, landing]) == {"a": None}
+
+
+def test_a_disruption_lasts_as_long_as_half_an_hour_never_passes_without_a_long_delay():
+    delays = [
+        ("10:00", "JFK", 60),
+        ("10:30", "JFK", 75),
+        ("10:40", "LGA", 60),
+        ("10:45", "JFK", 59),
+        ("11:01", "JFK", 60),
+    ]
+    rows = [{"departed_at": at(clock), "origin": origin, "departure_delay": n} for clock, origin, n in delays]
+    assert disruptions(rows) == []
+    newest = {"departed_at": at("20:10"), "origin": "EWR", "departure_delay": 60}
+    assert disruptions([*reversed(rows), newest]) == [
+        ("JFK", at("10:00"), at("11:00"), 2, 75),
+        ("LGA", at("10:40"), at("11:10"), 1, 60),
+    ]
 
 
 @pytest.fixture

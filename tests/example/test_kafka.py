@@ -13,7 +13,15 @@ from engine.compile import compile_project
 from engine.project import load_project
 from producer.__main__ import main as produce
 from tests.example import golden
-from tests.example.test_build import DEPARTED, flights, golden_hours, hourly_replay, hourly_rows
+from tests.example.test_build import (
+    DEPARTED,
+    arrived,
+    check_streams_of_two,
+    flights,
+    golden_hours,
+    hourly_replay,
+    hourly_rows,
+)
 from tests.lab import Lab
 from tests.parts.kafka import Broker
 
@@ -23,22 +31,24 @@ __all__ = ["flights"]
 
 @pytest.fixture
 def on_kafka(flights: Lab, broker: Broker, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """The example with two days of flights in files and, in the same order, in a topic of its own."""
-    topic = f"flights-{flights.schema}"
+    """The example with two days of flights in files and, in the same order, in topics of its own."""
     monkeypatch.setenv("KAFKA_BOOTSTRAP", broker.start().address)
     project = (flights.root / "project.yml").read_text()
     project = re.sub(r"path: \.engine/kafka/lake", f"path: {flights.lake_path}", project)
     flights.write("project.yml", project.replace("state: .engine/kafka/state", "state: .engine/state"))
     for path in (flights.root / "sources").glob("*.yml"):
-        path.write_text(path.read_text().replace("topic: flights.departures", f"topic: {topic}"))
+        path.write_text(path.read_text().replace("topic: flights.", f"topic: {topics(flights)}."))
     send(flights, broker, "--days", "2")
     return flights
 
 
+def topics(lab: Lab) -> str:
+    return f"flights-{lab.schema}"
+
+
 def send(lab: Lab, broker: Broker, *arguments: str) -> None:
-    topic = f"flights-{lab.schema}"
     out = ["--out", str(lab.root / "landing")]
-    assert produce([*out, "--kafka", broker.address, "--topic", topic, *arguments]) == 0
+    assert produce([*out, "--kafka", broker.address, "--topics", topics(lab), *arguments]) == 0
 
 
 def micro_batches(lab: Lab, broker: Broker, *, after: int = 0) -> tuple[list[list[golden.Row]], int]:
@@ -82,13 +92,14 @@ def test_the_tables_from_kafka_equal_golden_numbers_also_after_more_events(
     assert Counter(r["flight_id"] for r in on_kafka.rows("flights")) == Counter(events.keys())
     routes = Counter((e["origin"], e["destination"]) for e in events.values())
     assert {(r["origin"], r["destination"]): r["flights"] for r in on_kafka.rows("routes")} == routes
+    check_streams_of_two(on_kafka, events.values(), arrived(on_kafka))
 
     before = on_kafka.snapshots()
     on_kafka.build("--target", "kafka")
     assert on_kafka.snapshots() == before
 
     send(on_kafka, broker, "--days", "2")
-    assert broker.offsets(f"flights-{on_kafka.schema}")[0] == end, "an hour that is there was sent again"
+    assert broker.offsets(f"{topics(on_kafka)}.departures")[0] == end, "an hour that is there was sent again"
     send(on_kafka, broker, "--more", "3")
     new, _ = micro_batches(on_kafka, broker, after=end)
     assert new

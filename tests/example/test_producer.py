@@ -143,6 +143,34 @@ def test_a_cancelled_flight_lands_at_its_scheduled_time(package, land):
     assert [event["data"][name] for name in ("tailnum", "departed_at", "departure_delay", "air_time")] == [None] * 4
 
 
+def test_a_landing_is_told_once_when_the_flight_came_down(package, land):
+    at = FIRST.replace(hour=10, minute=15)
+    package([
+        flight(at, "4", air_time="227", arr_delay="-3"),
+        flight(at, "4", flight="2", air_time="NA", arr_delay="NA"),
+        flight(at, "NA", flight="3", air_time="NA"),
+    ])  # fmt: skip
+    arrivals = land(LATE, "0", DUPLICATE, "1", SHUFFLED, "0") / "arrivals"
+    assert [path.name for path in arrivals.iterdir()] == ["2013-03-01T14.json"]
+    (event,) = events(arrivals)
+    assert event["id"] == "UA1-EWR-IAH-20130301T1015Z-landed"
+    assert (event["type"], event["source"]) == ("flight.landed", "/airports/IAH")
+    assert event["time"] == "2013-03-01T14:06:00Z"
+    assert event["data"] == {
+        "flight_id": "UA1-EWR-IAH-20130301T1015Z",
+        "landed_at": "2013-03-01T14:06:00Z",
+        "arrival_delay": -3,
+    }
+
+
+def test_landings_of_the_evening_before_land_on_the_first_day(package, land):
+    package([flight(FIRST - timedelta(hours=1), "0", air_time="90"), flight(FIRST + timedelta(hours=3))])
+    assert [event["data"]["landed_at"] for event in events(land("--days", "1", *PLAIN) / "arrivals")] == [
+        "2013-03-01T00:30:00Z",
+        "2013-03-01T03:01:00Z",
+    ]
+
+
 def test_events_land_in_the_order_of_actual_departure(package, land):
     at = FIRST.replace(hour=10)
     package([flight(at, "130", flight="1"), flight(at, "5", flight="2"), flight(at, "-5", flight="3")])
@@ -243,7 +271,7 @@ def test_two_calls_land_what_one_call_lands(package, land):
     assert contents(land(*rates, "--days", "4")) == contents(land("--days", "4", *rates, out="once"))
 
 
-def test_more_lands_the_next_files(package, land):
+def test_more_lands_the_next_files(package, land, tmp_path):
     package()
     before = landed_files(land("--days", "1") / "departures")
     departures = land("--more", "1") / "departures"
@@ -254,6 +282,8 @@ def test_more_lands_the_next_files(package, land):
     landed = contents(departures)
     assert len(landed) == len(before) + 4
     assert landed == {name: whole[name] for name in sorted(whole)[: len(landed)]}
+    arrivals, all_arrivals = contents(departures.parent / "arrivals"), contents(tmp_path / "whole" / "arrivals")
+    assert arrivals == {name: text for name, text in all_arrivals.items() if name <= max(landed)}
 
 
 def test_more_needs_a_first_landing(package, land, capsys):

@@ -11,6 +11,9 @@ from tests.lab import REPOSITORY, Lab, Result
 pytestmark = pytest.mark.spark
 
 HOURLY, FLIGHTS = "departures_hourly", "flights"
+TOLD_FIRST, TWELVE_HOURS = "whoever_is_told_first_waits_for_the_other", "twelve_hours_are_the_bound"
+TOLD_LATE = "a_flight_that_is_told_late_joins_two_of_them"
+WRITTEN = "it_is_written_when_the_watermark_has_reached_its_end"
 
 
 def copied(lab: Lab) -> None:
@@ -40,24 +43,33 @@ def test_they_pass_and_a_broken_model_turns_the_right_one_red(lab: Lab) -> None:
     whole = lab.run("test", "-s", "test_type:unit")
     assert whole.code == 0, whole.text
     names = {e["node"].split(".")[1] for e in whole.events if e["event"] == "TestFinished"}
-    assert names >= {HOURLY, FLIGHTS, "aircraft", "long_delays", "top_destinations"}
+    assert names >= {HOURLY, FLIGHTS, "aircraft", "long_delays", "top_destinations", "journeys", "disruptions"}
 
     broken(lab, "marts/departures_hourly.sql", "1 hour)", "2 hours)")
     broken(lab, "staging/flights.sql", "dedup: [id]", "dedup: [type]")
     broken(lab, "marts/aircraft.sql", "sequence_by: [departed_at, flight_id]", "sequence_by: [flight_id]")
-    assert red(lab.run("test", "-s", f"test_type:unit,{HOURLY} test_type:unit,{FLIGHTS} test_type:unit,aircraft")) == {
+    broken(lab, "marts/journeys.sql", "f.departed_at + interval 12 hours\n", "f.departed_at + interval 11 hours\n")
+    broken(lab, "marts/disruptions.sql", "session(departed_at, 30 minutes)", "session(departed_at, 20 minutes)")
+    stateful = f"test_type:unit,{HOURLY} test_type:unit,{FLIGHTS}"
+    others = f"test_type:unit,aircraft {TOLD_FIRST} {TWELVE_HOURS} {TOLD_LATE}"
+    assert red(lab.run("test", "-s", f"{stateful} {others}")) == {
         f"{HOURLY}.an_hour_is_written_when_the_watermark_has_passed_it",
         f"{FLIGHTS}.an_event_told_twice_is_one_flight",
         f"{FLIGHTS}.more_than_a_day_behind_is_late",
         "aircraft.the_newest_departure_stays",
+        f"journeys.{TWELVE_HOURS}",
+        f"disruptions.{TOLD_LATE}",
     }
 
     broken(lab, "marts/departures_hourly.sql", "2 hours)", "1 hour)")
     broken(lab, "marts/departures_hourly.sql", "delay 30 minutes", "delay 90 minutes")
     broken(lab, "staging/flights.sql", "dedup: [type]", "dedup: [id]")
     broken(lab, "staging/flights.sql", "delay 1 day", "delay 2 days")
-    assert red(lab.run("test", "-s", f"test_type:unit,{HOURLY} test_type:unit,{FLIGHTS}")) == {
+    broken(lab, "marts/disruptions.sql", "session(departed_at, 20 minutes)", "session(departed_at, 30 minutes)")
+    broken(lab, "marts/disruptions.sql", "delay 9 hours", "delay 10 hours")
+    assert red(lab.run("test", "-s", f"{stateful} {TOLD_LATE} {WRITTEN}")) == {
         f"{HOURLY}.an_hour_is_written_when_the_watermark_has_passed_it",
         f"{HOURLY}.behind_the_watermark_is_dropped",
         f"{FLIGHTS}.more_than_a_day_behind_is_late",
+        f"disruptions.{WRITTEN}",
     }

@@ -12,6 +12,8 @@ from tests.kills.check import differences
 from tests.kills.loop import PHASES, build_alone, kill_again_and_again
 from tests.kills.project import alone, make
 
+ROWS_OF = ("flights", "departures_hourly", "aircraft_history", "journeys", "disruptions")
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.kills", description=__doc__)
@@ -25,7 +27,7 @@ def main() -> int:
         example.land(8)
         tally = kill_again_and_again(example, given.kills, given.seed, lambda line: print(line, flush=True))
         found = differences(example, alone(Path(folder) / "undisturbed"), build_alone)
-        rows = {name: len(example.lab.rows(name)) for name in ("flights", "departures_hourly", "aircraft_history")}
+        rows = {name: len(example.lab.rows(name)) for name in ROWS_OF}
     for line in found:
         print(line)
     print(f"{tally.kills} kills in {tally.builds} builds, seed {given.seed}, {time.monotonic() - begin:.0f} s:")

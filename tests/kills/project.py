@@ -24,10 +24,14 @@ select data.tailnum, id as flight_id, data.origin, data.departed_at
 from {{ source('ops', 'departures') }}
 where type = 'flight.departed' and data.tailnum is not null
 """
-STREAMS = ("departures_hourly", "flights", "aircraft", "aircraft_history", "long_delays", "top_destinations")
+STREAMS = (
+    "departures_hourly", "flights", "aircraft", "aircraft_history", "long_delays", "top_destinations", "journeys",
+    "disruptions",
+)  # fmt: skip
 TABLES = (*STREAMS, "airports", "carriers", "routes")
 HOURLY_FILES = 4
 _SOURCE_FILES = 2
+LAST = 6  # more than there are in a night, when only what was held back lands
 
 
 @dataclass(slots=True)
@@ -36,28 +40,35 @@ class Example:
 
     Attributes:
         lab: the project's folder and its tables.
-        pool: the files that are still to land, in order.
+        pool: the files of departures that are still to land, in order.
+        arrivals: those of landings, which land with departures of the same hour or a later one.
         steps: what landed at a time; each was read to its end before the next.
     """
 
     lab: Lab
     pool: list[Path]
+    arrivals: list[Path]
     steps: list[list[Path]] = field(default_factory=list)
 
-    @property
-    def landing(self) -> Path:
-        return self.lab.root / "landing" / "departures"
+    def land(self, count: int, *, left: int = LAST) -> int:
+        """Let the next files of departures land, as they are, and landings up to then; how many of departures.
 
-    def land(self, count: int) -> int:
-        """Let the next files land, as they are; how many there were."""
+        So many files are left; those land last, when nothing is killed any more.
+        """
+        count = max(0, min(count, len(self.pool) - left))
         files, self.pool = self.pool[:count], self.pool[count:]
-        self.landing.mkdir(parents=True, exist_ok=True)
-        moved = [self.landing / path.name for path in files]
-        for path, place in zip(files, moved, strict=True):
-            path.rename(place)
-        if moved:
-            self.steps.append(moved)
-        return len(moved)
+        if not files:
+            return 0
+        landed = [path for path in self.arrivals if path.name <= files[-1].name]
+        self.arrivals = self.arrivals[len(landed) :]
+        self._move(landed, "arrivals")
+        self.steps.append(self._move(files, "departures"))
+        return len(files)
+
+    def _move(self, files: list[Path], what: str) -> list[Path]:
+        folder = self.lab.root / "landing" / what
+        folder.mkdir(parents=True, exist_ok=True)
+        return [path.rename(folder / path.name) for path in files]
 
 
 def alone(root: Path) -> Lab:
@@ -79,8 +90,11 @@ def make(lab: Lab, days: int) -> Example:
     lab.model("marts/aircraft_history", HISTORY)
     with contextlib.redirect_stdout(io.StringIO()):
         assert produce(["--out", str(lab.root / "landing"), "--days", str(days)]) == 0
-    pool = (lab.root / "landing" / "departures").rename(lab.root / "pool")
-    return Example(lab, landed_files(pool))
+    departures, arrivals = (
+        landed_files((lab.root / "landing" / name).rename(lab.root / f"pool_{name}"))
+        for name in ("departures", "arrivals")
+    )
+    return Example(lab, departures, arrivals)
 
 
 def copy_landed(example: Example, lab: Lab) -> None:

@@ -16,7 +16,7 @@ KILLS = 2
 def test_builds_that_are_killed_give_the_tables_of_an_undisturbed_one(lab: Lab) -> None:
     # The builds that are killed are processes of their own, the others run in the shared session.
     other = Lab(lab.root / "undisturbed", lab.session, lab.capsys)
-    example = make(lab, days=1)
+    example = make(lab, days=2)
     example.land(6)
     assert kill_again_and_again(example, KILLS, seed=3, tell=print).kills == KILLS
     assert differences(example, other, Lab.build) == []

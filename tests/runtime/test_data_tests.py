@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
+from engine.compile import DataTest
+from engine.runtime import build
+from engine.runtime.data_tests import Verdict, run_test
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -25,6 +29,8 @@ columns:
       - expression: {expression: '> 0', name: positive, warn_if: '> 1', error_if: '> 5', store_failures: true}
       - even: {name: even}
       - not_null: {limit: 1, severity: warn, name: there}
+      - not_null: {where: place = 'a', name: there_at_a}
+      - expression: {expression: '/ (total - 3) > 0', where: place = 'a', name: divides}
 tests:
   - row_count_matches: {to: other, name: as_many}
   - row_count_matches: {to: other, within: 2, name: about_as_many}
@@ -48,6 +54,8 @@ EXPECTED = {
     "positive": ("warn", 2),
     "even": ("fail", 1),
     "there": ("warn", 1),
+    "there_at_a": ("pass", 0),
+    "divides": ("error", 0),
     "as_many": ("fail", 1),
     "about_as_many": ("pass", 0),
     "small": ("pass", 0),
@@ -55,7 +63,14 @@ EXPECTED = {
 }
 
 
-def test_every_kind_counts_its_failing_rows(lab: Lab) -> None:
+def test_every_kind_counts_its_failing_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    own: set[str] = set()
+
+    def noted(session: Any, test: DataTest, query: str) -> Verdict:
+        own.add(test.name)
+        return run_test(session, test, query)
+
+    monkeypatch.setattr(build, "run_test", noted)
     lab.model("hours", HOURS)
     lab.model("other", "select 1 as n union all select 2 union all select 3 union all select 4")
     lab.write("macros/even.sql", EVEN)
@@ -64,6 +79,8 @@ def test_every_kind_counts_its_failing_rows(lab: Lab) -> None:
     assert result.code == 1
     ended = {e["node"].removeprefix("test."): e for e in result.events if e["event"] == "TestFinished"}
     assert {name: (e["status"], e["failures"]) for name, e in ended.items()} == EXPECTED
+    # One look tells that "small" passes; of "there" the rows are counted; a look that fails tells nothing.
+    assert set(EXPECTED) - own == {"small"}
     assert ended["positive"]["message"].endswith(f"kept in lake.{lab.schema}_test_failures.positive")
     names, rows = lab._lake().rows(f"{lab.schema}_test_failures", "positive", None) or ((), ())
     assert sorted(row[list(names).index("hour")].hour for row in rows) == [13, 14]

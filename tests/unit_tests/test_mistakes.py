@@ -25,7 +25,15 @@ RANKING = sql("""
 CUSTOMERS = "select id, name from {{ source('shop', 'customers') }}\n"
 HEAD = "unit_tests:\n  - name: t\n    model: {model}\n"
 GOOD = "    given: {shop.orders: [{id: a}]}\n"
-MODELS = {"models/hourly.sql": HOURLY, "models/ranking.sql": RANKING, "models/customers.sql": CUSTOMERS}
+MODELS = {
+    "models/hourly.sql": HOURLY,
+    "models/ranking.sql": RANKING,
+    "models/customers.sql": CUSTOMERS,
+    "tests/fixtures/orders.csv": "id,ts\na,2013-01-01 10:00:00\n",
+    "tests/fixtures/more/orders_of_noon.csv": "id,ts\n\nb,noon\n",
+    "tests/fixtures/twice.csv": "id\n",
+    "tests/fixtures/more/twice.csv": "id\n",
+}
 
 # Name of the model, the rest of the test, what is found.
 FAULTS = {
@@ -99,6 +107,26 @@ FAULTS = {
         "    given:\n      shop.orders: |\n        id,ts\n        a\n    expect: []\n",
         "unit-test-value tests/t.yml:7:20 the row has 1 values for 2 columns",
     ),
+    "an unknown fixture": (
+        "hourly",
+        "    given: {shop.orders: {fixture: order}}\n    expect: []\n",
+        "bad-value tests/t.yml:4:36 there is no fixture 'order'",
+    ),
+    "a fixture of which there are two": (
+        "hourly",
+        "    given: {shop.orders: {fixture: twice}}\n    expect: []\n",
+        "bad-value tests/t.yml:4:36 there are several fixtures 'twice'",
+    ),
+    "a fixture that is no CSV": (
+        "hourly",
+        "    given: [{input: shop.orders, format: sql, fixture: orders}]\n    expect: []\n",
+        "bad-value tests/t.yml:4:42 'format' cannot be 'sql'",
+    ),
+    "a value in a fixture": (
+        "hourly",
+        "    given: {shop.orders: {fixture: orders_of_noon}}\n    expect: []\n",
+        "unit-test-value tests/fixtures/more/orders_of_noon.csv:3:1 'noon' is no value of the type timestamp",
+    ),
     "an unknown key": (
         "hourly",
         GOOD + "    expects: []\n    expect: []\n",
@@ -111,6 +139,19 @@ FAULTS = {
 def test_a_mistake_is_told_at_its_place(tmp_path: Path, model: str, body: str, expected: str) -> None:
     found = findings(tmp_path, {**MODELS, "tests/t.yml": HEAD.format(model=model) + body})
     assert line(only(tuple(d for d in found if d.is_error))) == expected
+
+
+def test_rows_can_stand_in_a_file(tmp_path: Path) -> None:
+    forms = {
+        "file": "[{input: shop.orders, format: csv, fixture: orders}]",
+        "here": "{shop.orders: [{id: a, ts: 2013-01-01 10:00:00}]}",
+    }
+    read = []
+    for name, given in forms.items():
+        text = f"{HEAD.format(model='hourly')}    given: {given}\n    expect: []\n"
+        (test,) = clean(tmp_path / name, {**MODELS, "tests/t.yml": text}).unit_tests
+        read.append([rows.rows for rows in test.steps[0].given])
+    assert read[0] == read[1] != []
 
 
 def test_a_name_twice_is_an_error_and_the_same_name_for_two_models_is_none(tmp_path: Path) -> None:

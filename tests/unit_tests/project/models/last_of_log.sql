@@ -1,4 +1,0 @@
-/*---
-streams: [shop.events]
----*/
-select id, kind from {{ source('shop', 'events') }}
