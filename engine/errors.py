@@ -223,7 +223,7 @@ CODES: dict[str, str] = {
     "file-changed": "A file that a stream has read, or is reading, does not change.",
     "file-missing": "A file that was listed for a stream is there until it is read.",
     "watermark-held": "The inputs of a query go on side by side: the slowest one decides its watermark.",
-    "files-skipped": "Files that max_file_age passes over are counted.",
+    "files-skipped": "Files that are passed over for their age are counted.",
     "files-taken": "A source whose files are put away after reading feeds one stream.",
     "files-gone": "A full refresh reads again what is still there.",
     "after-reading": "What was read is archived or deleted where the source says so.",

@@ -85,8 +85,10 @@ def look(root: Path) -> Seen:
     for folder, folders, names in os.walk(root):
         top = Path(folder) == root
         folders[:] = [f for f in folders if not f.startswith((".", "_")) and not (top and f in _LEFT_OUT)]
+        # Other CSV files are data.
+        read = (".sql", ".yml", ".yaml", ".avsc", *((".csv",) if Path(folder).name == "fixtures" else ()))
         for name in names:
-            if name.endswith((".sql", ".yml", ".yaml", ".avsc")):
+            if name.endswith(read):
                 path = Path(folder, name)
                 try:
                     stat = path.stat()

@@ -18,9 +18,21 @@ from engine.runtime.run import Run
 from engine.sources.files import FORMATS
 from engine.state import checkpoint as spark_checkpoint
 
+_LIMIT = "globalLimit"
+
 
 def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
-    """Let the last micro-batch come again if the one after it is owed; whether it does.
+    """Let the last micro-batch come again if the one after it is owed; whether it does."""
+    if not owed(run, model, checkpoint):
+        return False
+    last = spark_checkpoint.last_committed(checkpoint)
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    (checkpoint / "commits" / str(last)).unlink()
+    return True
+
+
+def owed(run: Run, model: Model, checkpoint: Path) -> bool:
+    """Whether a micro-batch without rows is owed, and the one before it can come again.
 
     Only files are there again for certain: brokers forget records and tables their snapshots.
     """
@@ -29,9 +41,8 @@ def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
     last = spark_checkpoint.last_committed(checkpoint)
     if last is None or last != spark_checkpoint.last_started(checkpoint) or not _moved(checkpoint, last):
         return False
-    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
-    (checkpoint / "commits" / str(last)).unlink()
-    return True
+    # A LIMIT keeps a count, and asks for no micro-batch; alone it would be taken back in each build.
+    return spark_checkpoint.operators(checkpoint) != {_LIMIT}
 
 
 def _files(run: Run, model: Model) -> bool:

@@ -31,10 +31,13 @@ def staging(model: Model, generation: int) -> Relation:
 def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
     """Decide a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
 
+    What a kill left of generations before goes in any case: a reader that stands nowhere would keep snapshots for ever.
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
     """
     pending = folder.pending()
     if pending is None:
+        known = folder.load()
+        folder.discard_before(known.generation if known is not None else 0)
         return
     reached = checks.committed_batch(table.history, pending.generation) if table else None
     if table is not None and reached is not None:
@@ -74,7 +77,5 @@ def _record(model: Model, folder: TableState, state: ModelState, uuid: str, snap
     """Note that a generation is published; the older ones go, each as a whole."""
     done = replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
     folder.save(done)
-    for old in folder.generations():
-        if old < state.generation:
-            folder.discard(old)
+    folder.discard_before(state.generation)
     return done

@@ -3,7 +3,8 @@
 A new checkpoint is a new generation, with the number after all that the table has seen: markers of other generations
 are never compared. The place where the sources begin is kept in model.json for as long as the generation lives, so that
 a build that was killed before its first micro-batch begins there too: `now` is the time at which it was said. What the
-old checkpoint held in state (open windows, keys seen) is given up.
+old checkpoint held in state (open windows, keys seen) is given up. Deleted keys are remembered for the rows that are
+there, and so beyond a reset.
 """
 
 from __future__ import annotations
@@ -20,10 +21,15 @@ from engine.errors import Diagnostic, Level, Location, UsageError
 from engine.events import Diagnosed
 from engine.plan import Change
 from engine.runtime import checks, publish
+from engine.runtime.due import owed
+from engine.runtime.landed import Landed, number
+from engine.runtime.outputs.deleted import began_by
 from engine.runtime.run import Reset, Run
-from engine.sources import SourceSpec, files, iceberg, kafka
+from engine.runtime.writer import BatchWriter
+from engine.sources import SourceSpec, files, iceberg, kafka, listing
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import file_sources, logged, reaches
 
 NOW, EARLIEST = "now", "earliest"
 _SHOWN = 200
@@ -93,8 +99,11 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
         return None
     checks.check_ours(model, table)
     seen = [int(marker) for s in table.history if (marker := s.marker("generation")) is not None]
-    generation = max([*folder.generations(), *seen, 0]) + 1
-    return ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
+    generation, before = max([*folder.generations(), *seen, 0]) + 1, folder.load()
+    # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
+    remembers = (before.remembers or before.query_id) if before else began_by(run, model, seen)
+    made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
+    return replace(made, remembers=remembers)
 
 
 def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
@@ -102,9 +111,7 @@ def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None
     run.emit(Diagnosed(_told(run, model, folder, folder.load())))
     folder.discard(state.generation)
     folder.save(state)
-    for old in folder.generations():
-        if old < state.generation:
-            folder.discard(old)
+    folder.discard_before(state.generation)
 
 
 def _told(run: Run, model: Model, folder: TableState, before: ModelState | None) -> Diagnostic:
@@ -112,7 +119,7 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
         raise ValueError(model.name)
     at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
     shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
-    since = datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="seconds")[:-6] if at is not None else ""
+    since = _time(at) if at is not None else ""
     message = f"'{model.name}' begins anew with the first records of its sources; keys that are there are written again"
     if run.reset.gap:
         message = f"'{model.name}' goes on with what comes from {since} (UTC) on; a gap behind {shown} is never read"
@@ -147,6 +154,45 @@ def _moved(spec: SourceSpec, at: int | None) -> SourceSpec:
     return replace(spec, settings=settings)
 
 
-def after(state: ModelState | None) -> int | None:
-    """The time in milliseconds from which on the files of a generation are read, by their own; None: all are."""
-    return state.begin["at"] if state is not None and state.begin else None
+def after(run: Run, model: Model, state: ModelState | None) -> int | None:
+    """The time in milliseconds from which on files are read, by their own; None: all are.
+
+    Once the files that were there have been passed over it says nothing of others: Spark lists a file once, and what
+    it lists later came later, however old. Until then, and where a micro-batch with such files is to come again, it
+    holds for all.
+    """
+    if state is None or not state.begin:
+        return None
+    past = state.begin.get("past")
+    if past is not None:
+        checkpoint = run.state(model).checkpoint(state.generation)
+        done = spark_checkpoint.last_committed(checkpoint)
+        done = -1 if done is None else done
+        if done > past or (done == past and not owed(run, model, checkpoint)):
+            return None
+    at: int | None = state.begin["at"]
+    return at
+
+
+def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
+    """All files that there were are read, or passed over as older than a time: say how many, and note that."""
+    if at is None or not landed.specs:
+        return
+    past = writer.state.begin.get("past")
+    older: dict[str, list[str]] = {}
+    for source in file_sources(landed.checkpoint):
+        before = reaches(landed.checkpoint, source, past) if past is not None else -1
+        for file in logged(landed.checkpoint, source, after=before):
+            uri = listing.decoded(file.uri)
+            if landed.time_of(uri, file) < at:
+                older.setdefault(landed.spec_of(uri).name, []).append(uri)
+    for name, uris in older.items():
+        message = f"{number(len(uris), 'file')} of '{name}' passed over as older than {_time(at)} (UTC): "
+        hint = "--reset-checkpoint said so, of what was read before too. What comes from now on is read, however old."
+        landed.warn("files-skipped", message + landed.some(uris), hint)
+    last = spark_checkpoint.last_committed(landed.checkpoint)
+    writer.record(begin={**writer.state.begin, "past": -1 if last is None else last})
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="seconds")[:-6]

@@ -61,7 +61,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     refresh = run.plan.actions[model.id].change is Change.REFRESH
     renewed = reset.renewed(run, model, folder) if run.reset is not None and not refresh else None
     known = None if refresh else renewed or before
-    run, since = reset.placed(run, model, known), reset.after(known)
+    run, since = reset.placed(run, model, known), reset.after(run, model, known)
     settled = dict(known.settled) if known and known.batch is not None else {}
     place = replace(run.place, settled=settled)
     watched = register(session, run.manifest, model, place, bounded=False, since=since)
@@ -109,10 +109,13 @@ def run_stream(run: Run, model: Model) -> Outcome:
             changed=landed.refused,
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
-        output=output_of(model, relation.sql, deleted_of(run, model), None if beside else publish.branch_of(model)),
+        output=output_of(
+            model, relation.sql, deleted_of(run, model, state.remembers), None if beside else publish.branch_of(model)
+        ),
     )
     rows = expectations.checked(frame, model.expectations)
     outcome = _follow(run, model, writer, rows, bounded_trigger=not readings)
+    reset.pass_files(landed, writer, since)
     if beside:
         outcome = replace(outcome, status=Status.SUCCESS, message="", snapshot_id=_rebuilt(run, model, session, writer))
     seeds.clear(run, model, session, folder.generations())

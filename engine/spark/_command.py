@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from engine.errors import SetupError
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 
@@ -48,6 +49,7 @@ AVRO_LIMITS: Final = tuple(
 )
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _DEFAULT_MEMORY: Final = "1g"
+_DEFAULT_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _EXTRA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 
@@ -68,6 +70,29 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
     return result
 
 
+def with_options_file(conf: Mapping[str, str], path: Path) -> dict[str, str]:
+    """The configuration with the driver's Java options written into a file of arguments, which ps does not show.
+
+    Raises:
+        SetupError: jvm-start: they cannot be told apart, as a quote is not closed.
+    """
+    try:
+        given = [option for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS) for option in shlex.split(conf.get(key, ""))]
+    except ValueError as error:
+        # The error says nothing of the text, which may hold a secret.
+        message = f"{_EXTRA_OPTIONS} cannot be read: {error}"
+        raise SetupError("jvm-start", message, "Write it as in a shell: -Da=b '-Dc=with space'.") from None
+    _write_private(path, "".join(f"{_argument(option)}\n" for option in given))
+    rest = {key: value for key, value in conf.items() if key != _DEFAULT_OPTIONS}
+    return {**rest, _EXTRA_OPTIONS: shlex.quote(f"@{path}")}
+
+
+def _argument(option: str) -> str:
+    """An option as Java's launcher reads it from a file."""
+    escaped = option.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r")
+    return f'"{escaped}"'
+
+
 def command(java: Java, conf: Mapping[str, str], properties: Path) -> list[str]:
     """The arguments; the configuration travels in the properties file, where ps shows none of it."""
     submit = ["--properties-file", str(properties), "pyspark-shell"]
@@ -77,7 +102,6 @@ def command(java: Java, conf: Mapping[str, str], properties: Path) -> list[str]:
     options = [
         *MODULE_OPTIONS,
         f"-Xmx{memory}",
-        *shlex.split(conf.get("spark.driver.defaultJavaOptions", "")),
         *shlex.split(conf[_EXTRA_OPTIONS]),
     ]
     return [str(java.path), *options, "-cp", _class_path(conf), _MAIN, *submit]
@@ -96,7 +120,10 @@ def environment(java: Java, connection: Path) -> dict[str, str]:
 
 def write_properties(path: Path, conf: Mapping[str, str]) -> None:
     """Write a Java properties file that only its owner can read."""
-    text = "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in conf.items())
+    _write_private(path, "".join(f"{_escape(key, key=True)}={_escape(value)}\n" for key, value in conf.items()))
+
+
+def _write_private(path: Path, text: str) -> None:
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
         file.write(text)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
-from engine.spark._command import command, driver_conf, environment, write_properties
+from engine.spark._command import command, driver_conf, environment, with_options_file, write_properties
 from engine.spark.java import Java
 
 LOG_NAME: Final = "spark.log"
@@ -85,8 +85,8 @@ def start_jvm(
 
     Args:
         java: the Java to run.
-        conf: spark.* settings; they may hold secrets and never appear among the process's arguments,
-            except spark.driver.extraJavaOptions and spark.driver.extraClassPath, which are arguments.
+        conf: spark.* settings; they may hold secrets and never appear among the process's arguments, except the heap
+            and spark.driver.extraClassPath.
         log_dir: folder of spark.log.
         inherit_fds: descriptors with an flock that must be held until the JVM is gone.
         memory: the driver's heap, such as 2g; left out, spark.driver.memory or Spark's default.
@@ -99,7 +99,7 @@ def start_jvm(
         # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
         properties, connection = folder / "spark.properties", folder / "connection"
-        full_conf = driver_conf(conf, memory, log_level)
+        full_conf = with_options_file(driver_conf(conf, memory, log_level), folder / "java.options")
         write_properties(properties, full_conf)
         log = _open_log(log_dir)
         start_of_log = log.stat().st_size

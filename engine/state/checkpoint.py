@@ -58,6 +58,18 @@ def source_offsets(checkpoint: Path, batch: int) -> list[dict[str, Any]]:
     return _objects(lines)
 
 
+def operators(checkpoint: Path) -> frozenset[str]:
+    """What keeps state, as Spark calls it: stateStoreSave, dedupe, globalLimit, ... Empty: nothing, or it is not known.
+
+    `state/<n>/_metadata` has a version line and JSON with `operatorInfo` (Spark class OperatorStateMetadata).
+    """
+    found = []
+    for path in (checkpoint / "state").glob("*/_metadata/**/*"):
+        if path.is_file() and not path.name.startswith("."):
+            found += _objects(path.read_text(encoding="utf-8", errors="replace").splitlines()[1:])
+    return frozenset(str(value.get("operatorInfo", {}).get("operatorName")) for value in found)
+
+
 def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
     found = []
     for line in lines:

@@ -47,8 +47,10 @@ class ModelState:
         starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
         sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
         begin: of a checkpoint that was reset, from which time on its sources are read (`at`, milliseconds since 1970;
-            None: from the first record); empty: as they are declared.
+            None: from the first record), and the last micro-batch that read files older than that to pass over them
+            (`past`; -1: there was none; left out: not all of them are read yet); empty: as they are declared.
         settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
+        remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
         event_times: by input of a query with several watermarks, its newest event time and when that came.
         engine_version: that wrote last.
         spark_version: that wrote last.
@@ -68,6 +70,7 @@ class ModelState:
     sources: Mapping[str, Any] = field(default_factory=dict)
     begin: Mapping[str, Any] = field(default_factory=dict)
     settled: Mapping[str, str] = field(default_factory=dict)
+    remembers: str | None = None
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     engine_version: str = ""
     spark_version: str = ""
@@ -172,6 +175,12 @@ class TableState:
         """
         self._store.delete(f"{self._key}/{number}/{MODEL_FILE}")
         self._store.delete(f"{self._key}/{number}")
+
+    def discard_before(self, number: int) -> None:
+        """Remove the generations before one, and what a kill left of them."""
+        for name in self._store.list(self._key):
+            if name.isdigit() and int(name) < number:
+                self.discard(int(name))
 
 
 def as_json(data: Mapping[str, Any]) -> bytes:

@@ -6,6 +6,7 @@ only the state of the dedup knows, and one new row.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -51,11 +52,12 @@ def sent(number: int, at: str) -> dict[str, Any]:
     return {"id": number, "sent": f"2024-05-01T{at}:00Z"}
 
 
-def prepare(lab: Lab) -> None:
-    """Write the project, and land what the three micro-batches read."""
+def prepare(lab: Lab, endings: Iterable[str] = ("",)) -> None:
+    """Write the project, with each model once for an ending of its name, and land what the three micro-batches read."""
     lab.write("sources/shop.yml", EVENTS + SHIPPED)
-    for name, text in MODELS.items():
-        lab.model(name, text)
+    for ending in endings:
+        for name, text in MODELS.items():
+            lab.model(name + ending, text)
     lab.land("a", [event(1, "10:05"), event(2, "10:50")])
     lab.land("a", [sent(1, "10:10")], "landing/shipped")
     lab.land("b", [event(3, "11:40"), event(4, "10:45")])
@@ -68,13 +70,13 @@ def land_later(lab: Lab) -> None:
     lab.land("d", [event(5, "13:15"), event(6, "13:20")])
 
 
-def check(lab: Lab, *, later: bool = True) -> None:
+def check(lab: Lab, ending: str = "", *, later: bool = True) -> None:
     """Compare the tables with what an undisturbed run writes; `later`: `d` has been read too."""
     ten, eleven = (datetime(2024, 5, 1, hour, tzinfo=UTC) for hour in (10, 11))
-    hours = sorted((r["hour"], r["n"], r["amount"]) for r in lab.rows("hourly"))
+    hours = sorted((r["hour"], r["n"], r["amount"]) for r in lab.rows(f"hourly{ending}"))
     assert hours == [(ten, 3, 7.0), (eleven, 2, 6.0)]
-    assert sorted(r["id"] for r in lab.rows("joined")) == [1, 3, 3, 4, 5, *([5] if later else [])]
-    assert sorted(r["id"] for r in lab.rows("uniq")) == [1, 2, 3, 4, 5, *([6] if later else [])]
+    assert sorted(r["id"] for r in lab.rows(f"joined{ending}")) == [1, 3, 3, 4, 5, *([5] if later else [])]
+    assert sorted(r["id"] for r in lab.rows(f"uniq{ending}")) == [1, 2, 3, 4, 5, *([6] if later else [])]
 
 
 def checkpoint(lab: Lab, model: str) -> Path:

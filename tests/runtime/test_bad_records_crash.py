@@ -1,52 +1,47 @@
 """kill -9 between the commits of a batch that goes to two tables: both equal those of an undisturbed run.
 
-The build after the kill runs in the shared session, over the same lake and state.
+One process is killed when each model has reached its point; the build after it runs in the shared session, over the
+same lake and state.
 """
 
 from __future__ import annotations
 
 import json
-import signal
 from collections.abc import Iterator
 
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.lab import EVENTS, Lab, run_alone
-from tests.runtime.test_bad_records import AFTER, POISON, event, land, shop
+from tests.faults.points import killing
+from tests.lab import Lab, killed_alone
+from tests.runtime.test_bad_records import AFTER, MODELS, POISON, event, land, shop
 
 pytestmark = pytest.mark.spark
 
-# Each script kills the process at the micro-batch with number BATCH.
-AFTER_QUARANTINE = """
-import os, signal
-from engine.lake import write
-_append = write.append
-def append(staged, markers, *more):
-    done = _append(staged, markers, *more)
-    if markers["batch-id"] == "{batch}" and staged.table.name().endswith("{table}"):
-        os.kill(os.getpid(), signal.SIGKILL)
-    return done
-write.append = append
-""".replace("{table}", "sales__quarantine")
-AFTER_TABLE = AFTER_QUARANTINE.replace("sales__quarantine", ".sales")
-AFTER_RECORD = """
-import os, signal
-from engine.runtime.writer import BatchWriter
-_record = BatchWriter.record
-def record(self, **changes):
-    _record(self, **changes)
-    if changes.get("batch") == {batch}:
-        os.kill(os.getpid(), signal.SIGKILL)
-BatchWriter.record = record
-"""
-POINTS = {"quarantine": AFTER_QUARANTINE, "table": AFTER_TABLE, "record": AFTER_RECORD}
 # In batch 2, the last with data, each of them has rows for the table and a bad record.
 CASES = [
     *((kind, "quarantine") for kind in ("stateless", "window", "dedup", "join")),
     *((kind, "table") for kind in ("window", "join")),
     ("dedup", "record"),
 ]
+PLAIN = """      - name: plain
+        format: json
+        path: landing/plain
+        schema: "id int, at timestamp"
+"""
+# Rows that would differ the second time go to one table each; those of the last batch are cut off while they are kept.
+LUCK = """/*---
+streams: [shop.plain]
+expectations: [{name: luck, check: luck < 0.5, on_fail: quarantine}]
+---*/
+select id, rand() as luck from {{ source('shop', 'plain') }}
+"""
+ODD = """/*---
+streams: {shop.plain: {watermark: at delay 1 hour, dedup: [id]}}
+expectations: [{name: odd, check: id % 2 = 1, on_fail: quarantine}]
+---*/
+select id from {{ source('shop', 'plain') }}
+"""
 
 
 def marks(lab: Lab, table: str) -> Iterator[str | None]:
@@ -54,87 +49,57 @@ def marks(lab: Lab, table: str) -> Iterator[str | None]:
     yield from (snapshot.marker("batch-id") for snapshot in facts.history if facts) if facts else ()
 
 
-@pytest.mark.parametrize(("kind", "point"), CASES)
-def test_a_batch_killed_between_its_commits_takes_effect_once(lab: Lab, kind: str, point: str) -> None:
-    shop(lab, kind, "quarantine")
-    land(lab, "c", [json.dumps({"id": 9, "refunded_at": "2024-05-01T16:30:00Z"})], "landing/refunds")
-    killed = run_alone(lab.root, "build", script=POINTS[point].format(batch=2))
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    checkpoint = lab.state / "sales" / "1" / "checkpoint"
-    assert spark_checkpoint.last_started(checkpoint) == 2
-    assert spark_checkpoint.last_committed(checkpoint) == 1
-    assert "2" in marks(lab, "sales__quarantine")
-    assert ("2" in marks(lab, "sales")) == (point != "quarantine")
-    assert (lab.model_json("sales")["batch"] == 2) == (point == "record")
-
-    lab.build()
-    expected = [1, 2, 4] if kind == "window" else [1, 2, 4, 9]
-    assert sorted(r["id"] for r in lab.rows("sales")) == expected
-    assert sorted(r["raw"].decode() for r in lab.rows("sales__quarantine")) == sorted([*POISON, AFTER])
-    before = lab.snapshot("sales"), lab.snapshot("sales__quarantine")
-    lab.build()
-    assert before == (lab.snapshot("sales"), lab.snapshot("sales__quarantine"))
-
-
-def test_the_first_batch_killed_after_its_quarantine_is_not_read_anew(lab: Lab) -> None:
+def test_a_batch_killed_between_its_commits_takes_effect_once(lab: Lab) -> None:
     shop(lab, "stateless", "quarantine")
-    killed = run_alone(lab.root, "build", script=AFTER_QUARANTINE.format(batch=0))
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    assert lab.model_json("sales")["batch"] is None
-    assert list(marks(lab, "sales__quarantine")) == ["0"]
+    land(lab, "c", [json.dumps({"id": 9, "refunded_at": "2024-05-01T16:30:00Z"})], "landing/refunds")
+    land(lab, "a", [event(number, "10:00") for number in range(64)], "landing/plain")
+    sources = lab.root / "sources" / "shop.yml"
+    sources.write_text(sources.read_text() + PLAIN)
+    (lab.root / "models" / "sales.sql").unlink()
+    points = {}
+    for kind, point in CASES:
+        name = f"{kind}_{point}"
+        lab.model(name, MODELS[kind])
+        points[f"{name}__quarantine" if point == "quarantine" else name] = (
+            "recorded" if point == "record" else "appended",
+            2,
+        )
+    for name, text in (("first", MODELS["stateless"]), ("luck", LUCK), ("odd", ODD)):
+        lab.model(name, text)
+    points |= {"first__quarantine": ("appended", 0), "luck__quarantine": ("appended", 0), "odd": ("half kept", 0)}
+    killed_alone(lab.root, "build", "--threads", str(len(points)), script=killing(points))
+
+    for kind, point in CASES:
+        name = f"{kind}_{point}"
+        checkpoint = lab.state / name / "1" / "checkpoint"
+        logs = spark_checkpoint.last_started(checkpoint), spark_checkpoint.last_committed(checkpoint)
+        assert logs == (2, 1), name
+        assert "2" in marks(lab, f"{name}__quarantine"), name
+        assert ("2" in marks(lab, name)) == (point != "quarantine"), name
+        assert (lab.model_json(name)["batch"] == 2) == (point == "record"), name
+    # The first batch, of which only the quarantine is there, is not read anew.
+    assert lab.model_json("first")["batch"] is None
+    assert list(marks(lab, "first__quarantine")) == ["0"]
+    lucky = {json.loads(r["row"])["id"] for r in lab.rows("luck__quarantine")}
+    assert 0 < len(lucky) < 64
+    kept = {name: lab.state / name / "1" / "batches" for name in ("luck", "odd")}
+    assert [len(list(folder.iterdir())) for folder in kept.values()] == [1, 1]
+    assert lab.table("odd__quarantine") is None
+    assert (lab.rows("luck"), lab.rows("odd")) == ([], [])
+
     lab.build()
-    assert sorted(r["id"] for r in lab.rows("sales")) == [1, 2, 4, 9]
-    assert sorted(r["raw"].decode() for r in lab.rows("sales__quarantine")) == sorted([*POISON, AFTER])
-
-
-def test_rows_that_would_differ_the_second_time_go_to_one_table_each(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
-    lab.model(
-        "sales",
-        "/*---\nstreams: [shop.events]\nexpectations: [{name: luck, check: luck < 0.5, on_fail: quarantine}]\n---*/\n"
-        "select id, rand() as luck from {{ source('shop', 'events') }}\n",
-    )
-    land(lab, "a", [event(number, "10:00") for number in range(64)])
-    killed = run_alone(lab.root, "build", script=AFTER_QUARANTINE.format(batch=0))
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    first = {json.loads(r["row"])["id"] for r in lab.rows("sales__quarantine")}
-    assert 0 < len(first) < 64
-    assert lab.rows("sales") == []
-    kept = lab.state / "sales" / "1" / "batches"
-    assert len(list(kept.iterdir())) == 1
+    for name in [*(f"{kind}_{point}" for kind, point in CASES), "first"]:
+        expected = [1, 2, 4] if name.startswith("window") else [1, 2, 4, 9]
+        assert sorted(r["id"] for r in lab.rows(name)) == expected, name
+        raw = sorted(r["raw"].decode() for r in lab.rows(f"{name}__quarantine"))
+        assert raw == sorted([*POISON, AFTER]), name
+    aside = {name: [json.loads(r["row"])["id"] for r in lab.rows(f"{name}__quarantine")] for name in kept}
+    assert sorted([*(r["id"] for r in lab.rows("luck")), *aside["luck"]]) == list(range(64))
+    assert set(aside["luck"]) == lucky
+    assert sorted(r["id"] for r in lab.rows("odd")) == list(range(1, 64, 2))
+    assert sorted(aside["odd"]) == list(range(0, 64, 2))
+    assert [folder.exists() for folder in kept.values()] == [False, False]
+    tables = [path.name + ending for path in lab.state.iterdir() for ending in ("", "__quarantine")]
+    before = [lab.snapshot(table) for table in tables]
     lab.build()
-    table = [r["id"] for r in lab.rows("sales")]
-    aside = [json.loads(r["row"])["id"] for r in lab.rows("sales__quarantine")]
-    assert sorted([*table, *aside]) == list(range(64))
-    assert set(aside) == first
-    assert not kept.exists()
-
-
-def test_a_kill_while_the_batch_is_being_kept_leaves_nothing_of_it(lab: Lab) -> None:
-    lab.write("sources/shop.yml", EVENTS)
-    lab.model(
-        "sales",
-        "/*---\nstreams: {shop.events: {watermark: at delay 1 hour, dedup: [id]}}\n"
-        "expectations: [{name: odd, check: id % 2 = 1, on_fail: quarantine}]\n---*/\n"
-        "select id from {{ source('shop', 'events') }}\n",
-    )
-    land(lab, "a", [event(number, "10:00") for number in range(10)])
-    script = """
-import os, signal, shutil
-from engine.runtime.kept import KeptBatches
-_keep = KeptBatches.keep
-def keep(self, frame, batch):
-    _keep(self, frame, batch)
-    (self._path(batch) / "_SUCCESS").unlink()
-    os.kill(os.getpid(), signal.SIGKILL)
-KeptBatches.keep = keep
-"""
-    killed = run_alone(lab.root, "build", script=script)
-    assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-    assert lab.table("sales__quarantine") is None
-    assert lab.rows("sales") == []
-    assert (lab.state / "sales" / "1" / "batches").exists()
-    lab.build()
-    assert sorted(r["id"] for r in lab.rows("sales")) == [1, 3, 5, 7, 9]
-    assert sorted(json.loads(r["row"])["id"] for r in lab.rows("sales__quarantine")) == [0, 2, 4, 6, 8]
-    assert not (lab.state / "sales" / "1" / "batches").exists()
+    assert [lab.snapshot(table) for table in tables] == before

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import signal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.lab import EVENTS, Lab, run_alone
+from tests.faults.points import killing
+from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -37,52 +36,13 @@ NAMES = """      - name: names
         path: landing/names
         schema: "id int, name string"
 """
-# Each kills the process at micro-batch 1 of a model: before the commit, once the MERGE has written its first file (what
-# Java then still does is its own affair), and after the commit.
-BEFORE = """
-import os, signal
-from engine.runtime.outputs import files
-_commit = files.Whole.commit
-def commit(self, markers):
-    if markers["model"] == "{model}" and markers["batch-id"] == "1":
-        os.kill(os.getpid(), signal.SIGKILL)
-    return _commit(self, markers)
-files.Whole.commit = commit
-"""
-MIDDLE = """
-import os, pathlib, signal, threading, time
-from engine.runtime.outputs import merge
-_commit = merge.Merged.commit
-def there():
-    return set(pathlib.Path("{lake}").rglob("{model}/data/*.parquet"))
-def kill(before):
-    while not there() - before:
-        time.sleep(0.001)
-    os.kill(os.getpid(), signal.SIGKILL)
-def commit(self, markers):
-    if markers["model"] == "{model}" and markers["batch-id"] == "1":
-        threading.Thread(target=kill, args=(there(),), daemon=True).start()
-    return _commit(self, markers)
-merge.Merged.commit = commit
-"""
-AFTER = """
-import os, signal
-from engine.runtime.writer import BatchWriter
-_record = BatchWriter.record
-def record(self, **changes):
-    if changes.get("batch") == 1 and "{model}" in self.relation:
-        os.kill(os.getpid(), signal.SIGKILL)
-    _record(self, **changes)
-BatchWriter.record = record
-"""
 
 
 def event(number: int, minute: int, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
     return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": kind, "amount": amount}
 
 
-def prepare(root: Path) -> Lab:
-    lab = Lab(root, None, None, schema="shop")
+def prepare(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS + NAMES)
     lab.model("latest", LATEST)
     lab.model("counts", COUNTS.replace("MODE", "update"))
@@ -92,7 +52,6 @@ def prepare(root: Path) -> Lab:
     lab.land("b", [event(1, 9, "deleted"), event(2, 2, amount=500.0), event(2, 3, amount=2.0), event(4, 1)])
     # What comes after: an older row of a deleted key, and of a living one.
     lab.land("c", [event(1, 5), event(2, 2, amount=7.0)])
-    return lab
 
 
 LATEST_ROWS = [(2, 2.0, "Grace"), (3, 1.0, "Edsger"), (4, 1.0, None)]
@@ -112,27 +71,28 @@ def check(lab: Lab) -> None:
         assert [s.marker("batch-id") for s in table.history] == ["2", "1", "0"]
 
 
-STEPS = [("latest", MIDDLE), ("latest", AFTER), ("counts", AFTER), ("ranking", BEFORE), ("ranking", AFTER)]
+# In the middle of a MERGE, and before and after the other commits; then after those that were not made.
+FIRST = {"latest": ("merging", 1), "counts": ("committed", 1), "ranking": ("written", 1)}
+SECOND = {"latest": ("committed", 1), "ranking": ("committed", 1)}
 
 
-def test_batches_that_are_killed_at_every_point_are_written_once(tmp_path: Path) -> None:
-    lab = prepare(tmp_path)
-    for model, point in STEPS:
-        script = point.format(model=model, lake=lab.lake_path)
-        killed = run_alone(lab.root, "build", "--threads", "1", "-s", model, script=script)
-        assert killed.returncode == -signal.SIGKILL, killed.stdout + killed.stderr
-        checkpoint = lab.state / model / "1" / "checkpoint"
-        assert (spark_checkpoint.last_started(checkpoint), spark_checkpoint.last_committed(checkpoint)) == (1, 0), model
-        table = lab.table(model)
-        assert table is not None
-        written = [s.marker("batch-id") for s in table.history]
-        if point is MIDDLE:
-            # The other outputs of the batch come first, and are there once.
-            assert (len(lab.rows("latest__deleted")), len(lab.rows("latest__quarantine"))) == (1, 1)
-            # A batch that comes again must not see what has changed since.
-            lab.write("landing/names/n.csv", "id,name\n1,Ada\n2,Not Grace\n3,Edsger\n4,Not there\n")
-        else:
-            assert written == (["1", "0"] if point is AFTER else ["0"]), model
-    rebuilt = run_alone(lab.root, "build")
-    assert rebuilt.returncode == 0, rebuilt.stdout + rebuilt.stderr
+def test_batches_that_are_killed_at_every_point_are_written_once(lab: Lab) -> None:
+    prepare(lab)
+    for points in (FIRST, SECOND):
+        script = killing(points, lab.lake_path / "warehouse" / lab.schema)
+        killed_alone(lab.root, "build", "--threads", "3", "-s", " ".join(points), script=script)
+        for model, (point, _) in points.items():
+            checkpoint = lab.state / model / "1" / "checkpoint"
+            logs = spark_checkpoint.last_started(checkpoint), spark_checkpoint.last_committed(checkpoint)
+            assert logs == (1, 0), model
+            table = lab.table(model)
+            assert table is not None
+            if point != "merging":
+                written = [s.marker("batch-id") for s in table.history]
+                assert written == (["1", "0"] if point == "committed" else ["0"]), model
+        # The other outputs of the batch come first, and are there once.
+        assert (len(lab.rows("latest__deleted")), len(lab.rows("latest__quarantine"))) == (1, 1)
+        # A batch that comes again must not see what has changed since.
+        lab.write("landing/names/n.csv", "id,name\n1,Ada\n2,Not Grace\n3,Edsger\n4,Not there\n")
+    lab.build()
     check(lab)

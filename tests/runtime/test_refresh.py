@@ -7,6 +7,7 @@ from datetime import UTC
 
 import pytest
 
+from tests.faults.points import killing
 from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
@@ -136,53 +137,52 @@ def test_a_batch_table_is_built_in_any_case(lab: Lab) -> None:
     assert lab.snapshot("one") != first
 
 
-BEFORE_PUBLISHING = """
-import os, signal
-from engine.lake import write
-def replace(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-write.replace = replace
+NUMBERED = """/*---
+streams: [shop.events]
+MOREcolumns: {id: {tests: [not_null]}}
+---*/
+select id + FROM as id from {{ source('shop', 'events') }}
 """
-AFTER_PUBLISHING = """
-import os, signal
-from engine.runtime import rebuild
-def record(*arguments):
-    os.kill(os.getpid(), signal.SIGKILL)
-rebuild._record = record
-"""
-BEFORE_STAGING_GOES = """
-import os, signal
-from engine.lake import write
-_drop = write.drop_table
-def drop_table(session, relation):
-    from pathlib import Path
-    if "__g2" in relation and '"published"' in Path("{state}").read_text():
-        os.kill(os.getpid(), signal.SIGKILL)
-    _drop(session, relation)
-write.drop_table = drop_table
-"""
+# Before the publishing commit, behind it, and behind the record of it; a table of each that waits for its tests.
+POINTS = {
+    f"{kind}_{moment}": point
+    for kind in ("plain", "tested")
+    for moment, point in (("before", "replacing"), ("between", "replaced"), ("behind", "noted"))
+}
 
 
-@pytest.mark.parametrize(
-    ("script", "done"), [(BEFORE_PUBLISHING, False), (AFTER_PUBLISHING, True), (BEFORE_STAGING_GOES, True)]
-)
-def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker(
-    lab: Lab, script: str, done: bool
-) -> None:
-    prepare(lab)
+def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.land("a", [event(1, "10:00"), event(2, "10:01")])
+
+    def write(begin: int) -> None:
+        for name in POINTS:
+            more = "publish: on_tests_pass\n" if name.startswith("tested") else ""
+            lab.model(name, NUMBERED.replace("MORE", more).replace("FROM", str(begin)))
+
+    def ids() -> dict[str, list[int]]:
+        return {name: sorted(r["id"] for r in lab.rows(name)) for name in POINTS}
+
+    write(0)
     lab.build()
-    lab.model("hourly", HOURLY.format(size="2 hours"))
-    script = script.replace("{state}", str(lab.state / "hourly" / "2" / "model.json"))
-    killed_alone(lab.root, "build", "-f", script=script)
-    assert lab.table("hourly__g2") is not None
-    assert hours(lab) == (NEW if done else OLD)
+    write(100)
+    killed_alone(lab.root, "build", "-f", "--threads", "6", script=killing(POINTS))
+    assert None not in [lab.table(f"{name}__g2") for name in POINTS]
+    phases = {name: lab.model_json(name, 2)["phase"] for name in POINTS}
+    assert phases == {
+        name: "published" if point == "noted" else "staged" if name.startswith("tested") else "building"
+        for name, point in POINTS.items()
+    }
+    seen = {name: [1, 2] if point == "replacing" else [101, 102] for name, point in POINTS.items()}
+    assert ids() == seen
 
-    after = lab.run("build")
-    if done:
-        assert after.code == 0, after.text
-    else:
-        assert after.codes() == ["model-changed"]
-        lab.build("-f")
-    assert hours(lab) == NEW
-    assert [lab.table(f"hourly__g{n}") for n in (2, 3)] == [None, None]
-    assert len([p for p in (lab.state / "hourly").iterdir() if p.is_dir()]) == 1
+    # What is published stays, and the others are as they were; then they are built anew.
+    done = lab.build()
+    assert {done.model(name)["status"] for name in POINTS} == {"unchanged"}
+    assert ids() == seen
+    lab.land("b", [event(3, "10:02")])
+    lab.build("-f", "-s", "plain_before tested_before")
+    lab.build()
+    assert ids() == {name: [101, 102, 103] for name in POINTS}
+    assert [lab.table(f"{name}__g{n}") for name in POINTS for n in (2, 3)] == [None] * 12
+    assert {len([p for p in (lab.state / name).iterdir() if p.is_dir()]) for name in POINTS} == {1}

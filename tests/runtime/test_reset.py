@@ -25,9 +25,12 @@ unique_key: kind
 select kind, count(*) as n from {{ source('shop', 'events') }} group by kind
 """
 
+CLOCK = "sources:\n  - name: clock\n    tables:\n      - {name: ticks, format: rate, rows_per_second: 1}\n"
+TICKS = "/*---\nstreams: [clock.ticks]\nunique_key: value\n---*/\nselect value from {{ source('clock', 'ticks') }}\n"
 
-def event(number: int, kind: str = "paid") -> dict[str, Any]:
-    return {"id": number, "at": "2024-05-01T10:00:00Z", "kind": kind, "amount": 1.0}
+
+def event(number: int, kind: str = "paid", minute: int = 0) -> dict[str, Any]:
+    return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": kind, "amount": 1.0}
 
 
 def land(lab: Lab, name: str, *rows: Mapping[str, Any], at: float) -> None:
@@ -41,7 +44,12 @@ def ids(lab: Lab, name: str) -> list[int]:
 
 def codes(result: Result) -> list[str]:
     """What was found, without what compile says of the counts."""
-    return [code for code in result.codes() if code != "state-agg-no-event-time"]
+    return sorted(code for code in result.codes() if code != "state-agg-no-event-time")
+
+
+def said(result: Result, code: str) -> str:
+    (found,) = [e["message"] for e in result.events if e["event"] == "Diagnosed" and e["code"] == code]
+    return str(found)
 
 
 def counts(lab: Lab) -> dict[str, int]:
@@ -62,8 +70,8 @@ def test_the_three_forms(lab: Lab) -> None:
 
     # Reading again is for tables with a key; nothing has been touched.
     before = lab.snapshots()
-    for said in ("earliest", "2024-05-01T10:00:00"):
-        refused = lab.run("build", "--reset-checkpoint", said)
+    for text in ("earliest", "2024-05-01T10:00:00"):
+        refused = lab.run("build", "--reset-checkpoint", text)
         assert (refused.code, codes(refused)) == (1, ["reset-repeats"] * 2)
     assert lab.run("build", "-f", "--reset-checkpoint", "now").code == 2
     assert lab.run("build", "--reset-checkpoint", "yesterday").code == 2
@@ -73,15 +81,18 @@ def test_the_three_forms(lab: Lab) -> None:
     shutil.rmtree(lab.state / "paid" / "1" / "checkpoint")
     assert codes(lab.run("build", "-s", "paid")) == ["checkpoint-lost"]
     done = lab.build("--reset-checkpoint", "now", "-s", "paid copy")
-    assert codes(done) == ["checkpoint-reset"] * 2
+    assert codes(done) == ["checkpoint-reset", "checkpoint-reset", "files-skipped"]
     assert "is never read" in done.out
+    assert said(done, "files-skipped").startswith("3 files of 'shop.events' passed over")
     assert (ids(lab, "paid"), ids(lab, "copy")) == ([1, 2, 3], [1, 2])
     state = lab.model_json("paid", 2)
     assert (state["phase"], state["uuid"]) == ("published", lab.table("paid").uuid)  # type: ignore[union-attr]
     assert not (lab.state / "paid" / "1").exists()
+    # What lands later is read, also a file that was moved here with the time of its content.
     land(lab, "d", event(5), at=time.time() + 1)
+    land(lab, "e", event(6), at=now - 4000)
     assert codes(lab.build("-s", "paid copy")) == []
-    assert (ids(lab, "paid"), ids(lab, "copy")) == ([1, 2, 3, 5], [1, 2, 5])
+    assert (ids(lab, "paid"), ids(lab, "copy")) == ([1, 2, 3, 5, 6], [1, 2, 5, 6])
     table = lab.table("paid")
     assert table is not None
     assert [s.marker("generation") for s in table.history] == ["2", "1", "1"]
@@ -89,15 +100,76 @@ def test_the_three_forms(lab: Lab) -> None:
 
     # earliest: a query that keeps state and was changed is computed from the first row, into the same table.
     lab.build("-s", "counts")
-    assert counts(lab) == {"paid": 5}
+    assert counts(lab) == {"paid": 6}
     lab.model("counts", COUNTS.replace("count(*)", "2 * count(*)"))
     assert codes(lab.run("build", "-s", "counts")) == ["model-changed"]
     assert codes(lab.build("--reset-checkpoint", "earliest", "-s", "counts")) == ["checkpoint-reset"]
-    assert counts(lab) == {"paid": 10}
+    assert counts(lab) == {"paid": 12}
     # A time: files from then on; what was there and has no row now stays.
     text = datetime.fromtimestamp(now - 1500, UTC).isoformat()
     lab.build("--reset-checkpoint", text, "-s", "counts")
     assert counts(lab) == {"paid": 4}
-    land(lab, "e", event(6), at=time.time() + 2)
+    land(lab, "f", event(7), at=time.time() + 2)
     lab.build("-s", "counts")
     assert counts(lab) == {"paid": 6}
+
+    # What has no place for a time cannot begin there.
+    lab.write("sources/clock.yml", CLOCK)
+    lab.model("ticks", TICKS)
+    assert codes(lab.run("build", "--reset-checkpoint", text, "-s", "ticks")) == ["reset-position"]
+
+
+def test_a_batch_that_comes_again_passes_over_the_same_files(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("counts", COUNTS)
+    now = time.time()
+    land(lab, "a", event(1), at=now - 3000)
+    lab.build()
+    land(lab, "b", event(2), at=now + 3600)
+    done = lab.build("--reset-checkpoint", "now")
+    assert said(done, "files-skipped").startswith("1 file of")
+    # Spark's commit of the micro-batch with both files is lost: it is computed again, for its state.
+    for name in ("0", ".0.crc"):
+        (lab.state / "counts" / "2" / "checkpoint" / "commits" / name).unlink()
+    land(lab, "c", event(3), at=now - 4000)
+    again = lab.build()
+    assert "landing/events/c.json" in said(again, "files-skipped")
+    land(lab, "d", event(4), at=now - 5000)
+    assert codes(lab.build()) == []
+    assert counts(lab) == {"paid": 2}
+
+
+LATEST = """/*---
+streams: [shop.events]
+unique_key: id
+sequence_by: at
+delete_when: kind = 'deleted'
+MORE---*/
+select id, at, kind from {{ source('shop', 'events') }}
+"""
+
+
+def test_a_deleted_key_stays_deleted_beyond_a_reset(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("latest", LATEST.replace("MORE", ""))
+    lab.model("versions", LATEST.replace("MORE", "history: true\n"))
+    now = time.time()
+    land(lab, "a", event(1, minute=1), event(2, minute=1), event(3, minute=1), at=now - 3000)
+    land(lab, "b", *(event(number, "deleted", 5) for number in (1, 3, 4)), at=now - 2000)
+    lab.build()
+    assert ids(lab, "latest") == [2]
+    # The deletes are beyond the retention by now, and an older row comes that was not there before.
+    (lab.root / "landing" / "events" / "b.json").unlink()
+    land(lab, "c", event(2, minute=2), event(4, minute=3), at=now - 1000)
+    lab.build("--reset-checkpoint", "earliest")
+    assert ids(lab, "latest") == [2]
+    assert [r["id"] for r in lab.rows("versions") if r["is_current"]] == [2]
+    (lab.root / "models" / "versions.sql").unlink()
+    # Where the state was lost it is the snapshots that tell; a newer row is another matter.
+    shutil.rmtree(lab.state / "latest")
+    land(lab, "d", event(1, minute=3), event(3, minute=9), at=now + 3600)
+    lab.build("--reset-checkpoint", "now")
+    assert ids(lab, "latest") == [2, 3]
+    # A table that is built anew knows what its sources have.
+    lab.build("-f")
+    assert ids(lab, "latest") == [1, 2, 3, 4]

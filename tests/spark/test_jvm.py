@@ -80,12 +80,15 @@ def test_settings_travel_in_a_private_file_that_goes_afterwards(tmp_path):
         with open({str(seen)!r}, "w") as file:
             print(*modes, path, file=file)
         shutil.copy(path, {str(seen) + ".properties"!r})
+        shutil.copy(next(a for a in sys.argv if a.startswith("@"))[1:], {str(seen) + ".options"!r})
         print(sys.argv, flush=True)
         {textwrap.indent(textwrap.dedent(HANDSHAKE), " " * 8)}
         sys.stdin.read()
         """,
     )
-    jvm = start_jvm(java, conf={"spark.password": "planted"}, log_dir=tmp_path / "log", memory="2g")
+    options = "-Da=planted '-Db=it is \"planted\\'"
+    conf = {"spark.password": "planted", "spark.driver.extraJavaOptions": options}
+    jvm = start_jvm(java, conf=conf, log_dir=tmp_path / "log", memory="2g")
     jvm.stop()
     file_mode, folder_mode, path = seen.read_text().split()
     assert (int(file_mode), int(folder_mode)) == (0o600, 0o700)
@@ -94,7 +97,16 @@ def test_settings_travel_in_a_private_file_that_goes_afterwards(tmp_path):
     arguments = jvm.log.read_text()
     assert "planted" not in arguments
     assert "-Xmx2g" in arguments
-    assert "-XX:+ExitOnOutOfMemoryError" in arguments
+    given = (tmp_path / "seen.options").read_text().splitlines()
+    assert '"-XX:+ExitOnOutOfMemoryError"' in given
+    assert given[-2:] == ['"-Da=planted"', r'"-Db=it is \"planted\\"']
+
+
+def test_options_with_a_quote_that_is_not_closed_are_refused_without_their_text(tmp_path):
+    with pytest.raises(SetupError) as caught:
+        start_jvm(fake_java(tmp_path, ""), conf={"spark.driver.extraJavaOptions": "-Da='planted"}, log_dir=tmp_path)
+    assert caught.value.diagnostic.code == "jvm-start"
+    assert "planted" not in str(caught.value)
 
 
 def test_properties_survive_what_java_treats_specially(tmp_path):

@@ -1,4 +1,5 @@
 import os
+import shlex
 import sys
 import threading
 from pathlib import Path
@@ -174,13 +175,16 @@ def test_a_session(tmp_path, java_env, monkeypatch):
     (tmp_path / "cwd").mkdir()
     monkeypatch.chdir(tmp_path / "cwd")
     before = dict(os.environ)
-    with open_session(real_settings(tmp_path, java)) as session:
+    option = 'it\'s "planted" in c:\\x'
+    conf = {"spark.driver.extraJavaOptions": shlex.quote(f"-Dheadrace.test={option}")}
+    with open_session(real_settings(tmp_path, java, **conf)) as session:
         spark, pid = session.spark, session.jvm.pid
         spark.sql("create namespace lake.f")
         spark.sql("create table lake.f.t using iceberg as select 1 a, timestamp'2026-01-01 00:00:00' ts")
         # Java's own zone is UTC too, not only the session's.
         zone = spark.sql("select reflect('java.lang.System', 'getProperty', 'user.timezone')").first()[0]
         assert zone == "UTC"
+        assert spark._jvm.System.getProperty("headrace.test") == option
         assert [tuple(r) for r in spark.sql("select a, date_format(ts, 'HH') from lake.f.t").collect()] == [(1, "00")]
         assert (
             spark.sql("select reflect('java.lang.System', 'getProperty', 'java.version')").first()[0]

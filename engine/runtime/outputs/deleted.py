@@ -1,13 +1,16 @@
 """The table `<model>__deleted`: the keys that `delete_when` deleted, with their sequence, for a while.
 
 An older row of such a key may still come, and must not bring it back. The keys of a micro-batch are committed before
-everything else of it, marked like it and with the id of Spark's query, as those of the quarantine are. Rows of other
-queries (of generations before, or of one that was given up) count for nothing.
+everything else of it, marked like it and with the id of Spark's query, as those of the quarantine are.
+
+The column `query_id` says for which rows of the table a delete counts: it is the id of the query that began them, also
+where the checkpoint was reset since. Deletes of tables that were built anew, or of a query that was given up, count
+for nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 SUFFIX = "__deleted"
 _QUERY = "query-id"
+_BEGAN = "began-by"
 
 
 @dataclass(slots=True)
@@ -33,12 +37,14 @@ class Deleted:
     Attributes:
         model: whose they are.
         facts: the table; None: there is none.
+        began: the query that began the rows of the model's table; None: the one that runs.
         made: whether it has been made since.
         cleaned: whether what is old enough has been forgotten in this run.
     """
 
     model: Model
     facts: TableFacts | None
+    began: str | None = None
     made: bool = field(default=False)
     cleaned: bool = field(default=False)
 
@@ -47,11 +53,12 @@ class Deleted:
         """The table."""
         return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
 
-    def of_query(self, session: SparkSession, query: str) -> DataFrame | None:
-        """The deletes of a query: `key` and `sequence`, structs; None: there has never been one."""
+    def known(self, session: SparkSession, query: str) -> DataFrame | None:
+        """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
         if self.facts is None and not self.made:
             return None
-        return session.table(self.relation.sql).where(f"query_id = {lake.literal(query)}").select("key", "sequence")
+        ours = f"query_id = {lake.literal(self.began or query)}"
+        return session.table(self.relation.sql).where(ours).select("key", "sequence")
 
     def append(self, rows: DataFrame, batch: int, query: str, markers: Mapping[str, str]) -> None:
         """Remember the keys of the rows of a micro-batch that delete, unless they were before a crash."""
@@ -63,7 +70,7 @@ class Deleted:
         kept = rows.select(
             as_struct(write.unique_key).alias("key"),
             as_struct(write.sequence_by).alias("sequence"),
-            f.lit(query).alias("query_id"),
+            f.lit(self.began or query).alias("query_id"),
             f.lit(batch).cast("bigint").alias("batch_id"),
             f.current_timestamp().alias("deleted_at"),
         )
@@ -71,7 +78,7 @@ class Deleted:
             lake.create_table(session, self.relation.sql, kept, self._layout())
             self.made = True
         self._forget(session)
-        lake.append(lake.stage(kept, self.relation.sql), {**markers, _QUERY: query})
+        lake.append(lake.stage(kept, self.relation.sql), {**markers, _QUERY: query, _BEGAN: self.began or query})
 
     def _wrote(self, query: str, batch: int) -> bool:
         history = self.facts.history if self.facts else ()
@@ -97,8 +104,13 @@ def as_struct(names: tuple[str, ...]) -> Column:
     return f.struct(*(f.col(quoted(name)).alias(name) for name in names))
 
 
-def deleted_of(run: Run, model: Model) -> Deleted | None:
+def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
     """The remembered deletes of a model, as they stand; None if it deletes nothing.
+
+    Args:
+        run: of the model.
+        model: whose.
+        began: the query that began the rows of its table; None: the one that runs.
 
     Raises:
         StateError: `state-missing` if a table of their name is not the model's.
@@ -112,4 +124,11 @@ def deleted_of(run: Run, model: Model) -> Deleted | None:
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
         hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)
-    return Deleted(model, facts)
+    return Deleted(model, facts, began)
+
+
+def began_by(run: Run, model: Model, generations: Iterable[int]) -> str | None:
+    """The query for whose rows some generations remembered deletes, from the table alone; None: there are none."""
+    found, numbers = deleted_of(run, model), {str(number) for number in generations}
+    snapshots = found.facts.history if found and found.facts else ()
+    return next((began for s in snapshots if s.marker("generation") in numbers and (began := s.marker(_BEGAN))), None)

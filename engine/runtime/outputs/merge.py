@@ -114,7 +114,7 @@ class Merged:
             return None
         model, relation = self.output.model, self.output.relation
         write, session = model.write, self.rows.sparkSession
-        deleted = self.output.deleted.of_query(session, self.query) if self.output.deleted else None
+        deleted = self.output.deleted.known(session, self.query) if self.output.deleted else None
         if write.history:
             source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
             keys = (*write.unique_key, *write.sequence_by)
