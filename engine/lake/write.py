@@ -83,7 +83,7 @@ def _stage(frame: DataFrame, table: Any, relation: str, options: Mapping[str, st
     session = frame.sparkSession
     spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
     activate(session)
-    files, tables = spark.FileRewriteCoordinator.get(), spark.SparkTableCache.get()
+    files, tables = spark.FileRewriteCoordinator.get(), _tables(session)
     # The name stands in Spark's errors; `plain_name` takes the rest out of them again.
     name = f"{relation.replace('`', '')}{_STAGED}{uuid.uuid4().hex}"
     tables.add(name, table)
@@ -94,6 +94,19 @@ def _stage(frame: DataFrame, table: Any, relation: str, options: Mapping[str, st
     finally:
         tables.remove(name)
         files.clearRewrite(table, name)
+
+
+def _tables(session: SparkSession) -> Any:
+    """Iceberg's tables by name, in Java.
+
+    The class has a static `get` and an ordinary one. Asked for a member by its name Py4J looks at the first that Java
+    lists, in no order that can be relied on: at times `get` "does not exist in the JVM" (seen). A call finds its own.
+    """
+    from py4j.java_gateway import JavaMember
+    from py4j.protocol import STATIC_PREFIX
+
+    client = session._jvm._gateway_client  # type: ignore[union-attr] # noqa: SLF001
+    return JavaMember("get", None, f"{STATIC_PREFIX}org.apache.iceberg.spark.SparkTableCache", client)()
 
 
 @dataclass(frozen=True, slots=True)

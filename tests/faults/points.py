@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-_SECONDS = 240
+_SECONDS = 200
 
 
 def killing(points: Mapping[str, str | tuple[str, int]], files: Path = Path()) -> str:

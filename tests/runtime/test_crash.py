@@ -151,6 +151,7 @@ def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> Non
 def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop, sent: signal.Signals) -> None:
     for number in range(20):
         shop.lab.land(f"x{number:02}", [event(100 + number, "13:20")])
+    begin = time.monotonic()
     building = subprocess.Popen(
         [
             sys.executable,
@@ -173,10 +174,11 @@ def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop
     for line in building.stdout:
         if '"BatchCommitted"' in line:
             break
+    asked = time.monotonic()
     building.send_signal(sent)
-    begin = time.monotonic()
-    out, err = building.communicate(timeout=180)
-    assert time.monotonic() - begin < 60
+    out, err = building.communicate(timeout=600)
+    # Ending takes less than starting, however busy the machine is.
+    assert time.monotonic() - asked < asked - begin
     assert building.returncode == 1, out + err
     assert "the next build goes on" in err
     assert not jvms_of(shop.lab.root)

@@ -13,7 +13,7 @@ from tests.lab import EVENTS, Lab, killed_alone
 pytestmark = pytest.mark.spark
 
 HOURLY = """/*---
-streams: {{shop.events: {{watermark: at delay 10 minutes, max_files_per_trigger: 1}}}}
+streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
 windows: {{hour: 'tumbling(at, {size})'}}
 ---*/
 select hour.start as hour, count(*) as n from {{{{ source('shop', 'events') }}}} group by hour
@@ -67,17 +67,13 @@ def test_a_changed_window_is_built_anew_and_goes_on_from_there(lab: Lab) -> None
     assert hours(lab) == {**NEW, 16: 2}
 
 
-def test_a_lost_checkpoint_is_mended_by_a_full_refresh(lab: Lab) -> None:
+def test_a_lost_checkpoint_lost_state_and_a_lost_table_are_mended_by_a_full_refresh(lab: Lab) -> None:
     prepare(lab).build()
     shutil.rmtree(lab.state / "hourly" / "1" / "checkpoint")
     assert lab.run("build").codes() == ["checkpoint-lost"]
     lab.build("-f")
     assert hours(lab) == OLD
     assert lab.build().model("hourly")["status"] == "unchanged"
-
-
-def test_lost_state_and_a_lost_table_are_mended_too(lab: Lab) -> None:
-    prepare(lab).build()
     shutil.rmtree(lab.state / "hourly")
     assert lab.run("build").codes() == ["state-missing"]
     lab.build("-f")
