@@ -27,6 +27,7 @@ from engine.compile.packs import Pack, Place, new_name, opened, remove_others, r
 from engine.compile.target import Target
 from engine.errors import Diagnostic
 from engine.project import Project
+from engine.project.files import inside
 from engine.secrets import PREFIX, secret_values
 
 FOLDER = ".cache"
@@ -34,8 +35,9 @@ FOLDER = ".cache"
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """The project as it is now: hashes of what models share, of all files, of each model's file by its id."""
+    """The project as it is now: its folder, and hashes of what models share, of all files, of each model's file."""
 
+    root: Path
     shared: str
     files: str
     texts: Mapping[str, str]
@@ -88,6 +90,7 @@ class Stored:
         env_all: hashes of all that were read.
         repeatable: compiling it again from the same gives the same.
         sources: hashes of the declared sources, by id.
+        folders: of sources inside the project; each was no link that leads out of it.
         models: `Kept` by id, as JSON.
         nodes: ids of all nodes, in the order of the manifest.
         order: of models and tests, each after what it depends on.
@@ -103,6 +106,7 @@ class Stored:
     env_all: Mapping[str, str] = field(default_factory=dict)
     repeatable: bool = False
     sources: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
     models: Buffer = b"{}"
     nodes: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
@@ -114,7 +118,9 @@ class Stored:
     def holds(self, now: Now) -> bool:
         """Whether all of it is what a compilation would give now."""
         same = self.repeatable and self.shared == now.shared and self.files == now.files
-        return same and same_env(self.env_all, now.env)
+        if not same or not same_env(self.env_all, now.env):
+            return False
+        return all(inside(now.root, now.root / folder) for folder in self.folders)
 
     def usable(self, now: Now) -> Stored:
         """Itself if its models may be used one by one, else nothing."""
@@ -165,6 +171,7 @@ class _Head(msgspec.Struct, frozen=True):
     env_all: dict[str, str]
     repeatable: bool
     sources: dict[str, str]
+    folders: tuple[str, ...]
     packs: list[tuple[str, int]]
     places: dict[str, Place]
     order: tuple[str, ...]
@@ -182,7 +189,8 @@ def load(folder: Path | None, target: Target) -> Stored:
         packs = opened(path.parent, head.packs)
     except (OSError, msgspec.MsgspecError):
         return Stored()
-    known = {name: getattr(head, name) for name in ("shared", "files", "env", "env_all", "repeatable", "sources")}
+    names = ("shared", "files", "env", "env_all", "repeatable", "sources", "folders")
+    known = {name: getattr(head, name) for name in names}
     known |= {"models": head.models, "order": head.order, "found": head.found, "places": head.places, "packs": packs}
     return Stored(**known, nodes=tuple(head.places))
 
@@ -204,6 +212,7 @@ def save(stored: Stored, folder: Path, target: Target, env: Mapping[str, str]) -
         env_all=dict(stored.env_all),
         repeatable=stored.repeatable,
         sources=dict(stored.sources),
+        folders=stored.folders,
         packs=names,
         places={i: places[i] for i in stored.nodes},
         order=stored.order,
@@ -254,7 +263,7 @@ def look(project: Project, target: Target, variables: Mapping[str, Any], env: Ma
     settings = project.texts.get(project.doc.file, "")
     outside = [settings, target.name, target.schema, target.catalog.name, project.macros, project.sources_whole]
     files = [texts, project.texts, project.diagnostics, project.name, project.version]
-    return Now(digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
+    return Now(project.root, digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
 
 
 def env_digests(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:

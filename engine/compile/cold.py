@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from engine.compile import graph
@@ -20,7 +20,7 @@ from engine.compile.dbt import About
 from engine.compile.entries import Encoded, Nodes, digest, encoded, to_json
 from engine.compile.flow import Before, Flow
 from engine.compile.local import Local
-from engine.compile.manifest import DataTest
+from engine.compile.manifest import DataTest, Source
 from engine.compile.packs import Place
 from engine.compile.reading import read_model
 from engine.compile.shared import share
@@ -33,6 +33,8 @@ from engine.compile.workers import crew
 from engine.errors import Diagnostic, Location
 from engine.project import Project
 from engine.secrets import scrub, secret_values
+from engine.sources import Form, kind_of
+from engine.sources.listing import is_uri
 
 
 def compile_models(
@@ -92,9 +94,12 @@ def compile_models(
     same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
         stored,
+        # Whether a folder is a link is no part of the files' text.
+        repeatable=stored.repeatable and not any(problem.code == "path-outside" for problem in found),
         env=env,
         env_all={**{name: value for model in models.values() for name, value in model.env.items()}, **env},
         sources=hashes,
+        folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
         nodes=ids,
         order=before.order if same else _order(depends, alphabetic=bool(loops)),
         found=_sorted(found, names.env),
@@ -114,6 +119,14 @@ def _stored(before: Stored, now: Now, models: Mapping[str, Kept], fresh: Mapping
         places={i: place for i, place in before.places.items() if i in used},
         packs=before.packs,
     )
+
+
+def _folders(source: Source) -> Iterator[str]:
+    kind = kind_of(source.spec.format)
+    for key, form in (kind.KEYS if kind else {}).items():
+        folder = source.spec.settings.get(key)
+        if form is Form.PATH and folder and not is_uri(folder):
+            yield folder
 
 
 def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, Place]) -> tuple[str, ...]:

@@ -230,6 +230,22 @@ def test_a_cache_that_another_command_has_replaced_is_compiled_over(tmp_path):
     assert shown(edits.compiled(tmp_path / "kept")) == after
 
 
+def test_a_folder_that_becomes_a_link_out_of_the_project_is_seen(tmp_path):
+    edits = Edits(1, tmp_path / "project")
+    assert "path-outside" not in codes(edits, tmp_path)
+    folder = edits.root / "landing"
+    folder.symlink_to(tmp_path)
+    for _ in range(2):
+        assert "path-outside" in codes(edits, tmp_path)
+    folder.unlink()
+    folder.mkdir()
+    assert "path-outside" not in codes(edits, tmp_path)
+
+
+def codes(edits: Edits, tmp_path: Path) -> list[str]:
+    return [problem.code for problem in edits.compiled(tmp_path / "kept").manifest.diagnostics]
+
+
 def test_a_cache_that_cannot_be_written_is_no_fault(tmp_path):
     edits = Edits(1, tmp_path / "project")
     (tmp_path / "kept").write_text("a file")
