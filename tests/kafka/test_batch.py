@@ -38,13 +38,7 @@ def test_a_bounded_read_is_up_to_date_until_the_topic_changes(kafka: Kafka) -> N
 
 def test_a_bounded_read_leaves_out_aborted_transactions(kafka: Kafka) -> None:
     topic = kafka.topic()
-    producer = kafka.broker.producer(transactional_id=f"tx-{topic}")
-    producer.init_transactions(30)
-    for number, ends in enumerate((producer.commit_transaction, producer.abort_transaction)):
-        producer.begin_transaction()
-        producer.produce(topic, f'{{"id": {number + 1}}}')
-        producer.flush(30)
-        ends(30)
+    kafka.broker.send_in_transactions(topic, {'{"id": 1}': True, '{"id": 2}': False})
     kafka.source(topic, stream="false")
     kafka.lab.model("total", TOTAL)
     kafka.lab.build()

@@ -27,7 +27,7 @@ from engine.spark.java import find_java
 LOCK = Path(__file__).with_name("jars.json")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_CALL_SECONDS = 30.0
+_CALL_SECONDS = 60.0
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
@@ -193,6 +193,20 @@ class Broker:
         return Producer(
             {"bootstrap.servers": self.address, **_QUIET, "linger.ms": 5, "message.max.bytes": 20_000_000, **own}
         )
+
+    def send_in_transactions(self, topic: str, values: Mapping[str, bool]) -> None:
+        """Send values to an empty partition, each in a transaction that is committed or (False) aborted.
+
+        The marker of its end, a record too, is written after the broker has answered: it is waited for.
+        """
+        producer = self.producer(transactional_id=f"tx-{topic}")
+        producer.init_transactions(_CALL_SECONDS)
+        for value, committed in values.items():
+            producer.begin_transaction()
+            producer.produce(topic, value)
+            producer.flush(_CALL_SECONDS)
+            (producer.commit_transaction if committed else producer.abort_transaction)(_CALL_SECONDS)
+        self._until(lambda: self.offsets(topic) == {0: 2 * len(values)})
 
     def send(self, topic: str, values: Iterable[Any], partition: int | None = None, **also: Any) -> None:
         """Send values (bytes, text, None, or what becomes JSON) and wait until they are stored."""
