@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = "spark.driver.extraJavaOptions"
+_UNSUMMED = {
+    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
 
 
 @contextmanager
@@ -34,17 +38,12 @@ def run_units(manifest: Manifest, root: Path, target: str | None, variables: Map
     with throw_away() as lake:
         yield UnitTests(versions, root, lake).run
 
-_UNSUMMED = {
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
-
 
 def local_target(target: Target) -> Target:
     """The target with Spark on this machine, for runs of unit tests alone: their lake is a folder here.
 
     Such a session lives for a minute or so, in which Java's second compiler and its parallel collector cost more than
-    they give. Hadoop starts a process for the mode of each local file; sums of files that go in a minute would double these.
+    they give. Hadoop starts a process for the mode of each local file, and sums double the files; these go at the end.
     """
     conf = {
         **target.conf,
