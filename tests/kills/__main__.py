@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 import time
@@ -21,13 +22,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--days", type=int, default=14, help="how many days of departures there are to land")
     given = parser.parse_args()
-    begin = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="kills", ignore_cleanup_errors=True) as folder:
-        example = make(alone(Path(folder) / "project"), given.days)
-        example.land(8)
-        tally = kill_again_and_again(example, given.kills, given.seed, lambda line: print(line, flush=True))
-        found = differences(example, alone(Path(folder) / "undisturbed"), build_alone)
-        rows = {name: len(example.lab.rows(name)) for name in ROWS_OF}
+    begin, folder = time.monotonic(), Path(tempfile.mkdtemp(prefix="kills"))
+    print(f"in {folder}, which stays if something is found", flush=True)
+    example = make(alone(folder / "project"), given.days)
+    example.land(8)
+    tally = kill_again_and_again(example, given.kills, given.seed, lambda line: print(line, flush=True))
+    found = differences(example, alone(folder / "undisturbed"), build_alone)
+    rows = {name: len(example.lab.rows(name)) for name in ROWS_OF}
     for line in found:
         print(line)
     print(f"{tally.kills} kills in {tally.builds} builds, seed {given.seed}, {time.monotonic() - begin:.0f} s:")
@@ -37,6 +38,8 @@ def main() -> int:
     files, steps = sum(map(len, example.steps)), len(example.steps)
     print(f"{files} files in {steps} steps; rows: " + ", ".join(f"{name} {count:,}" for name, count in rows.items()))
     print("the tables differ" if found else "all tables equal those of a run without kills")
+    if not found:
+        shutil.rmtree(folder, ignore_errors=True)
     return 1 if found else 0
 
 
