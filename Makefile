@@ -26,7 +26,7 @@ PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
 PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
 # Two processes, each with one Spark session: a test waits for disks and triggers more than it computes.
-PYTEST_REST := $(PYTEST) -n 2 --dist loadgroup -m 'not ($(FAST))'
+PYTEST_REST := $(PYTEST) -n 2 --maxschedchunk 1 -m 'not ($(FAST))'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.

@@ -1,4 +1,4 @@
-"""What tests share: one Spark session for each process of a run, and one broker and registry for the run."""
+"""What the tests of a process share: one Spark session, one broker, one registry."""
 
 from __future__ import annotations
 
@@ -20,13 +20,6 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Between processes a file stays whole, and all that need a broker or a registry go to one of them."""
-    for item in items:
-        services = {"broker", "registry"} & set(getattr(item, "fixturenames", ()))
-        item.add_marker(pytest.mark.xdist_group("services" if services else item.nodeid.partition("::")[0]))
-
-
 @pytest.fixture(scope="session")
 def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession]:
     """A real session over an embedded lake; each test has a schema of its own in it."""
@@ -37,7 +30,7 @@ def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession
 
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    """A real Kafka broker for the whole run; a test that stops it starts it again."""
+    """A real Kafka broker; a test that stops it starts it again."""
     from tests.parts.kafka import running
 
     with running(tmp_path_factory.mktemp("kafka")) as started:
