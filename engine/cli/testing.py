@@ -46,8 +46,8 @@ def local_target(target: Target) -> Target:
     they give. Hadoop starts a process for the mode of each local file, and sums double the files; these go at the end.
     """
     conf = {
-        **target.conf,
         **_UNSUMMED,
+        **target.conf,
         _OPTIONS: f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {target.conf.get(_OPTIONS, '')}".strip(),
     }
     return replace(target, master=target.master if target.master.startswith("local") else "local[*]", conf=conf)

@@ -34,10 +34,9 @@ def compile_tests(
         while name in nodes:
             name, number = f"{node.name}_{number}", number + 1
         stored = shared.failures(name) if test.options.store_failures else None
-        # Rows that are kept are written by the query, also if there are none.
-        nodes[name] = replace(
-            node, id=f"test.{name}", name=name, stored=stored, look=None if stored is not None else node.look
-        )
+        # A test that is alone shares nothing; rows that are kept are written by the query, also if there are none.
+        look = _look(model, test, shared, known) if len(tests) > 1 and stored is None else None
+        nodes[name] = replace(node, id=f"test.{name}", name=name, stored=stored, look=look)
     return list(nodes.values())
 
 
@@ -63,8 +62,7 @@ def _compile(
             hint = f"{hint} In {reason.location}." if reason.location else hint
             found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
         return None
-    node = _node(model, file, test, text, known, found)
-    return replace(node, look=_look(model, test, shared, known)) if node is not None else None
+    return _node(model, file, test, text, known, found)
 
 
 def _arguments(test: TestConfig) -> dict[str, Any]:

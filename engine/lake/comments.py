@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from engine.lake.commits import until_committed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _OF_ALL = "comment"
 # A commit of somebody else (maintenance) may come between reading and writing.
-_TRIES = 5
 _CONFLICT = "CommitFailedException"
 
 
@@ -47,7 +48,7 @@ def comment_table(session: SparkSession, relation: str, wanted: Comments) -> boo
     jvm: Any = session._jvm  # noqa: SLF001 - in Spark's SQL each column would take a commit of its own
     util = jvm.org.apache.iceberg.spark.Spark3Util
     name, spark = relation.replace("`", ""), session._jsparkSession  # noqa: SLF001
-    return _until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted))
+    return until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted), _CONFLICT)
 
 
 def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wanted: Comments) -> bool:
@@ -56,19 +57,7 @@ def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wa
     known = session._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
     views = known.catalog(catalog).icebergCatalog()
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{schema}.{name}")
-    return _until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted))
-
-
-def _until_committed(change: Callable[[], bool]) -> bool:
-    from py4j.protocol import Py4JJavaError
-
-    for attempt in range(1, _TRIES + 1):
-        try:
-            return change()
-        except Py4JJavaError as error:
-            if attempt == _TRIES or _CONFLICT not in str(error.java_exception):
-                raise
-    raise AssertionError
+    return until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted), _CONFLICT)
 
 
 def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:

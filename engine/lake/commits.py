@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.errors import RunError
 from engine.spark.executions import spark_exceptions
@@ -23,8 +23,11 @@ _CONFLICTS = (
     "CommitStateUnknownException",
     *_BUSY,
 )
+# So often a commit is tried that can be made twice.
+_ATTEMPTS = 5
 # The branch in which rows wait for their tests (see `engine.lake.branches`).
 STAGED = "engine_staged"
+Done = TypeVar("Done")
 _MERGED = "spark.merge-into.num-target-rows-"
 # A commit of ours is found this close to the end of the history, or others commit faster than we can look.
 _LOOKED_AT = 100
@@ -45,6 +48,22 @@ class Commit:
     rows: int
     updated: int = 0
     deleted: int = 0
+
+
+def until_committed(attempt: Callable[[], Done], conflict: str) -> Done:
+    """Try again what meets another writer, if nothing is lost by making it twice; the last of some attempts raises.
+
+    Args:
+        attempt: makes the commit, from the beginning each time.
+        conflict: what Java's error says then.
+    """
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return attempt()
+        except spark_exceptions() as error:
+            if conflict not in str(error):
+                raise
+    return attempt()
 
 
 def settled(

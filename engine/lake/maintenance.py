@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from engine.lake.commits import until_committed
 from engine.lake.write import literal, load
-from engine.spark.executions import spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 # Iceberg's defaults: fewer small files than this stay as they are, and a file below this part of the target is small.
 MIN_FILES = 5
 _SMALL = 0.75
-_TRIES = 3
 _MOVED = "could not be found in the latest snapshot"
 _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
@@ -80,18 +79,10 @@ def compact(session: SparkSession, name: Name) -> tuple[int, int]:
 def rewrite_manifests(session: SparkSession, name: Name) -> tuple[int, int]:
     """Order the lists of files: how many were read and written.
 
-    A writer whose commit joins such lists has the right of way (Iceberg's BaseRewriteManifests then refuses); after
-    some attempts they stay as they are.
+    A writer whose commit joins such lists has the right of way: Iceberg's BaseRewriteManifests then refuses.
     """
-    for _ in range(_TRIES):
-        try:
-            row = _call(session, name, "rewrite_manifests")
-        except spark_exceptions() as error:
-            if _MOVED not in str(error):
-                raise
-            continue
-        return row["rewritten_manifests_count"], row["added_manifests_count"]
-    return 0, 0
+    row = until_committed(lambda: _call(session, name, "rewrite_manifests"), _MOVED)
+    return row["rewritten_manifests_count"], row["added_manifests_count"]
 
 
 def expire(session: SparkSession, name: Name, older_than: int, retain: int) -> int:

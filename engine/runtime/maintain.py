@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Model, Relation, Target
 from engine.lake import catalogs, maintenance
@@ -142,10 +142,13 @@ def _care(
         if care.dry_run:
             return _told(session, done, name, table, older_than, retain, care)
         maintenance.tag(session, name, {tag: s.id for tag, s in needed.items()}, TAGS)
-        return _done(session, done, name, older_than, retain, care)
+        # What was done before a fault is told with it.
+        for counts in _steps(session, name, older_than, retain, care):
+            done = replace(done, **counts)
     except spark_exceptions() as failure:
         _log.exception("maintenance of %s", relation)
         return replace(done, error=scrub(summary(str(failure))))
+    return done
 
 
 def _needed(
@@ -188,15 +191,16 @@ def _told(
     )
 
 
-def _done(session: SparkSession, done: Cared, name: Name, older_than: int, retain: int, care: Care) -> Cared:
+def _steps(session: SparkSession, name: Name, older_than: int, retain: int, care: Care) -> Iterator[dict[str, Any]]:
+    """What each step did, as `Cared` counts it."""
     joined, into = maintenance.compact(session, name)
-    done = replace(done, joined=joined, into=into)
+    yield {"joined": joined, "into": into}
     _, manifests = maintenance.rewrite_manifests(session, name)
-    done = replace(done, manifests=manifests)
+    yield {"manifests": manifests}
     before = maintenance.snapshots(session, name)
     maintenance.expire(session, name, older_than, retain)
-    done = replace(done, expired=max(before - maintenance.snapshots(session, name), 0))
-    return replace(done, orphans=maintenance.orphans(session, name, _orphans_before(care), dry_run=False))
+    yield {"expired": max(before - maintenance.snapshots(session, name), 0)}
+    yield {"orphans": maintenance.orphans(session, name, _orphans_before(care), dry_run=False)}
 
 
 def _orphans_before(care: Care) -> int:

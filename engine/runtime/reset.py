@@ -27,6 +27,7 @@ from engine.runtime.outputs.deleted import began_by
 from engine.runtime.run import Reset, Run
 from engine.runtime.writer import BatchWriter
 from engine.sources import SourceSpec, files, iceberg, kafka, listing
+from engine.sources.starting import milliseconds
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources, logged, reaches
@@ -47,13 +48,11 @@ def reset_of(text: str) -> Reset:
         return Reset(None)
     if text == NOW:
         return Reset(time.time_ns() // 1_000_000, gap=True)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
+    at = milliseconds(text)
+    if at is None:
         hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
-        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint) from None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return Reset(int(moment.timestamp() * 1000))
+        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint)
+    return Reset(at)
 
 
 def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterator[Diagnostic]:

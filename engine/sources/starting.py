@@ -1,4 +1,4 @@
-"""The time with which a stream of a source begins."""
+"""The time with which a stream begins."""
 
 from __future__ import annotations
 
@@ -8,9 +8,14 @@ from typing import Any
 
 
 def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
-    """`starting_timestamp` in milliseconds since 1970, UTC unless it says another zone; None if it is no time."""
+    """`starting_timestamp` of a source in milliseconds; None if it is no time."""
+    return milliseconds(str(said["starting_timestamp"]))
+
+
+def milliseconds(text: str) -> int | None:
+    """A time in milliseconds since 1970, UTC unless it says another zone; None if it is none."""
     try:
-        moment = datetime.fromisoformat(str(said["starting_timestamp"]))
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -118,9 +118,9 @@ class Replay:
         """Run to the end of what is there and return the rows that this run adds to the table."""
         before = len(self.rows)
         for batch in batches:
-            self._batch(batch)
+            self.batch(batch)
         if batches and self._stateful and self._watermark > self.began_with:
-            self._batch([])
+            self.batch([])
         return self.rows[before:]
 
     @property
@@ -142,7 +142,8 @@ class Replay:
         behind = self.newest // 1000 * 1000 - self.delay // MICROSECOND
         return max(behind, self.began_with)
 
-    def _batch(self, rows: list[Row]) -> None:
+    def batch(self, rows: list[Row]) -> None:
+        """One micro-batch, perhaps without rows."""
         late, evict = self.began_with, self._watermark
         rows = [row for row in rows if self.keep(row)]
         newest = max((self._at(row) for row in rows), default=0)

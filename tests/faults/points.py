@@ -1,7 +1,7 @@
 """Points at which a process is killed: each table waits at its own until all are at theirs, then it ends.
 
 It is for the process that dies: `killed_alone(.., script=killing({"paid": "committed"}))`. What is on disk afterwards
-must prove where each was.
+must prove where each was. `killing_after` ends it as soon as one table comes by for the n-th time.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,66 @@ def killing(points: Mapping[str, str | tuple[str, int]], files: Path = Path()) -
     return f"from pathlib import Path\nfrom tests.faults.points import plant\nplant({dict(points)!r}, {str(files)!r})\n"
 
 
+def killing_after(point: str, table: str, skip: int) -> str:
+    """The script for one point of any micro-batch, which is passed so many times before."""
+    return f"from tests.faults.points import plant_after\nplant_after({point!r}, {table!r}, {skip})\n"
+
+
+def plant_after(point: str, table: str, skip: int) -> None:
+    """Let this process die at a point of any micro-batch of a table, once it was passed so many times."""
+    passed = count()
+
+    def arrive(reached: str, at: str, batch: int | None = None) -> None:
+        if (reached, at) == (point, table) and batch is not None and next(passed) == skip:
+            print('{"event": "Killed"}', flush=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _watch(arrive)
+
+
 def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
     """Let this process wait at points, by table, and die when all are reached."""
-    from engine.lake import branches, write
-    from engine.runtime import rebuild
     from engine.runtime.kept import KeptBatches
     from engine.runtime.outputs import merge
+
+    gate = _Gate(dict(points))
+    _watch(gate.arrive)
+
+    def half(kept: KeptBatches, _: object, batch: int) -> None:
+        table = kept.folder.parent.parent.name
+        if gate.waits("half kept", table, batch):
+            (kept._path(batch) / "_SUCCESS").unlink()
+            gate.arrive("half kept", table, batch)
+
+    _around(KeptBatches, "keep", after=half)
+
+    def merging(merged: merge.Merged, markers: Mapping[str, str]) -> None:
+        table = merged.output.model.name
+        if gate.waits("merging", table, int(markers["batch-id"])):
+            gate.last()
+            known = _files(files, table)
+            threading.Thread(target=gate.at_first_file, args=(files, table, known), daemon=True).start()
+
+    _around(merge.Merged, "commit", before=merging)
+
+
+def _watch(arrive: Callable[..., None]) -> None:
+    """Let every point tell who comes by: its name, the table, and of a micro-batch the number."""
+    from engine.lake import branches, write
+    from engine.lake import merge as lake_merge
+    from engine.runtime import rebuild
     from engine.runtime.writer import BatchWriter
     from engine.state import TableState
     from engine.state.objects import Folder
 
-    gate = _Gate(dict(points))
-    arrive = gate.arrive
-
     def of_staged(staged: Any, markers: Mapping[str, str]) -> tuple[str, int]:
         return staged.table.name().rsplit(".", 1)[-1], int(markers.get("batch-id", -1))
 
+    def committing(_: object, markers: Mapping[str, str], *__: object, **___: object) -> None:
+        arrive("committing", markers["model"], int(markers.get("batch-id", -1)))
+
+    for module in (write, lake_merge):
+        _around(module, "settled", before=committing)
     _around(BatchWriter, "_write", before=lambda w, _, batch: arrive("computing", _table(w.relation), batch))
     _around(
         write,
@@ -82,23 +127,6 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
         "delete",
         after=lambda _, key: arrive("half discarded", key.split("/")[-3]) if key.endswith("/1/model.json") else None,
     )
-
-    def half(kept: KeptBatches, _: object, batch: int) -> None:
-        table = kept.folder.parent.parent.name
-        if gate.waits("half kept", table, batch):
-            (kept._path(batch) / "_SUCCESS").unlink()
-            arrive("half kept", table, batch)
-
-    _around(KeptBatches, "keep", after=half)
-
-    def merging(merged: merge.Merged, markers: Mapping[str, str]) -> None:
-        table = merged.output.model.name
-        if gate.waits("merging", table, int(markers["batch-id"])):
-            gate.last()
-            known = _files(files, table)
-            threading.Thread(target=gate.at_first_file, args=(files, table, known), daemon=True).start()
-
-    _around(merge.Merged, "commit", before=merging)
 
 
 class _Gate:

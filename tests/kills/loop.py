@@ -15,13 +15,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.kills.points import POINTS, script
+from tests.faults.points import killing_after
 from tests.kills.project import STREAMS, Example
 from tests.lab import REPOSITORY, Lab, wait_for_locks
 
 _RUN = "\nimport sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))\n"
 # Several models run side by side: the first of the middle ones that one of them was in counts.
 PHASES = ("start", "between commit and note", "in a micro-batch", "between micro-batches", "tests and tables", "end")
+# Before and after each thing that a micro-batch writes.
+POINTS = {
+    "before the write": "computing",
+    "before the commit": "committing",
+    "after the commit": "committed",
+    "after the note": "recorded",
+}
 # A build that hangs is a fault of its own.
 _LONGEST = 1200.0
 
@@ -97,13 +104,14 @@ def kill_again_and_again(example: Example, kills: int, seed: int, tell: Callable
         point = dice.choice([*POINTS, None, None, None, None]) if tally.builds else None
         model, skip = dice.choice(STREAMS), dice.randrange(2)
         begin = time.monotonic()
-        build = start(example.lab, script(point, model, skip) if point else "")
+        build = start(example.lab, killing_after(POINTS[point], model, skip) if point else "")
         tally.builds += 1
         if point is None:
             _kill_at_random(build, dice, usual)
         code = build.wait()
         seconds = time.monotonic() - begin
         wait_for_locks(example.lab.root)
+        example.note_batches()
         if code == -signal.SIGKILL:
             phase = _phase(example, build)
             tally.phases[phase] += 1

@@ -7,8 +7,11 @@ import io
 import re
 import shutil
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from urllib.parse import unquote, urlparse
 
+from engine.state import file_log
 from producer.__main__ import main as produce
 from tests.example.golden import landed_files
 from tests.lab import REPOSITORY, Lab
@@ -29,7 +32,6 @@ STREAMS = (
     "disruptions",
 )  # fmt: skip
 TABLES = (*STREAMS, "airports", "carriers", "routes")
-HOURLY_FILES = 4
 _SOURCE_FILES = 2
 LAST = 6  # more than there are in a night, when only what was held back lands
 
@@ -42,13 +44,16 @@ class Example:
         lab: the project's folder and its tables.
         pool: the files of departures that are still to land, in order.
         arrivals: those of landings, which land with departures of the same hour or a later one.
-        steps: what landed at a time; each was read to its end before the next.
+        steps: what landed at a time; each was read to its end before the next, if perhaps without the micro-batch
+            without rows.
+        reaches: up to which entry of its source's log each micro-batch of `departures_hourly` reads.
     """
 
     lab: Lab
     pool: list[Path]
     arrivals: list[Path]
     steps: list[list[Path]] = field(default_factory=list)
+    reaches: dict[int, int] = field(default_factory=dict)
 
     def land(self, count: int, *, left: int = LAST) -> int:
         """Let the next files of departures land, as they are, and landings up to then; how many of departures.
@@ -64,6 +69,26 @@ class Example:
         self._move(landed, "arrivals")
         self.steps.append(self._move(files, "departures"))
         return len(files)
+
+    def note_batches(self) -> None:
+        """Keep how far each micro-batch reads; Spark forgets all but the last hundred."""
+        for path in (self.hourly / "offsets").glob("[0-9]*"):
+            batch = int(path.name)
+            reach = file_log.reaches(self.hourly, 0, batch)
+            assert self.reaches.setdefault(batch, reach) == reach, f"batch {batch} was planned again"
+
+    def batches(self) -> list[list[Path]]:
+        """The files of each micro-batch of `departures_hourly`."""
+        files = [(Path(unquote(urlparse(file.uri).path)), file.entry) for file in file_log.logged(self.hourly, 0)]
+        assert sorted(path.name for path, _ in files) == sorted(path.name for step in self.steps for path in step)
+        assert sorted(self.reaches) == [*range(len(self.reaches))]
+        ends = [-1, *(self.reaches[batch] for batch in sorted(self.reaches))]
+        return [[path for path, entry in files if before < entry <= end] for before, end in pairwise(ends)]
+
+    @property
+    def hourly(self) -> Path:
+        """The checkpoint of `departures_hourly`."""
+        return self.lab.state / "departures_hourly" / "1" / "checkpoint"
 
     def _move(self, files: list[Path], what: str) -> list[Path]:
         folder = self.lab.root / "landing" / what

@@ -27,7 +27,7 @@ from engine.spark.java import find_java
 LOCK = Path(__file__).with_name("jars.json")
 _START_SECONDS = 60.0
 _STOP_SECONDS = 30.0
-_CALL_SECONDS = 60.0
+_CALL_SECONDS = 30.0
 _SERVER = """\
 process.roles=broker,controller
 node.id=1
