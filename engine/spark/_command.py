@@ -59,6 +59,9 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
         "-Duser.timezone=UTC",
         # A driver without memory left half alive would hold its locks and commit nothing.
         "-XX:+ExitOnOutOfMemoryError",
+        # Spark makes classes for each query. With one compiler alone (-XX:TieredStopAtLevel=1) Java would reserve 48 MB
+        # for what it compiles, and ends when that is full: measured after half a minute with eight streams.
+        "-XX:ReservedCodeCacheSize=512m",
         f"-Dlog4j2.configurationFile={_LOG4J.as_uri()}",
         f"-Dengine.log.level={log_level}",
         *AVRO_LIMITS,

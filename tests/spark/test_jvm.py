@@ -114,6 +114,11 @@ def test_properties_survive_what_java_treats_specially(tmp_path):
     assert (tmp_path / "p").read_text() == "a\\:b\\ c\\=d=\\ x\\\\y\\nz\nk=a=b#c!d:e\n"
 
 
+def test_java_has_room_for_what_it_compiles_whatever_compiler_it_uses():
+    options = driver_conf({"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}, None, "info")
+    assert "-XX:ReservedCodeCacheSize=512m" in options["spark.driver.extraJavaOptions"]
+
+
 def test_given_driver_options_come_last_and_so_win():
     conf = driver_conf({"spark.driver.extraJavaOptions": "-Duser.timezone=Asia/Tokyo"}, None, "info")
     options = conf["spark.driver.extraJavaOptions"]
