@@ -13,7 +13,8 @@ from typing import Any
 
 from engine import __version__
 from engine.compile import written
-from engine.compile.dbt import About, macro_dict, node_text, unique_id
+from engine.compile.dbt import About, macro_dict, node_dict, unique_id
+from engine.compile.entries import to_json
 from engine.compile.guarantee import guarantees
 from engine.compile.macros import macros_used
 from engine.compile.manifest import Manifest, Model, NodeRecord, Source
@@ -159,7 +160,7 @@ def records_of(manifest: Manifest) -> Mapping[str, NodeRecord]:
         return manifest.records
     about, made = about_nodes(manifest), {}
     for node_id, node in manifest.nodes.items():
-        text = node_text(node, about[node_id]).encode("ascii")
+        text = bytes(to_json(node_dict(node, about[node_id])))
         made[node_id] = NodeRecord(manifest.parents(node_id), text, hashlib.sha256(text).hexdigest())
     return made
 
@@ -170,7 +171,7 @@ def manifest_text(manifest: Manifest) -> str:
 
 
 def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
-    """The pieces of manifest.json, in ASCII."""
+    """The pieces of manifest.json."""
     project, records = manifest.project, records_of(manifest)
     names = {i: unique_id(i, project) for i in records}
     kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": []}

@@ -46,11 +46,6 @@ def own_id(unique: str) -> str:
     return f"{kind}.{name}" if name else unique
 
 
-def node_text(node: Node, about: About) -> str:
-    """The record as JSON."""
-    return json.dumps(node_dict(node, about), default=str)
-
-
 def node_dict(node: Node, about: About) -> dict[str, Any]:
     """The record of a model, source, data test or unit test."""
     if isinstance(node, Model):

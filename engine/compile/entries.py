@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from engine.compile.dbt import About, node_text
+from engine.compile.dbt import About, node_dict
 from engine.compile.manifest import DataTest, Model, Node, Source
 from engine.compile.steps import UnitTest
 from engine.errors import Diagnostic, ProjectError
@@ -78,7 +78,7 @@ class Entry:
 def encoded(node: Node, about: About) -> Encoded:
     """A node as JSON."""
     depends_on = () if isinstance(node, Source) else node.depends_on
-    return Encoded(node.id, depends_on, to_json(node), msgspec.Raw(node_text(node, about).encode("ascii")))
+    return Encoded(node.id, depends_on, to_json(node), to_json(node_dict(node, about)))
 
 
 def to_json(value: Any) -> msgspec.Raw:

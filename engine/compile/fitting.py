@@ -6,7 +6,6 @@ import base64
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -144,7 +143,7 @@ def _opened(part: Section) -> Section:
     """A list or mapping; in CSV it stands as JSON."""
     if isinstance(part.value, str) and part.value.lstrip()[:1] in {"{", "["}:
         try:
-            return replace(part, value=json.loads(part.value))
+            return part.holding(json.loads(part.value))
         except ValueError:
             return part
     return part

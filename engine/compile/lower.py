@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from engine.compile.manifest import SourceMap
 from engine.compile.windows import Edit
 from engine.jinja import Rendered
@@ -22,12 +24,10 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, Source
 
     def copy(start: int, until: int) -> None:
         nonlocal length
-        marks = sorted({start, *(s for s in rendered.starts if start < s < until)} | _line_starts(text, start, until))
-        for mark, following in zip(marks, [*marks[1:], until], strict=True):
+        marks = {start, *(s for s in rendered.starts if start < s < until), *_line_starts(text, start, until)}
+        for mark in sorted(marks):
             place = rendered.location(mark)
             runs.append((length + mark - start, place.line, place.column, True))
-            if following <= mark:
-                break
         out.append(text[start:until])
         length += until - start
 
@@ -45,5 +45,9 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, Source
     return "".join(out), SourceMap(tuple(runs))
 
 
-def _line_starts(text: str, start: int, until: int) -> set[int]:
-    return {i + 1 for i in range(start, until - 1) if text[i] == "\n"}
+def _line_starts(text: str, start: int, until: int) -> Iterator[int]:
+    last = max(until - 1, 0)
+    at = text.find("\n", start, last) + 1
+    while at:
+        yield at
+        at = text.find("\n", at, last) + 1

@@ -68,7 +68,7 @@ def _table(
     before = len(part.found)
     name_part = part.child("name")
     name = name_part.identifier() if name_part else ""
-    part = replace(part, node=f"{source}.{name}")
+    part = Section(part.doc, part.path, part.value, part.found, f"{source}.{name}")
     part.check_keys((*TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
     section = part.child("columns")

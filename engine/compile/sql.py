@@ -6,10 +6,11 @@ The tree is only looked at. What runs is the user's own text with replacements s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
+from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
@@ -28,6 +29,7 @@ TYPES = (
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
 )  # fmt: skip
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
+_Node = TypeVar("_Node", bound=exp.Expr)
 _STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
 
 
@@ -93,7 +95,12 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> Query | Non
     tree = reader.tree(tokens) if len(found) == before else None
     if tree is None:
         return None
-    references, qualifiers = reader.references(tree, tokens)
+    # One walk for all that is looked for.
+    nodes = list(tree.walk())
+    _place_group_by_all(nodes, tokens)
+    if not reader.spark_has(nodes):
+        return None
+    references, qualifiers = reader.references(nodes, tokens)
     return Query(tree, references, qualifiers, spelling(tokens), tokens[-1].end + 1)
 
 
@@ -152,8 +159,7 @@ class _Reader:
             return None
         if "window" in self.rendered.text.lower():
             restore_windows(tree)
-        _place_group_by_all(tree, tokens)
-        return tree if self.spark_has(tree) else None
+        return tree
 
     def no_query(self, word: str, offset: int) -> None:
         hint = "Write the SELECT alone; the engine makes and fills the table."
@@ -174,10 +180,10 @@ class _Reader:
         hint = "A comma, keyword or bracket is missing or too many near this place."
         self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
 
-    def spark_has(self, tree: exp.Expr) -> bool:
+    def spark_has(self, nodes: list[exp.Expr]) -> bool:
         """Report constructs of other engines that sqlglot reads and Spark does not."""
         before = len(self.found)
-        for select in tree.find_all(exp.Select):
+        for select in _every(nodes, exp.Select):
             qualify = select.args.get("qualify")
             if qualify is not None:
                 hint = "Filter on the window function in an outer SELECT."
@@ -186,7 +192,7 @@ class _Reader:
             if distinct is not None and distinct.args.get("on") is not None:
                 hint = "Take the best row of a key: max_by(struct(*), ts) ... group by the key."
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
-        for table in tree.find_all(exp.Table):
+        for table in _every(nodes, exp.Table):
             function = table.this
             name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
             if name in WINDOW_TABLES:
@@ -194,12 +200,12 @@ class _Reader:
         return len(self.found) == before
 
     def references(
-        self, tree: exp.Expr, tokens: list[Token]
+        self, nodes: list[exp.Expr], tokens: list[Token]
     ) -> tuple[tuple[Reference, ...], tuple[tuple[int, int, str], ...]]:
-        references = sorted(self.tables(tree), key=lambda r: r.start)
+        references = sorted(self.tables(nodes), key=lambda r: r.start)
         tables = {r.start for r in references}
         qualifiers: list[tuple[int, int, str]] = []
-        for identifier in tree.find_all(exp.Identifier):
+        for identifier in _every(nodes, exp.Identifier):
             kind, name = _placeholder(identifier)
             if not kind or span(identifier)[0] in tables:
                 continue
@@ -218,9 +224,9 @@ class _Reader:
         shown = spoken(text if "`" in text else f"`{text}`")
         self.report("sql-syntax", f"{shown} stands where no table is read", _STRAY_REF, offset)
 
-    def tables(self, tree: exp.Expr) -> Iterator[Reference]:
-        ctes = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
-        for table in tree.find_all(exp.Table):
+    def tables(self, nodes: list[exp.Expr]) -> Iterator[Reference]:
+        ctes = {cte.alias.lower() for cte in _every(nodes, exp.CTE)}
+        for table in _every(nodes, exp.Table):
             identifier = table.this
             if not isinstance(identifier, exp.Identifier):
                 continue
@@ -246,14 +252,18 @@ def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
     return ("this", text) if text == THIS else ("", "")
 
 
-def _place_group_by_all(tree: exp.Expr, tokens: list[Token]) -> None:
+def _every(nodes: Iterable[exp.Expr], kind: type[_Node]) -> list[_Node]:
+    return [node for node in nodes if isinstance(node, kind)]
+
+
+def _place_group_by_all(nodes: list[exp.Expr], tokens: list[Token]) -> None:
     """Note where the ALL of each GROUP BY ALL stands, which the tree does not tell."""
     places = [
         (following.start, following.end + 1)
         for token, following in pairwise(tokens)
         if token.token_type is TokenType.GROUP_BY and following.token_type is TokenType.ALL
     ]
-    groups = [group for group in tree.find_all(exp.Group) if group.args.get("all")]
+    groups = [group for group in _every(nodes, exp.Group) if group.args.get("all")]
     if len(groups) == len(places) == 1:
         groups[0].meta["all"] = places[0]
 

@@ -116,7 +116,7 @@ def read_watermark(section: Section) -> Watermark | None:
     if match is None:
         section.report("watermark-syntax", f"{shown(text)} is not a watermark", _FORMS)
         return None
-    delay = replace(section, value=match["delay"].strip())
+    delay = section.holding(match["delay"].strip())
     what = match["what"].strip()
     named = _NAMED.fullmatch(what)
     column = (named["name"] if named else what).strip().strip("`")

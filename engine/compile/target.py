@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -115,7 +115,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
 def _without(section: Section, keys: tuple[str, ...]) -> Section:
     if not isinstance(section.value, dict):
         return section
-    return replace(section, value={key: value for key, value in section.value.items() if key not in keys})
+    return section.holding({key: value for key, value in section.value.items() if key not in keys})
 
 
 def _late(section: Section | None, values: Values) -> dict[str, Late]:
@@ -158,7 +158,7 @@ def _render(part: Section, values: Values) -> Mapping[str, Any]:
         ProjectError: a variable is missing, or the settings are no mapping.
     """
     found: list[Diagnostic] = []
-    rendered = values.rendered(replace(part, found=found))
+    rendered = values.rendered(Section(part.doc, part.path, part.value, found, part.node))
     settings = {key: value for key, value in rendered.mapping() if value.value is not None}
     if found:
         failure = ProjectError(found[0].code, found[0].message)

@@ -6,7 +6,7 @@ Values know var(), env_var() and target; hooks also `this`, the model's table, w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -36,14 +36,14 @@ class Values:
 
     def rendered(self, section: Section) -> Section:
         """The section with Jinja in its values rendered; a failure is a finding at the value."""
-        return replace(section, value=self._walk(section))
+        return section.holding(self._walk(section)) if _has_template(section.value) else section
 
     def _walk(self, part: Section) -> Any:
         if isinstance(part.value, dict):
             return {key: self._walk(value) for key, value in part.mapping()}
         if isinstance(part.value, list):
             return [self._walk(item) for item in part.items()]
-        if isinstance(part.value, str) and ("{{" in part.value or "{%" in part.value):
+        if isinstance(part.value, str) and _has_template(part.value):
             try:
                 more = {"this": THIS_TABLE} if _HOOKS.intersection(part.path) else {}
                 return self.sandbox.render_value(part.value, part.place, more)
@@ -51,3 +51,11 @@ class Values:
                 part.found.extend(d.at(None, part.node) for d in error.diagnostics)
                 return UNKNOWN
         return part.value
+
+
+def _has_template(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_has_template, value.values()))
+    if isinstance(value, list):
+        return any(map(_has_template, value))
+    return isinstance(value, str) and ("{{" in value or "{%" in value)

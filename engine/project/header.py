@@ -11,7 +11,6 @@ from engine.project.yaml import Yaml, load_yaml
 # Longer rows of dashes are ornament, not a header.
 _BEGIN = re.compile(r"\s*/\*---(?!-)")
 _LATE = re.compile(r"/\*---[ \t]*$", re.MULTILINE)
-_NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,7 @@ def _late_header(text: str, start: int, file: str) -> tuple[Diagnostic, ...]:
 
 def blank(text: str) -> str:
     """The text with everything but line ends turned into blanks."""
-    return _NOT_NEWLINE.sub(" ", text)
+    return "\n".join(" " * len(line) for line in text.split("\n"))
 
 
 def location_of(text: str, offset: int, file: str) -> Location:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from engine.errors import Diagnostic, Location, near
 from engine.project.yaml import Path, Yaml
@@ -25,8 +26,7 @@ RESERVED_SUFFIXES = ("__quarantine", "__deleted")
 UNKNOWN: Any = type("Unknown", (str,), {})("")
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """The value at a path of a document; findings go to the shared list `found`."""
 
     doc: Yaml
@@ -64,6 +64,10 @@ class Section:
         """Add a finding at this value (or its key)."""
         place = self.key_place if at_key else self.place
         self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
+
+    def holding(self, value: Any) -> Section:
+        """Another value at the same place."""
+        return Section(self.doc, self.path, value, self.found, self.node)
 
     def child(self, key: str) -> Section | None:
         """The value under a key, or None if it is not there or empty."""

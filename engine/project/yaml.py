@@ -173,6 +173,9 @@ class _Reader:
 
     def check_depth(self, text: str) -> None:
         """Refuse deep nesting before composing: PyYAML's C composer is recursive and would crash."""
+        # Each level takes one of these characters.
+        if sum(map(text.count, "[{:-?")) <= MAX_DEPTH:
+            return
         depth = 0
         for event in pyyaml.parse(text, Loader=_Loader):
             depth += isinstance(event, pyyaml.CollectionStartEvent)

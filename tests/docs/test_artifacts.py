@@ -13,7 +13,8 @@ from dbt_artifacts_parser.parser import parse_catalog, parse_manifest, parse_run
 
 from engine.compile import Operation, Partition, Sort, compile_project
 from engine.compile.artifacts import about_nodes, manifest_text, records_of, write_artifacts
-from engine.compile.dbt import node_text, own_id, unique_id
+from engine.compile.dbt import node_dict, own_id, unique_id
+from engine.compile.entries import to_json
 from engine.compile.guarantee import guarantees
 from engine.docs.catalog import write_catalog
 from engine.docs.freshness import Bound, Fresh, Freshness, read_freshness, write_freshness
@@ -105,7 +106,7 @@ def test_the_manifest_is_its_nodes_texts_joined():
     project = small()
     whole = manifest_text(project)
     about = about_nodes(project)
-    assert all(node_text(node, about[i]) in whole for i, node in project.nodes.items())
+    assert all(bytes(to_json(node_dict(node, about[i]))).decode() in whole for i, node in project.nodes.items())
 
 
 def test_the_compiler_keeps_the_records_that_would_be_made_of_its_nodes(tmp_path):

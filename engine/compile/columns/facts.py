@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+
+class Origin(Struct, frozen=True):
     """A column of a model or source from which something comes.
 
     Attributes:
@@ -20,8 +21,7 @@ class Origin:
     kind: str = "direct"
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnFacts:
+class ColumnFacts(Struct, frozen=True):
     """A column that a query gives.
 
     Attributes:

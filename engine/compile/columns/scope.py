@@ -6,14 +6,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from engine.compile.columns import types
 
 Place = tuple[str, str]
 
 
-@dataclass(slots=True)
-class Value:
-    """What is known of a value; never changed once made.
+class Value(Struct, frozen=True):
+    """What is known of a value.
 
     Attributes:
         type: as Spark prints it, or None.
@@ -31,8 +32,7 @@ class Value:
 NOTHING = Value(None)
 
 
-@dataclass(slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A named value; `item` is the number of the projection that gives it, -1 if there is none."""
 
     name: str

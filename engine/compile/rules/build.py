@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.rules.conditions import conditions
@@ -72,7 +74,7 @@ class Builder:
 
     def values(self, scope: Scope, env: Env) -> Values:
         """A reader of the expressions of one step."""
-        own = replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
+        own = dataclasses.replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
         return Values(own, partial(self._subquery, env), self.report, quiet=self._depth > 0)
 
     def domain(self, node: exp.Expr, plan: Plan, refs: frozenset[int]) -> None:
@@ -246,9 +248,8 @@ class Builder:
         if value.column is not None and not isinstance(item, exp.Alias):
             return value.column
         name = item.alias.lower() if isinstance(item, exp.Alias) else _name(item)
-        base = value.inherits or Column(0, "", value.type, fields=value.fields, lost=value.lost)
-        base = replace(base, type=value.type or base.type, known=True)
-        return renamed(base, self.number(), name)
+        base = value.inherits or Column(0, "", fields=value.fields, lost=value.lost)
+        return replace(base, id=self.number(), name=name, type=value.type or base.type, known=True)
 
     def _project(self, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
         plan = self.widened(plan, values)

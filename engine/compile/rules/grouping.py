@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from msgspec import Struct
 from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
@@ -18,8 +18,7 @@ from engine.compile.rules.values import Value, Values
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A column of the SELECT: where it stands, what it is, the column it makes, whether it aggregates."""
 
     node: exp.Expr

@@ -8,8 +8,8 @@ condition, and columns that nobody needs are gone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.rules.plan import (

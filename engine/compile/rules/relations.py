@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import partial
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.rules import pivots
@@ -30,8 +31,7 @@ from engine.compile.rules.plan import (
 from engine.compile.rules.scope import Named, Scope
 
 
-@dataclass(frozen=True, slots=True)
-class From:
+class From(Struct, frozen=True):
     """What a FROM reads: the plan, the names in it, and what `*` shows."""
 
     plan: Plan

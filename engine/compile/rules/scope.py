@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import Struct
 from sqlglot import exp
 
 from engine.compile.rules.plan import Column
@@ -16,8 +17,7 @@ _WORDS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """A relation in a FROM: the name its columns are qualified by, and its columns."""
 
     alias: str
@@ -25,8 +25,7 @@ class Named:
     open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """What a name refers to: a column, and a field of it where `path` is not empty.
 
     `alias`: it is an alias further left in the same SELECT.

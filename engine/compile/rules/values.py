@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
+from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
@@ -20,8 +22,7 @@ _GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 
 
-@dataclass(frozen=True, slots=True)
-class Value:
+class Value(Struct, frozen=True):
     """What an expression is.
 
     Attributes:
