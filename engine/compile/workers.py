@@ -14,6 +14,7 @@ import signal
 import sys
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ from engine.errors import SetupError
 # Starting the processes costs as much as compiling some thirty models.
 WORTH = 150
 _MOST = 8
+# Bytes that a line takes before somebody reads; sockets take some 200,000.
+_FITS = 32_000
 
 
 @contextmanager
@@ -86,7 +89,8 @@ class Workers:
         self._workers = workers
         self.number = len(workers)
         self._owners: dict[str, int] = {}
-        self._busy: dict[Connection, int] = {}
+        self._asked = [0] * len(workers)
+        self._early: deque[tuple[int, dict[str, Entry]]] = deque()
 
     def read(self, ids: Iterable[str]) -> dict[str, Face]:
         """Read some models, each process every n-th of them."""
@@ -109,15 +113,26 @@ class Workers:
         return self._owners.setdefault(i, len(self._owners) % self.number)
 
     def begin(self, n: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
-        """Let a process finish some models."""
+        """Let a process finish some models, after those that it is at."""
+        if sum(map(len, given.values())) > _FITS:
+            # It reads nothing while it works: what the line does not take would wait for an answer that waits for us.
+            while self._asked[n]:
+                self._early.append((n, self._finished(n)))
         self._workers[n].ask("finish", ids, given)
-        self._busy[self._workers[n].line] = n
+        self._asked[n] += 1
 
     def done(self) -> tuple[int, dict[str, Entry]]:
         """The first that is done of what was begun: by whom, and what became of it."""
-        line: Any = wait(list(self._busy))[0]
-        n = self._busy.pop(line)
-        return n, self._workers[n].answer()
+        if self._early:
+            return self._early.popleft()
+        lines = {self._workers[n].line: n for n, number in enumerate(self._asked) if number}
+        line: Any = wait(list(lines))[0]
+        return lines[line], self._finished(lines[line])
+
+    def _finished(self, n: int) -> dict[str, Entry]:
+        self._asked[n] -= 1
+        entries: dict[str, Entry] = self._workers[n].answer()
+        return entries
 
     def _answers(self) -> dict[str, Any]:
         merged: dict[str, Any] = {}

@@ -45,6 +45,21 @@ def test_several_processes_find_what_one_finds_after_any_edits(tmp_path, monkeyp
         assert step or len(started) == number + 3
 
 
+def test_no_two_processes_wait_for_each_other_where_what_they_say_is_long(tmp_path, started):
+    columns = ", ".join(f"id as {'long' * 20}_{n}" for n in range(2500))
+    models = {f"wide{n}": f"select {columns} from {{{{ source('shop', 'orders') }}}}" for n in range(3)}
+    models |= {f"one{n}": f"select * from {{{{ ref('wide{n % 3}') }}}}" for n in range(12)}
+    edits = Edits(1, tmp_path / "project")
+    for name, text in models.items():
+        edits.put(f"models/{name}.sql", text)
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.alarm(60)
+    manifest = edits.compiled(None).manifest
+    signal.alarm(0)
+    assert {len(manifest.nodes[f"model.{name}"].columns) for name in models} == {2500}
+    assert len(started) == 3
+
+
 def test_a_process_that_is_killed_is_told(tmp_path, monkeypatch, started):
     parent = os.getpid()
     real = Local.finish
