@@ -63,14 +63,14 @@ def finish(
     problems = list(read.problems)
     names = shared.names
     names.begin()
-    model = _resolved(read, known, selects, given, problems)
+    model, plain = _resolved(read, known, selects, given, problems)
     model = replace(model, broken=model.broken or looped)
     seen = InputColumns(model.id, None)
     if read.query is not None and read.rendered is not None and model.fingerprint:
         columns = {i: item.columns for i, item in given.items()}
         foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
         whole = len(read.windows) == len(read.config.windows)
-        parsed = Parsed(read.query, read.rendered, read.windows, foreign, whole)
+        parsed = Parsed(read.query, read.rendered, read.windows, foreign, whole, plain)
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
@@ -100,18 +100,23 @@ def _resolved(
     selects: Mapping[str, frozenset[str]],
     given: Mapping[str, Given],
     problems: list[Diagnostic],
-) -> Model:
-    """The model with the SQL that runs; broken and without it where that cannot be had."""
+) -> tuple[Model, bool]:
+    """The model with the SQL that runs; broken and without it where that cannot be had.
+
+    And whether only names of relations were put in.
+    """
     model = _empty(read)
     if read.query is None or read.rendered is None:
-        return model
+        return model, False
     ephemeral = _ephemeral(read, known, given)
     if ephemeral is None:
-        return model
+        return model, False
     draft = Draft(read.file.name, read.config, read.rendered, read.query, read.certain, problems)
     inputs, edits = resolve(draft, known, read.relation, ephemeral)
     lowered = lower_windows(read.query, read.windows, _with_event_time(selects, inputs), draft.report)
     _check_windows(draft, read.windows, lowered.used)
+    named = {reference.start for reference in read.query.references if reference.kind != "this"}
+    plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)
     sql, positions = splice(read.rendered, edits + lowered.edits, read.query.end)
     model = replace(
         model,
@@ -121,11 +126,11 @@ def _resolved(
         positions=SourceMap(positions.runs, read.config.places),
     )
     try:
-        return _with_facts(model, draft, read, known)
+        return _with_facts(model, draft, read, known), plain
     except RecursionError:
         start = len(read.rendered.text) - len(read.rendered.text.lstrip())
         draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
-        return model
+        return model, False
 
 
 def _ephemeral(read: Read, known: Known, given: Mapping[str, Given]) -> dict[str, Inlined] | None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
 
 from engine.compile.columns import InputColumns
+from engine.compile.context import REF, SOURCE, spoken
 from engine.compile.manifest import Input, Materialized, Model
-from engine.compile.rules import Mode, StreamFacts, check_text
+from engine.compile.rules import Mode, StreamFacts, check, check_text
 from engine.errors import Diagnostic
+from engine.jinja import Rendered
 from engine.project.section import duration_seconds
 
 # Rules that hold for every query.
@@ -16,28 +21,47 @@ ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column"}
 _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
 
 
-def broken_rules(model: Model, inputs: Mapping[str, InputColumns]) -> Iterator[Diagnostic]:
+def broken_rules(
+    model: Model, inputs: Mapping[str, InputColumns], text: tuple[exp.Expr, Rendered] | None = None
+) -> Iterator[Diagnostic]:
     """The rules that a model breaks: all of them for a stream, those of any query for a table or a view.
 
     Args:
         model: with its compiled SQL.
         inputs: the columns of what it reads, by node.
+        text: the user's query and its text, where what runs differs in the names of relations only: then it need not
+            be parsed again.
     """
     if model.materialized is Materialized.EPHEMERAL or not model.sql:
         return
-    relations = {item.view: _facts(item, inputs.get(item.node)) for item in model.inputs}
+    known = {item: _facts(item, inputs.get(item.node)) for item in model.inputs}
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
-    for finding in check_text(model.sql, relations, mode):
+    if text is None:
+        found = check_text(model.sql, {item.view: facts for item, facts in known.items()}, mode)
+    else:
+        found = check(text[0], {_placeholder(item): _short(item, facts) for item, facts in known.items()}, mode)
+    for finding in found:
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
-            place = model.positions.locate(model.file, finding.start)
-            message, hint = (_spoken(text, model) for text in (finding.message, finding.hint))
+            at = finding.start
+            place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
+            message, hint = (_spoken(said, model) for said in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
+def _placeholder(item: Input) -> str:
+    return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
+
+
+def _short(item: Input, facts: StreamFacts) -> StreamFacts:
+    return replace(facts, alias=item.name.rsplit(".", 1)[-1].lower())
+
+
 def _spoken(text: str, model: Model) -> str:
-    """The text with the names of temporary views turned into those the user wrote."""
+    """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
+    text = spoken(text)
     for item in model.inputs:
-        text = text.replace(item.view, item.name).replace(item.view.strip("`"), item.name)
+        for name in (item.view, item.view.strip("`"), _placeholder(item)):
+            text = text.replace(name, item.name)
     return text
 
 

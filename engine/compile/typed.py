@@ -38,6 +38,7 @@ class Parsed:
     """What the text of a model gave: the query and the text it was read from, and the declared windows.
 
     `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
+    `plain`: what runs differs from it in the names of relations only.
     """
 
     query: Query
@@ -45,6 +46,7 @@ class Parsed:
     windows: tuple[Window, ...]
     foreign: bool = False
     whole: bool = True
+    plain: bool = False
 
 
 def typed(
@@ -66,7 +68,8 @@ def typed(
     times = list(stream_faults(model, text.query.tree, text.windows, known)) if named else []
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
-        faults += [rule for rule in broken_rules(model, known) if rule.code not in errors]
+        own = (text.query.tree, text.rendered) if text.plain else None
+        faults += [rule for rule in broken_rules(model, known, own) if rule.code not in errors]
     found += faults
     broken = model.broken or any(fault.is_error for fault in faults)
     columns = _merged(model.columns, facts.columns)

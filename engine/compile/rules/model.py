@@ -25,6 +25,7 @@ class StreamFacts:
         delay: of the watermark, in seconds.
         dedup: repeats are dropped within the watermark's delay.
         streamable: `STREAM name` makes a stream of it.
+        alias: the name of its columns where the query gives none; empty: its own.
     """
 
     streaming: bool
@@ -33,6 +34,7 @@ class StreamFacts:
     delay: float | None = None
     dedup: bool = False
     streamable: bool = True
+    alias: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,9 @@ def lower_from(queries: Queries, select: exp.Select, env: Env, outer: Scope | No
 
 def _item(queries: Queries, node: exp.Expr, env: Env, outer: Scope | None) -> From:
     if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
-        plan, alias = _table(queries, node, env), ".".join(part.name for part in node.parts).lower()
+        name = ".".join(part.name for part in node.parts).lower()
+        facts = queries.relations.get(name)
+        plan, alias = _table(queries, node, name, env), (facts.alias if facts is not None else "") or name
     elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
         plan, alias = queries.query(node.this, env, outer), ""
     elif isinstance(node, exp.Subquery):
@@ -99,8 +101,7 @@ def _clause(native: Native, node: exp.Expr) -> tuple[Clause | None, str | None]:
     return None, node.alias.lower() or None
 
 
-def _table(queries: Queries, node: exp.Table, env: Env) -> Plan:
-    name = ".".join(part.name for part in node.parts).lower()
+def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> Plan:
     if node.args.get("db") is None and name in env:
         definition = env[name]
         if not isinstance(definition, Ref):
