@@ -16,7 +16,7 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.rules.intervals import seconds
 from engine.compile.rules.model import RuleFinding
-from engine.compile.sql import parser, restore_windows, spark
+from engine.compile.sql import parser, restore_windows, tokenize
 from engine.compile.tokens import check_commas, check_depth, parseable
 
 _MARK = "__watermark_"
@@ -67,7 +67,7 @@ def parse(text: str) -> Parsed:
         found.append(RuleFinding(code, message, hint, start=start))
 
     try:
-        tokens = sqlglot.tokenize(text, dialect=spark())
+        tokens = tokenize(text)
         check_depth(tokens, report)
         check_commas(tokens, report)
         if found or not tokens:
