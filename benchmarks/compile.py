@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -67,7 +66,7 @@ def _headrace(size: int, runs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         projects.headrace(size, root)
-        cold = _best(runs, command, root, lambda: shutil.rmtree(root / "target", ignore_errors=True))
+        cold = _best(runs, command, root, lambda: _aside(root / "target"))
         _line(f"headrace, {size} models, cold", cold)
         _line(f"headrace, {size} models, unchanged", _best(runs, command, root))
         edited = root / f"models/f{(size // 2) % 20}/m{size // 2}.sql"
@@ -101,7 +100,7 @@ def _peer(peer: Path, size: int, runs: int) -> None:
             for _ in range(runs):
                 for index, (line, where, kept) in enumerate(((command, root, cache), (ours, own, "target"))):
                     if kind == "cold":
-                        shutil.rmtree(where / kept, ignore_errors=True)
+                        _aside(where / kept)
                     costs[index].append(_run(line, where))
             theirs, mine = _fastest(costs[0]), _fastest(costs[1])
             _line(f"{name}, {size} models, {kind}", theirs)
@@ -115,6 +114,12 @@ def _best(runs: int, command: Command, root: Path, before: Callable[[], None] = 
         before()
         results.append(_run(command, root))
     return _fastest(results)
+
+
+def _aside(folder: Path) -> None:
+    """Nothing is there any more. ext4 makes new files slowly for half a minute after thousands were removed."""
+    if folder.exists():
+        folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}"))
 
 
 def _fastest(costs: list[Cost]) -> Cost:
