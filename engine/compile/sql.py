@@ -30,6 +30,7 @@ TYPES = (
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
 )  # fmt: skip
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
+_SOUGHT = (exp.Select, exp.Table, exp.CTE, exp.Identifier, exp.Group)
 _Node = TypeVar("_Node", bound=exp.Expr)
 # A tokenizer keeps its place in the text: each thread has its own.
 _OWN = threading.local()
@@ -111,7 +112,7 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> Query | Non
     if tree is None:
         return None
     # One walk for all that is looked for.
-    nodes = list(tree.walk())
+    nodes: list[exp.Expr] = [part for part in tree.walk() if isinstance(part, _SOUGHT)]
     _place_group_by_all(nodes, tokens)
     if not reader.spark_has(nodes):
         return None
@@ -273,12 +274,12 @@ def _every(nodes: Iterable[exp.Expr], kind: type[_Node]) -> list[_Node]:
 
 def _place_group_by_all(nodes: list[exp.Expr], tokens: list[Token]) -> None:
     """Note where the ALL of each GROUP BY ALL stands, which the tree does not tell."""
+    groups = [group for group in _every(nodes, exp.Group) if group.args.get("all")]
     places = [
         (following.start, following.end + 1)
-        for token, following in pairwise(tokens)
+        for token, following in pairwise(tokens if groups else ())
         if token.token_type is TokenType.GROUP_BY and following.token_type is TokenType.ALL
     ]
-    groups = [group for group in _every(nodes, exp.Group) if group.args.get("all")]
     if len(groups) == len(places) == 1:
         groups[0].meta["all"] = places[0]
 

@@ -144,5 +144,5 @@ def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None
     columns = []
     for fact in facts:
         own = said.pop(fact.name.lower(), Column(fact.name))
-        columns.append(replace(own, type=fact.type or own.type, origins=fact.origins, sql=fact.sql))
+        columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, fact.origins, fact.sql))
     return (*columns, *said.values())

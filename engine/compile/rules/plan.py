@@ -9,8 +9,6 @@ A query makes some hundred of these records; as dataclasses they took a tenth of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from msgspec import Struct
 from msgspec.structs import force_setattr, replace
 from sqlglot import exp
@@ -235,11 +233,14 @@ class Ref(Plan, frozen=True, kw_only=True):
     definition: Plan | None = None
 
 
-def walk(plan: Plan) -> Iterator[Plan]:
+def walk(plan: Plan) -> list[Plan]:
     """The steps as Spark checks them before the start, from the top; CTEs once, where they are defined."""
-    yield plan
-    for child in plan.children:
-        yield from walk(child)
+    steps, waiting = [], [plan]
+    while waiting:
+        step = waiting.pop()
+        steps.append(step)
+        waiting += reversed(step.children)
+    return steps
 
 
 def executed(plan: Plan) -> tuple[Plan, ...]:
@@ -261,7 +262,7 @@ def groups_by_outer(plan: Plan, outer: frozenset[int], *, scalar: bool) -> bool:
 
     It does if the subquery aggregates; only a scalar one that equalities alone tie to the outer row is joined.
     """
-    steps = list(walk(plan))
+    steps = walk(plan)
     if not any(isinstance(step, (Aggregate, Distinct)) for step in steps):
         return False
     conditions = [c for step in steps if isinstance(step, Filter) for c in step.conditions if c.refs & outer]

@@ -62,7 +62,7 @@ def _reaching(query: Query, step: Plan, asked: tuple[frozenset[int], ...]) -> It
 
 def unused(query: Query) -> Iterator[RuleFinding]:
     """A watermark that no stateful step uses."""
-    steps = list(walk(query.runs))
+    steps = walk(query.runs)
     if query.domains or any(_keeps_state(step) for step in steps):
         return
     for step in steps:
