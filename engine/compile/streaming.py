@@ -1,4 +1,4 @@
-"""Spark's rules of streaming, applied to the models of a project: the SQL that runs is what is checked."""
+"""Spark's rules of streaming, applied to the models of a project: what runs is checked, placed where the user wrote it."""
 
 from __future__ import annotations
 
