@@ -1,4 +1,4 @@
-"""Spark's rules of streaming, applied to the models of a project: what runs is checked, placed where the user wrote it."""
+"""Spark's rules of streaming, applied to models: what runs is checked, and told where the user wrote it."""
 
 from __future__ import annotations
 
