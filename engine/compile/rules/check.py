@@ -14,11 +14,11 @@ from engine.compile.rules.model import Mode, RuleFinding, StreamFacts, error
 from engine.compile.rules.native import Native, parse
 from engine.compile.rules.optimise import optimised
 from engine.compile.rules.query import Query
-from engine.compile.rules.steps import chains, modes, order, sets
+from engine.compile.rules.steps import chains, modes, order, running_sets, sets
 from engine.compile.rules.watermarks import unused, watermarks
 
 _RULES: tuple[Callable[[Query], Iterator[RuleFinding]], ...] = (
-    modes, aggregates, domains, order, sets, joins, chains, running_joins, limits, watermarks, growth,
+    modes, aggregates, domains, order, sets, running_sets, joins, chains, running_joins, limits, watermarks, growth,
 )  # fmt: skip
 
 

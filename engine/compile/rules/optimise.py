@@ -37,16 +37,14 @@ from engine.compile.rules.plan import (
 )
 
 _Conditions = tuple[Condition, ...]
+_RANDOM = (exp.Rand, exp.Randn, exp.Uuid, exp.Shuffle)
 
 
 def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
     """The plan that runs; `above` are conditions that move down into it."""
-    while isinstance(plan, With):
-        plan = plan.children[-1]
-    if isinstance(plan, Ref) and executed(plan):
-        return optimised(_in_place(plan), above)
-    if isinstance(plan, Filter):
-        return optimised(plan.child, above + plan.conditions)
+    while isinstance(plan, (With, Filter)) or (isinstance(plan, Ref) and executed(plan)):
+        above += plan.conditions if isinstance(plan, Filter) else ()
+        plan = _in_place(plan) if isinstance(plan, Ref) else executed(plan)[0]
     if isinstance(plan, Join):
         return _join(plan, above)
     if isinstance(plan, Project):
@@ -56,9 +54,11 @@ def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
         child = optimised(plan.child, tuple(_through(condition, made, plan.child) for condition in down))
         return _filtered(replace(plan, children=(child,)), stays)
     if isinstance(plan, Limit) and _is_one(plan):
-        plan = replace(plan, children=(_ungrouped(plan.child),))
-    if isinstance(plan, (Distinct, EventTime)):
-        return replace(plan, children=(optimised(plan.child, above),))
+        return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
+    if isinstance(plan, (Distinct, EventTime)) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
+        down = tuple(c for c in above if c.node.find(*_RANDOM) is None)
+        children = optimised(plan.child, down), *map(optimised, plan.children[1:])
+        return _filtered(replace(plan, children=children), tuple(c for c in above if c not in down))
     return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
 
 
@@ -67,16 +67,30 @@ def _is_one(plan: Limit) -> bool:
     return isinstance(said, exp.Literal) and said.this == "1"
 
 
-def _ungrouped(plan: Plan) -> Plan:
-    """What one row is taken of need not be grouped: Spark then groups nothing."""
-    if isinstance(plan, Project):
-        return replace(plan, children=(_ungrouped(plan.child),))
+def _ungrouped(plan: Plan, *, limited: bool = False, computed: bool = False) -> Plan:
+    """What one row is taken of need not be grouped: Spark then groups nothing.
+
+    It joins this limit to one below only where nothing is computed above or below that one (measured).
+    """
+    if isinstance(plan, Limit) and not computed:
+        return replace(plan, children=(_ungrouped(plan.child, limited=True),))
+    if isinstance(plan, Project) and not (limited and _computes(plan)):
+        below = _ungrouped(plan.child, limited=limited, computed=computed or _computes(plan))
+        return replace(plan, children=(below,))
     if isinstance(plan, Distinct):
         return plan.child
+    if isinstance(plan, Except) and plan.node.args.get("distinct"):
+        return Join(node=plan.node, columns=plan.columns, children=plan.children, kind="anti", open=plan.open)
     if isinstance(plan, Aggregate) and plan.keys and not plan.calls:
         columns, sources = plan.columns, plan.sources
         return Project(node=plan.node, columns=columns, children=plan.children, sources=sources, open=plan.open)
     return plan
+
+
+def _computes(plan: Project) -> bool:
+    """Whether it does more than choose and name columns."""
+    items = plan.node.expressions if isinstance(plan.node, exp.Select) else ()
+    return any(not isinstance(item.unalias(), (exp.Column, exp.Star)) for item in items)
 
 
 def _in_place(plan: Ref) -> Plan:

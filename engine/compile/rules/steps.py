@@ -89,14 +89,18 @@ def sets(query: Query) -> Iterator[RuleFinding]:
         elif isinstance(step, Except) and step.children[1].streaming:
             message = "the right side of EXCEPT is a stream"
             yield error("except-stream", message, _SEMI, step.node)
-        elif isinstance(step, Except) and step.child.streaming and query.mode == "append":
-            if not any(c.watermark for c in step.child.columns) and not step.child.open:
-                message = (
-                    "EXCEPT is an aggregate; in append mode Spark fails while running, as no column is watermarked"
-                )
-                yield error("except-batch", message, f"{_SEMI} Or take the watermarked column in.", step.node)
         elif isinstance(step, Intersect) and step.streaming:
             yield error("intersect", "INTERSECT does not run on a stream", _SEMI, step.node)
+
+
+def running_sets(query: Query) -> Iterator[RuleFinding]:
+    """EXCEPT as it runs: not there where Spark leaves it out."""
+    for step in walk(query.runs):
+        if not isinstance(step, Except) or not step.child.streaming or query.mode != "append":
+            continue
+        if not any(c.watermark for c in step.child.columns) and not step.child.open:
+            message = "EXCEPT is an aggregate; in append mode Spark fails while running, as no column is watermarked"
+            yield error("except-batch", message, f"{_SEMI} Or take the watermarked column in.", step.node)
 
 
 def chains(query: Query) -> Iterator[RuleFinding]:
