@@ -19,13 +19,15 @@ _TWO_STEPS = (
 
 def aggregates(query: Query) -> Iterator[RuleFinding]:
     """The rules of each aggregate over a stream."""
-    for step in walk(query.plan):
+    steps = walk(query.plan)
+    first = next((s for s in steps if isinstance(s, (Aggregate, Distinct)) and s.streaming), None)
+    for step in steps:
         if isinstance(step, Aggregate) and step.child.streaming:
             yield from _distinct_calls(step)
             yield from _sessions(query, step)
             yield from _collations(step, step.keys)
             if query.mode == "append":
-                yield from _append_key(step)
+                yield from _append_key(step, first=step is first)
         elif isinstance(step, Distinct) and step.streaming:
             keys = tuple(Key(step.node, c, frozenset({c.id}), type=c.type) for c in step.columns)
             yield from _collations(step, keys)
@@ -55,8 +57,13 @@ def _distinct_calls(step: Aggregate) -> Iterator[RuleFinding]:
         yield error("agg-distinct", message, _TWO_STEPS, call)
 
 
-def _append_key(step: Aggregate) -> Iterator[RuleFinding]:
+def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:
     if any(key.column is not None and key.column.watermark for key in step.keys):
+        return
+    # Spark asks the first aggregate before it starts; in the others, as they run, a field of a struct is its column.
+    # Grouping sets make columns of their keys at once.
+    looks_through = not first or step.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
+    if looks_through and any(key.inherits is not None and key.inherits.watermark for key in step.keys):
         return
     marked = sorted({c.name for c in step.child.columns if c.watermark})
     lost = next((key for key in step.keys if key.lost is not None), None)

@@ -123,7 +123,7 @@ def _is_input(node: exp.Column, values: Values) -> bool:
 def _key(node: exp.Expr, value: Value) -> Key:
     column = value.column
     lost = value.lost or (column.lost if column is not None else None)
-    return Key(node, column, value.refs, value.constant, lost, value.type)
+    return Key(node, column, value.refs, value.constant, lost, value.type, value.inherits)
 
 
 def read_windows(node: exp.Select, values: Values) -> None:

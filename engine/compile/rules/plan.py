@@ -75,7 +75,10 @@ class Condition(Struct, frozen=True):
 
 
 class Key(Struct, frozen=True):
-    """A grouping key: the expression, the column if it is one, and what it uses."""
+    """A grouping key: the expression, the column if it is one, and what it uses.
+
+    `inherits` is the column that a field of a struct was made from in the query.
+    """
 
     node: exp.Expr
     column: Column | None
@@ -83,6 +86,7 @@ class Key(Struct, frozen=True):
     constant: bool = False
     lost: exp.Expr | None = None
     type: str = ""
+    inherits: Column | None = None
 
 
 # Which columns of the children a column of the result is made of.
