@@ -18,8 +18,6 @@ from engine.compile.manifest import Materialized
 from engine.compile.workers import Workers
 
 _AT_ONCE = 8
-# One request is at work and one waits for it, so that no process waits for us.
-_AHEAD = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,7 @@ class Flow:
         ready = deque(i for i, number in missing.items() if not number)
         waiting: list[deque[str]] = [deque() for _ in range(workers.number)]
         told: list[set[str]] = [set() for _ in range(workers.number)]
-        asked = [0] * workers.number
-        while ready or any(asked) or any(waiting):
+        while ready or workers.busy or any(waiting):
             while ready:
                 i = ready.popleft()
                 if self._unchanged(i):
@@ -90,13 +87,11 @@ class Flow:
                 else:
                     waiting[workers.owner(i)].append(i)
             for n, queue in enumerate(waiting):
-                while queue and asked[n] < _AHEAD:
+                while queue and workers.takes(n):
                     todo = [queue.popleft() for _ in range(max(1, min(_AT_ONCE, len(queue) // 2)))]
                     workers.begin(n, todo, self._given(todo, told[n]))
-                    asked[n] += 1
-            if any(asked):
+            if workers.busy:
                 n, entries = workers.done()
-                asked[n] -= 1
                 told[n].update(entries)
                 for i, entry in entries.items():
                     self._take(i, entry)

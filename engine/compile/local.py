@@ -63,6 +63,15 @@ class Local:
         """Who finishes a model."""
         return 0
 
+    @property
+    def busy(self) -> bool:
+        """Whether something was begun whose end nobody has asked for."""
+        return bool(self._done)
+
+    def takes(self, _: int) -> bool:
+        """Whether it may begin with more."""
+        return not self._done
+
     def begin(self, _: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
         """Finish some models."""
         self._done.append(self.finish(ids, given))

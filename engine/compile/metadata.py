@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-import sqlglot
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql import DIALECT, Query
+from engine.compile.sql import Query, tokenize
 from engine.compile.windows import Edit
 from engine.sources import ORIGIN
 
@@ -56,7 +55,7 @@ def star_edits(text: str, query: Query, names: Mapping[int, str]) -> Iterator[Ed
         query: as parsed from it.
         names: for each reference to a source, by its offset, the name that qualifies its columns.
     """
-    tokens = sqlglot.tokenize(text[: query.end], dialect=DIALECT)
+    tokens = tokenize(text[: query.end])
     written = {start: name.lower() for start, _, name in query.qualifiers}
     for select in _selects(tokens, names, written):
         for offset, qualifier, listed in select.stars:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-import sqlglot
 from sqlglot.errors import SqlglotError
 
 from engine.compile import cron
 from engine.compile.context import THIS
 from engine.compile.merged import Settings
 from engine.compile.settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
-from engine.compile.sql import DIALECT
+from engine.compile.sql import tokenize
 from engine.errors import Diagnostic, Level
 from engine.project.section import Section, duration_seconds, parse_duration, shown
 
@@ -123,7 +122,7 @@ def _hooks(section: Section | None) -> tuple[str, ...]:
 def _is_sql(text: str) -> bool:
     """Whether the text is one statement, as far as can be told: Spark knows more statements than sqlglot."""
     try:
-        tokens = sqlglot.tokenize(text.rstrip(";"), dialect=DIALECT)
+        tokens = tokenize(text.rstrip(";"))
     except SqlglotError:
         return False
     return bool(tokens) and all(token.text != ";" for token in tokens)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
+
 from engine.compile import freshness
 from engine.compile.column_config import Described, TestConfig, read_columns
 from engine.compile.manifest import Column, Source
@@ -68,7 +70,7 @@ def _table(
     before = len(part.found)
     name_part = part.child("name")
     name = name_part.identifier() if name_part else ""
-    part = Section(part.doc, part.path, part.value, part.found, f"{source}.{name}")
+    part = msgspec.structs.replace(part, node=f"{source}.{name}")
     part.check_keys((*TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
     section = part.child("columns")

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from engine.compile.layers import not_yet
 from engine.compile.values import Values
 from engine.errors import Diagnostic, ProjectError, near
@@ -158,7 +160,7 @@ def _render(part: Section, values: Values) -> Mapping[str, Any]:
         ProjectError: a variable is missing, or the settings are no mapping.
     """
     found: list[Diagnostic] = []
-    rendered = values.rendered(Section(part.doc, part.path, part.value, found, part.node))
+    rendered = values.rendered(msgspec.structs.replace(part, found=found))
     settings = {key: value for key, value in rendered.mapping() if value.value is not None}
     if found:
         failure = ProjectError(found[0].code, found[0].message)

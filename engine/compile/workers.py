@@ -31,6 +31,8 @@ from engine.errors import SetupError
 # Starting the processes costs as much as compiling some thirty models.
 WORTH = 150
 _MOST = 8
+# One request is at work and one waits for it, so that no process waits for us.
+_AHEAD = 2
 # Bytes that a line takes before somebody reads; sockets take some 200,000.
 _FITS = 32_000
 
@@ -111,6 +113,15 @@ class Workers:
     def owner(self, i: str) -> int:
         """Who finishes a model: who has read it; else each in turn."""
         return self._owners.setdefault(i, len(self._owners) % self.number)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something was begun whose end nobody has asked for."""
+        return bool(self._early) or any(self._asked)
+
+    def takes(self, n: int) -> bool:
+        """Whether a process may be given more."""
+        return self._asked[n] < _AHEAD
 
     def begin(self, n: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
         """Let a process finish some models, after those that it is at."""

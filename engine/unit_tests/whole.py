@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import sqlglot
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql import DIALECT
+from engine.compile.sql import tokenize
 from engine.runtime import expectations, tables
 from engine.unit_tests.inputs import Fed
 from engine.unit_tests.seen import Seen
@@ -41,7 +40,7 @@ def run_whole(session: SparkSession, fed: Fed, now: str | None) -> tuple[DataFra
 
 def at_time(sql: str, now: str) -> str:
     """A query that reads a given time where it would read the clock."""
-    tokens = sqlglot.tokenize(sql, dialect=DIALECT)
+    tokens = tokenize(sql)
     made, end = [], 0
     for index, token in enumerate(tokens):
         kind = _CLOCK.get(token.text.lower())
