@@ -151,6 +151,8 @@ CODES: dict[str, str] = {
     "except-stream": "The right side of EXCEPT is no stream.",
     "intersect": "INTERSECT does not run on a stream.",
     "subquery-on-stream": "A subquery in an expression reads no stream.",
+    "subquery-place": "A subquery that uses columns of the query stands where Spark takes one.",
+    "subquery-over-union": "A subquery in a list does not use columns of a UNION ALL right below it.",
     "recursive-cte": "A recursive CTE reads no stream.",
     "mono-id": "monotonically_increasing_id() does not run on a stream.",
     "join-mode": "A join of streams runs in append mode.",

@@ -16,7 +16,7 @@ from engine.jinja import Rendered
 from engine.project.section import duration_seconds
 
 # Rules that hold for every query.
-ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column"}
+ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column", "subquery-place", "subquery-over-union"}
 # What the stages before have said already, at a better place.
 _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
 

@@ -144,8 +144,19 @@ REFUSED = [
     ("unknown-column", "select amount a from o where »a > 1"),
     ("unknown-column", "select * except (»x) from o"),
     ("duplicate-name", "»select id, upper(id) as ID from o"),
+    ("agg-not-grouped", "select id, (select »count(*) from c where c.id = o.id) m from o group by id"),
+    ("subquery-place", "select o.id from o join c on o.id = c.id and (select »max(id) from c where c.id = o.id) > 'a'"),
+    ("subquery-place", "select explode(array((select »max(id) from c where c.id = o.id))) as e from o"),
+    ("subquery-place", "select transform(tags, t -> t || (select »max(id) from c)) as e from o"),
     # What compile does not find out; a build does, before it writes.
     ("", "select id, count(*) from o group by id order by amount"),
     ("", "select upper(id), count(*) from o group by lower(id)"),
-    ("", "select id, (select count(*) from c where c.id = o.id) m from o group by id"),
+]
+
+# What Spark takes and then fails at.
+FAILING = [
+    (
+        "subquery-over-union",
+        "select id, (select »count(*) from c where c.id = u.id) m from (select id from o union all select id from o) u",
+    ),
 ]

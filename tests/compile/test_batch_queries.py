@@ -16,7 +16,7 @@ from engine.compile.columns import InputColumns
 from engine.compile.columns.find import columns_of
 from engine.compile.rules import check, parse
 from engine.compile.streaming import ALWAYS
-from tests.compile.batch_queries import ACCEPTED, REFUSED
+from tests.compile.batch_queries import ACCEPTED, FAILING, REFUSED
 from tests.fuzz.relations import RELATIONS
 from tests.lab import LabSession
 from tests.project.helper import compiled, findings, line
@@ -44,7 +44,7 @@ def test_what_spark_accepts_has_no_fault(tmp_path: Path):
     assert len(ACCEPTED) > 100
 
 
-@pytest.mark.parametrize(("code", "marked"), REFUSED)
+@pytest.mark.parametrize(("code", "marked"), REFUSED + FAILING)
 def test_what_spark_refuses(code, marked, tmp_path: Path):
     found = findings(tmp_path, files([marked.replace("»", "")]))
     assert [d.code for d in found] == ([code] if code else [])
@@ -77,6 +77,14 @@ def test_spark_accepts_it(sql: str, spark: Any):
 def test_spark_refuses_it(sql: str, spark: Any):
     with pytest.raises((AnalysisException, ParseException)):
         spark.sql(sql)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("sql", [sql.replace("»", "") for _, sql in FAILING])
+def test_spark_fails_at_it(sql: str, spark: Any):
+    frame = spark.sql(sql)
+    with pytest.raises(Exception, match="key not found"):
+        frame.collect()
 
 
 ORACLE = json.loads((Path(__file__).parents[1] / "oracle" / "streaming_rules.json").read_text(encoding="utf-8"))

@@ -24,14 +24,14 @@ def aggregates(query: Query) -> Iterator[RuleFinding]:
     for step in steps:
         if isinstance(step, Aggregate) and step.child.streaming:
             yield from _distinct_calls(step)
-            yield from _sessions(query, step)
+            yield from _sessions(query, step, step.keys, first=step is first)
             yield from _collations(step, step.keys)
             if query.mode == "append":
                 yield from _append_key(step, first=step is first)
         elif isinstance(step, Distinct) and step.streaming:
             keys = tuple(Key(step.node, c, frozenset({c.id}), type=c.type) for c in step.columns)
             yield from _collations(step, keys)
-            yield from _sessions(query, step, keys)
+            yield from _sessions(query, step, keys, first=step is first)
             if query.mode == "append" and not any(c.watermark for c in step.columns) and not step.open:
                 message = "in append mode DISTINCT writes a row when the watermark passes it, and no column carries one"
                 hint = "Take the watermarked column or its window into the list, or use update with unique_key."
@@ -84,12 +84,12 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:
         yield error("agg-needs-event-time-key", message, hint, step.node)
 
 
-def _sessions(query: Query, step: Plan, given: tuple[Key, ...] = ()) -> Iterator[RuleFinding]:
-    keys = step.keys if isinstance(step, Aggregate) else given
+def _sessions(query: Query, step: Plan, keys: tuple[Key, ...], *, first: bool) -> Iterator[RuleFinding]:
     sessions = [key for key in keys if key.column is not None and key.column.window == "session"]
     if not sessions:
         return
-    if query.mode == "update":
+    # Spark asks the first aggregate before it starts, and the others as they run, if they do.
+    if query.mode == "update" and (first or any(s.node is step.node and _groups(s) for s in walk(query.runs))):
         message = "a session window grows and merges, so Spark does not run it in update mode"
         yield error("session-update", message, "Use append.", sessions[0].node)
     if isinstance(step, Aggregate) and _without(step, [key.node for key in sessions]):
@@ -100,6 +100,10 @@ def _sessions(query: Query, step: Plan, given: tuple[Key, ...] = ()) -> Iterator
         message = "a session window needs a group key beside it; Spark fails while running"
         hint = "Group by a column too; a constant works as a column of a subquery (SELECT *, 0 AS k)."
         yield error("session-needs-key", message, hint, sessions[0].node)
+
+
+def _groups(step: Plan) -> bool:
+    return isinstance(step, (Aggregate, Distinct))
 
 
 def _collations(step: Plan, keys: tuple[Key, ...]) -> Iterator[RuleFinding]:

@@ -39,6 +39,7 @@ from engine.compile.rules.plan import (
 )
 from engine.compile.rules.relations import From, lower_from
 from engine.compile.rules.scope import Scope
+from engine.compile.rules.subqueries import misplaced, over_union
 from engine.compile.rules.values import Value, Values
 
 _PIPE = re.compile(r"__tmp\d+")
@@ -105,6 +106,7 @@ class Builder:
         self._depth -= 1
         used = frozenset(scope.hits)
         scope.hits = before | used
+        self.found.extend(misplaced(node, correlated=bool(used)))
         return replace(plan, uses=used)
 
     def query(self, node: exp.Expr, env: Env, outer: Scope | None) -> Plan:
@@ -249,10 +251,12 @@ class Builder:
             return value.column
         name = item.alias.lower() if isinstance(item, exp.Alias) else _name(item)
         base = value.inherits or Column(0, "", fields=value.fields, lost=value.lost)
-        return replace(base, id=self.number(), name=name, type=value.type or base.type, known=True)
+        same = value.column.id if value.column is not None else 0
+        return replace(base, id=self.number(), name=name, type=value.type or base.type, known=True, copy_of=same)
 
     def _project(self, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
         plan = self.widened(plan, values)
+        self.found.extend(over_union(plan, node, values.step.correlated))
         if values.step.generates:
             plan = Generate(node=node, columns=plan.columns, children=(plan,), open=plan.open)
         if values.step.over:

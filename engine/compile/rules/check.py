@@ -12,7 +12,7 @@ from engine.compile.rules.joins import joins, running_joins
 from engine.compile.rules.limits import limits
 from engine.compile.rules.model import Mode, RuleFinding, StreamFacts, error
 from engine.compile.rules.native import Native, parse
-from engine.compile.rules.optimise import optimised
+from engine.compile.rules.optimise import as_it_runs
 from engine.compile.rules.query import Query
 from engine.compile.rules.steps import chains, modes, order, running_sets, sets
 from engine.compile.rules.watermarks import unused, watermarks
@@ -57,7 +57,7 @@ def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[RuleFinding]:
         hint = "List a source under 'streams:', or set materialized: table."
         found.append(error("not-streaming", message, hint, tree))
     else:
-        query = Query(plan, optimised(plan), mode, tuple(builder.domains))
+        query = Query(plan, as_it_runs(plan), mode, tuple(builder.domains))
         for rule in _RULES:
             found.extend(rule(query))
         if not any(finding.is_error for finding in found):

@@ -11,11 +11,17 @@ from engine.compile.aggregates import is_aggregate
 from engine.compile.rules.conditions import conditions
 from engine.compile.rules.lowering import Queries
 from engine.compile.rules.model import error
-from engine.compile.rules.plan import NO_IDS, Aggregate, Column, Filter, Key, Over, Plan
+from engine.compile.rules.plan import NO_IDS, Aggregate, Column, Filter, Key, Over, Plan, Project
 from engine.compile.rules.scope import AmbiguousError
+from engine.compile.rules.subqueries import beside_groups
 from engine.compile.rules.values import Value, Values
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+# Spark's EliminateDistinct.isDuplicateAgnostic.
+_SAME_ON_REPEATS = (
+    exp.Max, exp.Min, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.LogicalAnd, exp.LogicalOr, exp.ArrayUniqueAgg,
+    exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue,
+)  # fmt: skip
 
 
 class Item(Struct, frozen=True):
@@ -54,6 +60,8 @@ def group(queries: Queries, plan: Plan, node: exp.Select, items: list[Item], val
         distinct=tuple(values.step.distinct),
         collects=tuple(values.step.collects),
         calls=bool(values.step.aggregates),
+        results=frozenset(item.column.id for item in items if item.aggregates),
+        repeats=not all(isinstance(call, _SAME_ON_REPEATS) for call in values.step.aggregates),
     )
     if values.step.over:
         calls = tuple(values.step.over)
@@ -74,7 +82,8 @@ def _check_aliases(queries: Queries, clause: exp.Expr | None, keys: list[Key], v
 def _only(plan: Plan, columns: tuple[Column, ...]) -> Plan:
     if plan.columns == columns:
         return plan
-    return Filter(node=plan.node, columns=columns, children=(plan,), open=plan.open)
+    same = tuple((column.id, frozenset({column.id})) for column in columns)
+    return Project(node=plan.node, columns=columns, children=(plan,), sources=same, open=plan.open)
 
 
 def _keys(clause: exp.Expr, items: list[Item], values: Values) -> Iterator[Key]:
@@ -149,6 +158,10 @@ def read_order(node: exp.Select, values: Values) -> None:
 
 def _check_grouped(queries: Queries, plan: Plan, keys: list[Key], items: list[Item], values: Values) -> None:
     """Columns that are neither grouped by nor inside an aggregate."""
+    if values.step.correlated:
+        by_key = {id(item.node) for item in items if _by_item(item, keys)}
+        for finding in beside_groups([item.node for item in items], values.step.correlated, by_key):
+            queries.report(finding)
     if plan.open:
         return
     ids = {key.column.id for key in keys if key.column is not None}

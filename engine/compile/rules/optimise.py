@@ -34,17 +34,23 @@ from engine.compile.rules.plan import (
     Union,
     With,
     executed,
+    in_place,
 )
+from engine.compile.rules.regrouping import RANDOM, grouped_once, is_one, only_groups, ungrouped
 
 _Conditions = tuple[Condition, ...]
-_RANDOM = (exp.Rand, exp.Randn, exp.Uuid, exp.Shuffle)
+
+
+def as_it_runs(plan: Plan) -> Plan:
+    """The plan that runs."""
+    return optimised(grouped_once(plan))
 
 
 def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
-    """The plan that runs; `above` are conditions that move down into it."""
+    """The plan with its conditions where they are applied; `above` move down into it."""
     while isinstance(plan, (With, Filter)) or (isinstance(plan, Ref) and executed(plan)):
         above += plan.conditions if isinstance(plan, Filter) else ()
-        plan = _in_place(plan) if isinstance(plan, Ref) else executed(plan)[0]
+        plan = in_place(plan) if isinstance(plan, Ref) else executed(plan)[0]
     if isinstance(plan, Join):
         return _join(plan, above)
     if isinstance(plan, Project):
@@ -53,18 +59,13 @@ def optimised(plan: Plan, above: _Conditions = ()) -> Plan:
         stays = tuple(c for c in above if not c.refs <= made.keys())
         child = optimised(plan.child, tuple(_through(condition, made, plan.child) for condition in down))
         return _filtered(replace(plan, children=(child,)), stays)
-    if isinstance(plan, Limit) and _is_one(plan):
+    if isinstance(plan, Limit) and is_one(plan):
         return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
     if isinstance(plan, (Distinct, EventTime)) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
-        down = tuple(c for c in above if c.node.find(*_RANDOM) is None)
+        down = tuple(c for c in above if c.node.find(*RANDOM) is None)
         children = optimised(plan.child, down), *map(optimised, plan.children[1:])
         return _filtered(replace(plan, children=children), tuple(c for c in above if c not in down))
     return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
-
-
-def _is_one(plan: Limit) -> bool:
-    said = plan.node.args.get("expression") or plan.node.args.get("size")
-    return isinstance(said, exp.Literal) and said.this == "1"
 
 
 def _ungrouped(plan: Plan, *, limited: bool = False, computed: bool = False) -> Plan:
@@ -77,27 +78,13 @@ def _ungrouped(plan: Plan, *, limited: bool = False, computed: bool = False) -> 
     if isinstance(plan, Project) and not (limited and _computes(plan)):
         below = _ungrouped(plan.child, limited=limited, computed=computed or _computes(plan))
         return replace(plan, children=(below,))
-    if isinstance(plan, Distinct):
-        return plan.child
-    if isinstance(plan, Except) and plan.node.args.get("distinct"):
-        return Join(node=plan.node, columns=plan.columns, children=plan.children, kind="anti", open=plan.open)
-    if isinstance(plan, Aggregate) and plan.keys and not plan.calls:
-        columns, sources = plan.columns, plan.sources
-        return Project(node=plan.node, columns=columns, children=plan.children, sources=sources, open=plan.open)
-    return plan
+    return ungrouped(plan) if only_groups(plan) else plan
 
 
 def _computes(plan: Project) -> bool:
     """Whether it does more than choose and name columns."""
     items = plan.node.expressions if isinstance(plan.node, exp.Select) else ()
     return any(not isinstance(item.unalias(), (exp.Column, exp.Star)) for item in items)
-
-
-def _in_place(plan: Ref) -> Plan:
-    (below,) = executed(plan)
-    pairs = zip(plan.columns, below.columns, strict=False)
-    names = tuple((mine.id, frozenset({theirs.id})) for mine, theirs in pairs)
-    return Project(node=plan.node, columns=plan.columns, children=(below,), sources=names, open=plan.open)
 
 
 def _filtered(plan: Plan, said: _Conditions) -> Plan:

@@ -24,7 +24,8 @@ class Column(Struct, frozen=True):
         name: in lower case.
         type: Spark's name for it in lower case; empty if it is not known.
         watermark: carries the event time of a watermark.
-        window: "window" or "session" for the struct that such a function makes.
+        window: "tumbling", "sliding" or "session" for the struct that such a function makes.
+        copy_of: id of the column that this is another name of; 0 if it is none.
         fields: of a struct that the query built, as far as they carry marks.
         lost: the expression that made this column of a watermarked one and dropped the watermark.
         known: whether the relation is known to have it.
@@ -35,6 +36,7 @@ class Column(Struct, frozen=True):
     type: str = ""
     watermark: bool = False
     window: str = ""
+    copy_of: int = 0
     fields: tuple[Column, ...] = ()
     lost: exp.Expr | None = None
     known: bool = True
@@ -156,6 +158,8 @@ class Aggregate(Plan, frozen=True, kw_only=True):
         distinct: its DISTINCT aggregates.
         collects: its aggregates that grow with the group.
         calls: whether it has aggregates at all.
+        results: the columns that hold them.
+        repeats: whether one of them is another value where rows repeat.
     """
 
     keys: tuple[Key, ...] = ()
@@ -163,6 +167,8 @@ class Aggregate(Plan, frozen=True, kw_only=True):
     distinct: tuple[exp.Expr, ...] = ()
     collects: tuple[exp.Expr, ...] = ()
     calls: bool = True
+    results: frozenset[int] = NO_IDS
+    repeats: bool = True
 
 
 class Distinct(Plan, frozen=True, kw_only=True):
@@ -258,7 +264,15 @@ def executed(plan: Plan) -> tuple[Plan, ...]:
 
 def renamed(column: Column, number: int, name: str | None = None) -> Column:
     """The same value as a new column."""
-    return replace(column, id=number, name=column.name if name is None else name)
+    return replace(column, id=number, name=column.name if name is None else name, copy_of=column.id)
+
+
+def in_place(plan: Ref) -> Plan:
+    """A CTE where it is read, as a step of the plan that runs."""
+    (below,) = executed(plan)
+    pairs = zip(plan.columns, below.columns, strict=False)
+    names = tuple((mine.id, frozenset({theirs.id})) for mine, theirs in pairs)
+    return Project(node=plan.node, columns=plan.columns, children=(below,), sources=names, open=plan.open)
 
 
 def groups_by_outer(plan: Plan, outer: frozenset[int], *, scalar: bool) -> bool:

@@ -14,11 +14,11 @@ from engine.compile.rules.intervals import has_months, seconds
 from engine.compile.rules.model import RuleFinding, error
 from engine.compile.rules.plan import NO_IDS, Column, Plan, groups_by_outer
 from engine.compile.rules.scope import AmbiguousError, Scope
+from engine.compile.rules.subqueries import GENERATORS, is_scalar
 from engine.compile.rules.types import TIMES, result_type
 
 _WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
-_GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 
 
@@ -56,6 +56,7 @@ class Step:
         made: those columns with what they use.
         aggregates, distinct, collects, over: the calls.
         generates: a function makes several rows of one.
+        correlated: subqueries that use columns of this step.
         domains: subqueries that Spark computes by grouping this step's rows by the columns they use of it.
     """
 
@@ -66,6 +67,7 @@ class Step:
     distinct: list[exp.Expr] = field(default_factory=list)
     collects: list[exp.Expr] = field(default_factory=list)
     over: list[exp.Expr] = field(default_factory=list)
+    correlated: list[exp.Query] = field(default_factory=list)
     domains: list[tuple[exp.Expr, frozenset[int]]] = field(default_factory=list)
     generates: bool = False
 
@@ -162,8 +164,10 @@ class Values:
             message = "a subquery in an expression reads a stream, which Spark refuses"
             hint = "Write a left semi join, or read the upstream table without listing it under 'streams:'."
             self.report(error("subquery-on-stream", message, hint, node))
-        elif plan.uses and groups_by_outer(plan, plan.uses, scalar=not isinstance(node.parent, (exp.In, exp.Exists))):
-            self.step.domains.append((node, plan.uses))
+        elif plan.uses:
+            self.step.correlated.append(node)
+            if groups_by_outer(plan, plan.uses, scalar=is_scalar(node)):
+                self.step.domains.append((node, plan.uses))
         return Value(refs=plan.uses)
 
     def _window(self, node: exp.Anonymous, kind: str) -> Value:
@@ -186,7 +190,8 @@ class Values:
             name = "window" if kind == "window" else "session_window"
             marked = value.column is not None and value.column.watermark
             lost = None if marked else value.lost or _lost_of(value)
-            column = Column(self.scope.number(), name, "struct", marked, kind, lost=lost)
+            form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
+            column = Column(self.scope.number(), name, "struct", marked, form, lost=lost)
             self.step.windows[key] = column
             self.step.made.append((column, refs))
             self.scope.extra.setdefault(name, column)
@@ -242,7 +247,7 @@ class Values:
     def _call(self, node: exp.Expr) -> Value:
         if isinstance(node, exp.Window):
             self.step.over.append(node)
-        elif isinstance(node, _GENERATORS):
+        elif isinstance(node, GENERATORS):
             self.step.generates = True
         elif is_aggregate(node):
             self._aggregate(node)
