@@ -28,6 +28,9 @@ from engine.lake.read import Lake, TableFacts
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
+# Tests run much code once: Java's second compiler and a collector with threads of its own cost more than they give.
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
 PROJECT = """
 name: lab
 version: "1"
@@ -36,9 +39,9 @@ targets:
   dev:
     catalog: {{type: sqlite, name: lake, path: {lake}}}
     schema: {schema}
-    # Counts for processes of their own only, which live for seconds: the second compiler would not pay.
-    spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1"}}}}
-"""
+    # Counts for processes of their own only.
+    spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "JAVA_OPTIONS"}}}}
+""".replace("JAVA_OPTIONS", JAVA_OPTIONS)
 
 EVENTS = """
 sources:
@@ -79,7 +82,7 @@ class LabSession:
                 log_dir=self._folder / "logs",
                 jar_paths=jar_paths(jar_sets(), fetch=True, java=java),
                 master="local[2]",
-                conf=catalogs.spark_conf(config),
+                conf={**catalogs.spark_conf(config), "spark.driver.extraJavaOptions": JAVA_OPTIONS},
             )
         )
 

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.lab import JAVA_OPTIONS
+
 SCHEMA = "id int, v int, ts timestamp, s string"
 CONF = {
     "spark.sql.shuffle.partitions": "1",
@@ -74,7 +76,8 @@ def judge(folder: Path) -> Iterator[Judge]:
 
     java = find_java()
     jars = jar_paths(("core",), fetch=True, java=java)
-    settings = SessionSettings(java, folder / "logs", jar_paths=jars, master="local[2]", conf=CONF)
+    conf = {**CONF, "spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    settings = SessionSettings(java, folder / "logs", jar_paths=jars, master="local[2]", conf=conf)
     with open_session(settings) as session:
         yield prepared(session.spark, folder)
 

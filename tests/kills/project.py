@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlparse
 from engine.state import file_log
 from producer.__main__ import main as produce
 from tests.example.golden import landed_files
-from tests.lab import REPOSITORY, Lab
+from tests.lab import JAVA_OPTIONS, REPOSITORY, Lab
 
 HISTORY = """/*---
 description: Where each aircraft was from when to when.
@@ -108,7 +108,7 @@ def make(lab: Lab, days: int) -> Example:
     text = (REPOSITORY / "project.yml").read_text()
     text = re.sub(r"path: \.engine/lake", f"path: {lab.lake_path}", text)
     text = re.sub(r"schema: flights\b", f"schema: {lab.schema}", text)
-    fast = '{master: "local[2]", conf: {spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1"}}'
+    fast = f'{{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "{JAVA_OPTIONS}"}}}}'
     lab.write("project.yml", re.sub(r'\{master: "local\[\*\]"\}', fast, text))
     source = (REPOSITORY / "sources" / "flights.yml").read_text()
     lab.write("sources/flights.yml", _few_files(source, _SOURCE_FILES))

@@ -4,7 +4,7 @@ The source is Spark's rule RemoveRedundantAggregates (with OptimizeOneRowPlan an
 groupings with nothing between them the upper one stays. With something between them the rows that reach the upper
 one are looked at: if they differ in its keys already, it is left out. What counts as between is decided in the first
 pass of the optimiser, which moves one filter below a grouping, while two filters first become one that stays for
-that pass. (Measured with 500 variants in two modes.)
+that pass. (Measured with 780 queries in two modes.)
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ def _made_of(plan: Project, ids: frozenset[int]) -> frozenset[int]:
 
 def _grouping(plan: Plan) -> _Way:
     if not isinstance(plan, Aggregate):
-        return _Way((frozenset(column.id for column in plan.columns),), groups=True)
+        return _Way(() if plan.open else (frozenset(column.id for column in plan.columns),), groups=True)
     sets = plan.node.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None
     ids = {key.column.id if key.column is not None else 0 for key in plan.keys if not key.constant}
     keys = () if sets else _kept((frozenset(ids),), plan.columns)
