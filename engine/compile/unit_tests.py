@@ -7,28 +7,23 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.compile.columns import types
-from engine.compile.fitting import timestamp
 from engine.compile.layers import not_yet
 from engine.compile.manifest import Input, Materialized, Model, Node, Source
 from engine.compile.settings import OutputMode
-from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind, UnitTest
+from engine.compile.steps import GivenRows, Step, StepKind, UnitTest
 from engine.compile.streams import node_name
+from engine.compile.unit_expectations import read_expected, read_time
 from engine.compile.unit_rows import columns_known, read_rows
 from engine.compile.values import Values
 from engine.errors import Diagnostic, near
 from engine.project import Project
-from engine.project.section import UNKNOWN, Section
+from engine.project.section import Section
 from engine.sources import ORIGIN, kind_of
 
 _FILE_KEYS = ("version", "unit_tests")
 _FOLLOWS = {"unit-test-input", "unknown-column"}
 _KEYS = ("name", "model", "description", "given", "steps", "expect", "overrides", "tags", "config", "enabled")
 _STEP_KEYS = ("given", "restart", "flush", "now", "expect")
-_EXPECT_KEYS = (
-    "rows", "format", "csv", "sql", "fixture",
-    "ordered", "late", "duplicates", "quarantined", "watermark", "state_rows",
-)  # fmt: skip
-_COUNTS = ("late", "duplicates", "quarantined", "state_rows")
 _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 
 
@@ -88,7 +83,7 @@ class _Reader:
             return None
         static, steps = self._steps()
         expect = item.child("expect")
-        ends = self._expected(expect) if expect else None
+        ends = read_expected(expect, self.tested, self.project) if expect else None
         variables, macros = self._overrides()
         text, tags = item.child("description"), item.child("tags")
         if ends is None and not any(step.expect for step in steps):
@@ -188,8 +183,8 @@ class _Reader:
             kind=kinds[0] if kinds else StepKind.GIVEN,
             location=item.place,
             given=self._given(given) if given else (),
-            now=_time(now) if now else None,
-            expect=self._expected(expect) if expect else None,
+            now=read_time(now) if now else None,
+            expect=read_expected(expect, self.tested, self.project) if expect else None,
         )
         return self._checked(step, item)
 
@@ -240,32 +235,6 @@ class _Reader:
     def _columns(self, item: Input) -> dict[str, str | None]:
         return input_columns(item, self.nodes)
 
-    # what is expected
-
-    def _expected(self, part: Section) -> Expected:
-        if isinstance(part.value, list):
-            return Expected(part.key_place, self._rows(part))
-        part.check_keys(_EXPECT_KEYS, "expect")
-        given = (
-            any(key in part.value for key in ("rows", "csv", "sql", "fixture")) if isinstance(part.value, dict) else 0
-        )
-        ordered, mark = part.child("ordered"), part.child("watermark")
-        counts = {key: section.integer(least=0) for key in _COUNTS if (section := part.child(key))}
-        if not self.tested.streaming:
-            for key in (*_COUNTS, "watermark"):
-                if (section := part.child(key)) is not None and key != "quarantined":
-                    section.report("bad-value", f"'{self.tested.name}' is no stream and has no '{key}'", at_key=True)
-        return Expected(
-            location=part.key_place,
-            rows=self._rows(_only_rows(part)) if given else None,
-            ordered=ordered.boolean() if ordered else False,
-            watermark=_time(mark) if mark else None,
-            **counts,
-        )
-
-    def _rows(self, part: Section) -> Rows:
-        return read_rows(part, columns_known(_table_columns(self.tested)), f"'{self.tested.name}'", self.project)
-
     def _overrides(self) -> tuple[dict[str, Any], dict[str, str]]:
         part = self.item.child("overrides")
         if part is None:
@@ -278,11 +247,6 @@ class _Reader:
         for key, value in macros.mapping() if macros else ():
             texts[key] = str(value.value).lower() if isinstance(value.value, bool) else value.text()
         return {key: value.value for key, value in variables.mapping()} if variables else {}, texts
-
-
-def _table_columns(model: Model) -> dict[str, str | None]:
-    """Name and type of the columns that a model's rows have in its table."""
-    return {c.name: c.type for c in model.columns}
 
 
 def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | None]:
@@ -300,12 +264,6 @@ def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | Non
     return columns
 
 
-def _only_rows(part: Section) -> Section:
-    """`expect:` without what is no part of its rows."""
-    kept = {key: value for key, value in part.value.items() if key in {"rows", "format", "csv", "sql", "fixture"}}
-    return Section(part.doc, part.path, kept, part.found, part.node)
-
-
 def _apart(given: tuple[GivenRows, ...], model: Model, item: Section) -> tuple[tuple[GivenRows, ...], tuple[Step, ...]]:
     """Rows of what is read as a whole, and a step with the rows of streams."""
     streams = {i.view for i in model.inputs if i.stream}
@@ -316,14 +274,3 @@ def _apart(given: tuple[GivenRows, ...], model: Model, item: Section) -> tuple[t
 
 def _with(step: Step, given: tuple[GivenRows, ...]) -> Step:
     return Step(step.kind, step.location, given, step.now, step.expect)
-
-
-def _time(part: Section) -> str | None:
-    if part.value is UNKNOWN:
-        return None
-    text = part.text()
-    try:
-        return timestamp(text)
-    except ValueError:
-        part.report("unit-test-value", f"'{text}' is no time", "Write it as 2013-01-31 10:05:00; times are UTC.")
-        return None
