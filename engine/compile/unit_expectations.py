@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from engine.compile.fitting import timestamp
 from engine.compile.manifest import Model
 from engine.compile.steps import Expected, Rows
@@ -55,4 +57,4 @@ def _rows(part: Section, model: Model, project: Project) -> Rows:
 def _only_rows(part: Section) -> Section:
     """`expect:` without what is no part of its rows."""
     kept = {key: value for key, value in part.value.items() if key in _ROWS}
-    return Section(part.doc, part.path, kept, part.found, part.node)
+    return msgspec.structs.replace(part, value=kept)

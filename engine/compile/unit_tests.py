@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from engine.compile.columns import types
 from engine.compile.layers import not_yet
 from engine.compile.manifest import Input, Materialized, Model, Node, Source
@@ -78,7 +80,7 @@ class _Reader:
         if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
             return None
         label = name.identifier()
-        self.item = item = Section(item.doc, item.path, item.value, item.found, label)
+        self.item = item = msgspec.structs.replace(item, node=label)
         if not self._find(model):
             return None
         static, steps = self._steps()
@@ -155,7 +157,7 @@ class _Reader:
             fixed, moving = _apart(step.given, self.tested, self.item)
             if fixed and rest and any(s.given for s in rest):
                 message = f"'{fixed[0].input}' is read as a whole, and its rows do not change while a test runs"
-                where = Section(self.item.doc, self.item.path, None, self.item.found, self.item.node)
+                where = msgspec.structs.replace(self.item, value=None)
                 where.report("unit-test-input", message, "Give its rows in the first step, or before the steps.")
             static += fixed
             rest.append(_with(step, moving[0].given if moving else ()))

@@ -9,6 +9,7 @@ from sqlglot import exp
 from engine.compile.rules.model import RuleFinding, error, warning
 from engine.compile.rules.plan import Aggregate, Column, Distinct, Key, Plan, walk
 from engine.compile.rules.query import Query
+from engine.compile.rules.steps import is_aggregate
 
 _KEY = "Group by window(<watermarked column>, '10 minutes') or by that column itself; or use update with unique_key."
 _TWO_STEPS = (
@@ -20,7 +21,7 @@ _TWO_STEPS = (
 def aggregates(query: Query) -> Iterator[RuleFinding]:
     """The rules of each aggregate over a stream."""
     steps = walk(query.plan)
-    first = next((s for s in steps if isinstance(s, (Aggregate, Distinct)) and s.streaming), None)
+    first = next((s for s in steps if is_aggregate(s)), None)
     for step in steps:
         if isinstance(step, Aggregate) and step.child.streaming:
             yield from _distinct_calls(step)
@@ -89,7 +90,7 @@ def _sessions(query: Query, step: Plan, keys: tuple[Key, ...], *, first: bool) -
     if not sessions:
         return
     # Spark asks the first aggregate before it starts, and the others as they run, if they do.
-    if query.mode == "update" and (first or any(s.node is step.node and _groups(s) for s in walk(query.runs))):
+    if query.mode == "update" and (first or any(s.node is step.node and is_aggregate(s) for s in walk(query.runs))):
         message = "a session window grows and merges, so Spark does not run it in update mode"
         yield error("session-update", message, "Use append.", sessions[0].node)
     if isinstance(step, Aggregate) and _without(step, [key.node for key in sessions]):
@@ -100,10 +101,6 @@ def _sessions(query: Query, step: Plan, keys: tuple[Key, ...], *, first: bool) -
         message = "a session window needs a group key beside it; Spark fails while running"
         hint = "Group by a column too; a constant works as a column of a subquery (SELECT *, 0 AS k)."
         yield error("session-needs-key", message, hint, sessions[0].node)
-
-
-def _groups(step: Plan) -> bool:
-    return isinstance(step, (Aggregate, Distinct))
 
 
 def _collations(step: Plan, keys: tuple[Key, ...]) -> Iterator[RuleFinding]:

@@ -256,7 +256,8 @@ class Builder:
 
     def _project(self, plan: Plan, node: exp.Select, items: list[Item], values: Values) -> Plan:
         plan = self.widened(plan, values)
-        self.found.extend(over_union(plan, node, values.step.correlated))
+        if values.step.correlated:
+            self.found.extend(over_union(plan, node, values.step.correlated))
         if values.step.generates:
             plan = Generate(node=node, columns=plan.columns, children=(plan,), open=plan.open)
         if values.step.over:
