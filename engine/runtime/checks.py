@@ -7,31 +7,18 @@ written when one of these errors is raised. For what is read see `engine.runtime
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 
 from engine.compile import Model
 from engine.errors import StateError
-from engine.lake.read import SnapshotFacts, TableFacts
+from engine.lake.read import TableFacts
+from engine.runtime.generations import committed_batch
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.damage import OFFSETS, find_damage
 
 _ANEW = "build the table anew from the first row: engine build -f -s {0}"
 _BACKUP = "Restore the missing part from a backup, or " + _ANEW
-
-
-def committed_batch(history: Iterable[SnapshotFacts], generation: int) -> int | None:
-    """The newest micro-batch of a generation that has reached the table.
-
-    Markers of other generations are never compared, and batch ids are compared as numbers.
-    """
-    batches = [
-        int(batch)
-        for snapshot in history
-        if snapshot.marker("generation") == str(generation) and (batch := snapshot.marker("batch-id")) is not None
-    ]
-    return max(batches, default=None)
 
 
 def fresh(model: Model, table: TableFacts | None) -> None:
@@ -84,7 +71,7 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
 def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
     if state.snapshot is None or any(s.id == state.snapshot for s in table.history):
         return
-    reached = committed_batch(table.history, state.generation)
+    reached = committed_batch(table.history, state)
     if reached is not None and state.batch is not None and reached >= state.batch:
         return
     message = (
@@ -99,7 +86,7 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
 
 
 def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table: TableFacts) -> None:
-    ended = [b for b in (state.batch, committed_batch(table.history, state.generation)) if b is not None]
+    ended = [b for b in (state.batch, committed_batch(table.history, state)) if b is not None]
     if state.query_id is None and not ended:
         return
     checkpoint = folder.checkpoint(state.generation)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Relation
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
-from engine.runtime import checks, tables
+from engine.runtime import generations, tables
 from engine.runtime.run import Run
 from engine.state import ModelState, Phase, TableState
 
@@ -39,7 +39,7 @@ def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
         known = folder.load()
         folder.discard_before(known.generation if known is not None else 0)
         return
-    reached = checks.committed_batch(table.history, pending.generation) if table else None
+    reached = generations.committed_batch(table.history, pending) if table else None
     if table is not None and reached is not None:
         _record(model, folder, pending, table.uuid, table.snapshot)
     else:
@@ -57,8 +57,7 @@ def clear_staging(run: Run, model: Model, state: ModelState | None, session: Spa
 
 def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
     """Make the staging table of the next generation."""
-    known = [int(table.properties.get("engine.generation", "0"))] if table else [0]
-    generation = max([*folder.generations(), *known]) + 1
+    generation = generations.next_number(folder, table)
     state = tables.make(model, staging(model, generation), generation, folder, frame)
     folder.save(state)
     return state
@@ -67,7 +66,7 @@ def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts 
 def publish(run: Run, model: Model, folder: TableState, session: SparkSession, state: ModelState) -> ModelState:
     """Put the rows of a finished generation into the table, at once; its staging table is not needed any more."""
     source = session.table(staging(model, state.generation).sql)
-    markers = run.markers(model, state.generation, state.batch if state.batch is not None else -1)
+    markers = run.markers(model, state, state.batch if state.batch is not None else -1)
     commit = lake.replace(source, model.relation.sql, tables.layout(model, state.generation), markers)
     uuid = lake.table_uuid(session, model.relation.sql)
     return _record(model, folder, state, uuid, commit.snapshot)

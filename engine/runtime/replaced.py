@@ -14,6 +14,7 @@ from engine.runtime.outputs.batch import Committing
 from engine.runtime.quarantine import quarantine_of, quarantines
 from engine.runtime.run import Run
 from engine.spark import executions
+from engine.state import ModelState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -38,7 +39,7 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
     Raises:
         RunError: `bad-record` or `expectation-failed`; nothing was written.
     """
-    markers = run.markers(model, 1)
+    markers = run.markers(model, ModelState(str(model.relation)))
     if not watched and not model.expectations:
         return Replaced(commit(frame, markers))
     session, checks = frame.sparkSession, model.expectations

@@ -20,7 +20,7 @@ from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Level, Location, UsageError
 from engine.events import Diagnosed
 from engine.plan import Change
-from engine.runtime import checks, publish
+from engine.runtime import checks, generations, publish
 from engine.runtime.due import owed
 from engine.runtime.landed import Landed, number
 from engine.runtime.outputs.deleted import began_by
@@ -97,12 +97,11 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
     if run.reset is None or table is None or not table.history:
         return None
     checks.check_ours(model, table)
-    seen = [int(marker) for s in table.history if (marker := s.marker("generation")) is not None]
-    generation, before = max([*folder.generations(), *seen, 0]) + 1, folder.load()
+    generation, before = generations.next_number(folder, table), folder.load()
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
-    remembers = (before.remembers or before.query_id) if before else began_by(run, model, seen)
+    remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
     made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
-    return replace(made, remembers=remembers)
+    return replace(made, remembers=remembers, generation_id=generations.new_id())
 
 
 def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:

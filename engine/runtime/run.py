@@ -12,8 +12,9 @@ from engine.compile import Manifest, Model, Target
 from engine.events import Emit, Status
 from engine.lake.read import Lake
 from engine.plan import Plan
+from engine.runtime import generations
 from engine.sources import Place
-from engine.state import TableState
+from engine.state import ModelState, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,11 +61,12 @@ class Run:
         """The state folder of a model's table."""
         return table_state(self.target, model)
 
-    def markers(self, model: Model, generation: int, batch: int | None = None) -> Mapping[str, str]:
-        """What a commit of the model carries in its snapshot's summary, without the prefix `engine.`."""
+    def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
+        """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""
         known = {
             "model": model.name,
-            "generation": str(generation),
+            generations.NUMBER: str(state.generation),
+            **({generations.ID: state.generation_id} if state.generation_id else {}),
             "run-id": self.id,
             "fingerprint": model.fingerprint,
             "version": __version__,

@@ -70,7 +70,7 @@ def begin(
         start = starts[upstream.node]
         if start.seed is not None:
             _warn_of_rewriting(run, model, upstream)
-            _make(run, model, session, state.generation, upstream, start)
+            _make(run, model, session, state, upstream, start)
     return state, {node: Reading(start) for node, start in starts.items()}
 
 
@@ -95,9 +95,9 @@ def _seeds(run: Run, model: Model, state: ModelState, found: Sequence[Upstream])
     return made
 
 
-def _make(run: Run, model: Model, session: SparkSession, generation: int, upstream: Upstream, start: Start) -> None:
+def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upstream: Upstream, start: Start) -> None:
     """Write the rows of a snapshot into the seed, in one commit that says which snapshot it is of."""
-    relation, mark = seed_of(model, generation, upstream.name), f"{start.uuid}:{start.snapshot}"
+    relation, mark = seed_of(model, state.generation, upstream.name), f"{start.uuid}:{start.snapshot}"
     there = run.lake.table(relation.schema, relation.name)
     if there is not None and any(s.marker(_MARK) == mark for s in there.history):
         return
@@ -110,9 +110,9 @@ def _make(run: Run, model: Model, session: SparkSession, generation: int, upstre
     kept = {now: old for now, old in then.items() if old is not None}
     rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
     lake.drop_table(session, relation.sql)
-    properties = {"engine.model": model.name, "engine.generation": str(generation)}
+    properties = {"engine.model": model.name, "engine.generation": str(state.generation)}
     lake.create_table(session, relation.sql, rows, Layout(properties=properties))
-    markers = {**run.markers(model, generation), _MARK: mark}
+    markers = {**run.markers(model, state), _MARK: mark}
     lake.append(lake.stage(rows, relation.sql), markers)
 
 

@@ -17,7 +17,7 @@ from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, expectations, hooks, plans, publish, rebuild, reset, seeds, tables
+from engine.runtime import checks, expectations, generations, hooks, plans, publish, rebuild, reset, seeds, tables
 from engine.runtime.bad_records import Watched
 from engine.runtime.due import take_back
 from engine.runtime.inputs import refresh_static, register
@@ -84,7 +84,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     if any(reading.elsewhere for reading in readings.values()):
         watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)
         frame = session.sql(model.sql)
-    reached = checks.committed_batch(table.history, state.generation) if table else None
+    reached = generations.committed_batch(table.history, state) if table else None
     landed = verify(run, model, session, folder, state.generation, reached)
     folder.save_facts(state.generation, model.fingerprint, model.facts)
     if table is not None:
@@ -92,7 +92,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
         tables.set_properties(model, session, table)
     writer = BatchWriter(
         relation=relation.sql,
-        markers=lambda batch: run.markers(model, state.generation, batch),
+        markers=lambda batch: run.markers(model, state, batch),
         folder=folder,
         state=replace(
             state,
@@ -103,7 +103,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
             spark_version=run.spark.version,
         ),
         reached=reached,
-        snapshots=_snapshots(table, state.generation),
+        snapshots=generations.committed_batches(table.history if table else (), state),
         rules=replace(
             _rules(model, watched, quarantine, folder.generation(state.generation) / "batches"),
             changed=landed.refused,
@@ -148,15 +148,6 @@ def _configure(session: SparkSession, model: Model) -> None:
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
     if model.state_partitions is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
-
-
-def _snapshots(table: TableFacts | None, generation: int) -> dict[int, int]:
-    found: dict[int, int] = {}
-    for snapshot in table.history if table else ():
-        batch = snapshot.marker("batch-id")
-        if batch is not None and snapshot.marker("generation") == str(generation):
-            found.setdefault(int(batch), snapshot.id)
-    return found
 
 
 def _ready(

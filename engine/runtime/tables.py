@@ -12,6 +12,7 @@ from engine.errors import Location, RunError, StateError
 from engine.lake import write as lake
 from engine.lake.layout import MERGED, REWRITTEN, Layout, PartitionField, SortField
 from engine.lake.read import TableFacts
+from engine.runtime import generations
 from engine.runtime.described import table_comment
 from engine.runtime.outputs.history import with_validity
 from engine.state import ModelState, Phase, TableState
@@ -45,7 +46,7 @@ def make(model: Model, relation: Relation, generation: int, folder: TableState, 
     """
     session = frame.sparkSession
     folder.discard(generation)
-    building = ModelState(str(relation), generation, Phase.BUILDING)
+    building = ModelState(str(relation), generation, Phase.BUILDING, generation_id=generations.new_id())
     folder.save(building)
     lake.drop_table(session, relation.sql)
     lake.create_table(session, relation.sql, columns_of(model, frame), layout(model, generation))

@@ -35,6 +35,7 @@ class ModelState:
     Attributes:
         table: full name of the Iceberg table or view.
         generation: number of the checkpoint, from 1.
+        generation_id: random, and in the markers of its commits; empty: the generation began before there were ids.
         phase: `published` when the table exists and belongs to this generation; before that `building`, or `staged`
             if it is whole and waits for its tests.
         uuid: the table's UUID; a table that is dropped and made again has another one.
@@ -74,6 +75,7 @@ class ModelState:
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     engine_version: str = ""
     spark_version: str = ""
+    generation_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

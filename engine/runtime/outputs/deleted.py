@@ -10,7 +10,7 @@ for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from engine.lake import write as lake
 from engine.lake.layout import Layout
 from engine.lake.names import quoted
 from engine.lake.read import TableFacts
+from engine.runtime.generations import identity
 from engine.runtime.run import Run
 
 if TYPE_CHECKING:
@@ -127,8 +128,8 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
     return Deleted(model, facts, began)
 
 
-def began_by(run: Run, model: Model, generations: Iterable[int]) -> str | None:
-    """The query for whose rows some generations remembered deletes, from the table alone; None: there are none."""
-    found, numbers = deleted_of(run, model), {str(number) for number in generations}
+def began_by(run: Run, model: Model, table: TableFacts) -> str | None:
+    """The query for whose rows the generations of a table remembered deletes, from snapshots alone; None: none did."""
+    found, ours = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
     snapshots = found.facts.history if found and found.facts else ()
-    return next((began for s in snapshots if s.marker("generation") in numbers and (began := s.marker(_BEGAN))), None)
+    return next((began for s in snapshots if identity(s) in ours and (began := s.marker(_BEGAN))), None)
