@@ -62,8 +62,6 @@ def test_a_rebuild_that_failed_half_way_is_not_taken_for_a_generation_of_the_sam
     assert lab.build().model("latest")["status"] == "unchanged"
 
 
-
-
 def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
