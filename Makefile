@@ -13,6 +13,10 @@ SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	if $$p -c '$(SUPPORTED)' 2>/dev/null; then echo $$p; break; fi; done)
 
+# What test-oldest and test-newest run with: the Python that the operating system ships, and the newest supported one.
+PYTHON_OLDEST ?= /usr/bin/python3
+PYTHON_NEWEST ?= python3.13
+
 UV := $(shell command -v uv 2>/dev/null)
 INSTALL = $(if $(UV),$(UV) pip install --quiet --python $(BIN)/python,\
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check)
@@ -43,6 +47,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[.a-z-]+:.*## /{printf "  %-14s%s\n", $$1, $$2}' Makefile
 	@echo
 	@echo "  PYTHON=python3.12            the Python that $(VENV) is made with"
+	@echo "  PYTHON_OLDEST=, PYTHON_NEWEST=  those of test-oldest (/usr/bin/python3) and test-newest (python3.13)"
 	@echo "  PYTEST_ARGS='-k windows -x'  handed to pytest"
 	@echo "  NIGHT=20260131               with nightly: the random queries of that day again"
 	@echo "  UPGRADE=1                    with lock: move to the newest versions"
@@ -111,6 +116,17 @@ nightly: ## The whole suite, then 500 new random queries against Spark and 50 ki
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 
+# Ruff and mypy know versions of Python, not their patch releases: running on the oldest is what finds newer functions.
+.PHONY: test-oldest
+test-oldest: ## The whole suite in a fresh clone of HEAD, with the operating system's own Python and without Java
+	@PYTHON='$(PYTHON_OLDEST)' sh scripts/without-java.sh test
+
+.PHONY: test-newest
+test-newest: ## The fast tests, the example and Kafka with the newest supported Python, in .venv-newest
+	@$(MAKE) --no-print-directory test-fast VENV=.venv-newest PYTHON='$(PYTHON_NEWEST)'
+	@$(MAKE) --no-print-directory test VENV=.venv-newest PYTHON='$(PYTHON_NEWEST)' \
+		PYTEST_ARGS='tests/example tests/kafka/test_streams.py tests/runtime/test_streams.py'
+
 .PHONY: test-no-java
 test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java
 	@sh scripts/without-java.sh
@@ -151,12 +167,12 @@ lock: ## Write requirements/ anew from pyproject.toml, keeping versions that sti
 .PHONY: clean
 clean: ## Remove target/, landing/ and caches; tables and state in .engine/ stay
 	@rm -rf target landing build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	@find . \( -name .git -o -name .engine -o -path ./$(VENV) \) -prune -o \
+	@find . \( -name .git -o -name .engine -o -path './.venv*' \) -prune -o \
 		-type d -name __pycache__ -prune -exec rm -rf {} +
 
 .PHONY: distclean
-distclean: clean ## Remove also .venv and .engine/, with all tables in it
-	@rm -rf $(VENV) .engine
+distclean: clean ## Remove also the environments and .engine/, with all tables in it
+	@rm -rf $(VENV) .venv-newest .engine
 
 .PHONY: $(VENV)
 $(VENV): $(DEV) ## Make the environment and install the locked packages

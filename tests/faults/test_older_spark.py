@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from engine.state import checkpoint as spark_checkpoint
 from tests.faults import shop
 from tests.lab import Lab
+from tests.parts import unpack
 
 pytestmark = pytest.mark.spark
 
@@ -26,8 +26,7 @@ def test_it_goes_on_with_the_state_of_an_older_spark(lab: Lab) -> None:
     shop.prepare(lab)
     lab.build()
     shop.check(lab, later=False)
-    with tarfile.open(PACKED) as packed:
-        packed.extractall(lab.root / "older", filter="data")
+    unpack(PACKED, lab.root / "older")
     for model in shop.MODELS:
         older, ours = lab.root / "older" / model / "checkpoint", shop.checkpoint(lab, model)
         assert spark_checkpoint.last_committed(older) == spark_checkpoint.last_committed(ours) == 3

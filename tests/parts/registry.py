@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import tarfile
 import tempfile
 import threading
 import time
@@ -26,6 +25,7 @@ from typing import Any
 
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
+from tests.parts import unpack
 from tests.parts.kafka import BOUND_TO_US
 
 LOCK = Path(__file__).with_name("registry.json")
@@ -125,9 +125,7 @@ def unpacked() -> Path:
     folder = archive.with_name(archive.name.removesuffix(".tar.gz"))
     if not folder.exists():
         with tempfile.TemporaryDirectory(prefix=".unpack-", dir=archive.parent) as temporary:
-            with tarfile.open(archive) as file:
-                # The filter refuses links and paths that lead out, and devices.
-                file.extractall(temporary, filter="data")
+            unpack(archive, Path(temporary))
             with contextlib.suppress(OSError):  # somebody else was first
                 (Path(temporary)).rename(folder)
             Path(temporary).mkdir(exist_ok=True)
