@@ -176,6 +176,7 @@ CODES: dict[str, str] = {
     "java-missing": "Spark needs Java 17 or 21.",
     "java-version": "Spark runs on Java 17 or 21.",
     "jvm-start": "The Java process could not be started.",
+    "archive": "The archive of Java's classes is written by engine warmup.",
     "jars-download": "The jars are fetched once from a Maven repository.",
     "jars-checksum": "A jar is used only if its sha256 is the locked one.",
     "jars-cache": "The jar cache is a folder that can be written.",

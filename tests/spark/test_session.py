@@ -65,7 +65,7 @@ def test_the_callers_settings_win_and_lists_are_joined():
         )
     )
     assert conf["spark.sql.shuffle.partitions"] == "7"
-    assert conf["spark.driver.extraClassPath"] == f"/a.jar{os.pathsep}/mine.jar"
+    assert conf["spark.driver.extraClassPath"] == "/mine.jar"
     assert conf["spark.sql.extensions"] == f"{ICEBERG_EXTENSIONS},my.Extensions"
 
 
