@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.lab import Lab, LabSession
+from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
     from tests.parts.kafka import Broker
@@ -38,22 +37,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def lab(
-    lab_session: LabSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Lab:
+def lab(lab_session: LabSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Iterator[Lab]:
     """An empty project whose commands run in this process, in the shared session."""
-
-    @contextmanager
-    def shared(*_: object, **__: object) -> Iterator[object]:
-        yield lab_session.spark
-
-    for module in (
-        "engine.runtime.build",
-        "engine.runtime.preview",
-        "engine.runtime.inspect",
-        "engine.runtime.freshness",
-        "engine.runtime.maintain",
-        "engine.runtime.accept",
-    ):
-        monkeypatch.setattr(f"{module}.spark_session", shared)
-    return Lab(tmp_path, lab_session, capsys)
+    with share_session(lab_session):
+        yield Lab(tmp_path, lab_session, capsys)

@@ -14,11 +14,13 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -91,6 +93,24 @@ class LabSession:
         if self._session is not None:
             self._session.close()
             self._session = None
+
+
+# Who opens a session: in tests they take the shared one.
+_OPENERS = ("build", "preview", "inspect", "freshness", "maintain", "accept")
+
+
+@contextmanager
+def share_session(session: LabSession) -> Iterator[None]:
+    """Let the commands that run in this process use one session."""
+
+    @contextmanager
+    def shared(*_: object, **__: object) -> Iterator[object]:
+        yield session.spark
+
+    with ExitStack() as stack:
+        for name in _OPENERS:
+            stack.enter_context(patch(f"engine.runtime.{name}.spark_session", shared))
+        yield
 
 
 @dataclass(slots=True)

@@ -37,7 +37,7 @@ def plant_after(point: str, table: str, skip: int) -> None:
             print('{"event": "Killed"}', flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    _watch(arrive)
+    watch(arrive)
 
 
 def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
@@ -46,7 +46,7 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
     from engine.runtime.outputs import merge
 
     gate = _Gate(dict(points))
-    _watch(gate.arrive)
+    watch(gate.arrive)
 
     def half(kept: KeptBatches, _: object, batch: int) -> None:
         table = kept.folder.parent.parent.name
@@ -66,7 +66,7 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
     _around(merge.Merged, "commit", before=merging)
 
 
-def _watch(arrive: Callable[..., None]) -> None:
+def watch(arrive: Callable[..., None]) -> None:
     """Let every point tell who comes by: its name, the table, and of a micro-batch the number."""
     from engine.lake import branches, write
     from engine.lake import merge as lake_merge

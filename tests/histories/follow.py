@@ -1,0 +1,209 @@
+"""What must hold of one table after each build, however it ended."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.state import ModelState
+from tests.histories.batches import Batch, Checkpoint, read
+from tests.histories.kinds import KINDS, SAME, Kind
+from tests.histories.oracle import Content, Oracle, content
+from tests.histories.world import World
+
+# Why a new checkpoint may begin.
+REFRESH, NOW, EARLIEST, LOST = "refresh", "reset-now", "reset-earliest", "lost"
+
+
+class DifferenceError(Exception):
+    """The engine did something else than it should have; the text says what."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """One model, and what the harness knows of it.
+
+    Attributes:
+        world: the project.
+        name: of the model.
+        upstream: the model whose table it streams.
+        oracle: its table.
+        generation: number and query id of its checkpoint; None: it has none yet.
+        applied: the last micro-batch that the oracle knows; -1: none.
+        deployed: the meaning of what its checkpoint holds; None: it holds nothing.
+        asked: why a new checkpoint may begin; empty: it may not.
+        skipped: files that a reset passed over.
+        warned: renamed files of which the user was told that they are read again.
+        frozen: what the table holds while it is set back; None: it is not.
+    """
+
+    world: World
+    name: str
+    upstream: Followed | None = None
+    oracle: Oracle = field(init=False)
+    generation: tuple[int, str] | None = None
+    applied: int = -1
+    deployed: tuple[str, ...] | None = None
+    asked: str = ""
+    skipped: set[str] = field(default_factory=set)
+    warned: set[str] = field(default_factory=set)
+    frozen: Content | None = None
+
+    def __post_init__(self) -> None:
+        self.oracle = Oracle(self.kind)
+
+    @property
+    def kind(self) -> Kind:
+        return KINDS[self.name]
+
+    def follow(self, *, done: bool, warnings: str) -> None:
+        """Compare the table with what its micro-batches must have written.
+
+        Args:
+            done: the build says that the table is up to date.
+            warnings: of the build.
+
+        Raises:
+            DifferenceError: it differs.
+        """
+        if self.frozen is not None and not (done and self.asked == REFRESH):
+            if done:
+                self.differs("the table was set back, and a build accepted that")
+            self.same()
+            return
+        self.frozen = None
+        if self.upstream is not None:
+            self._follow_table(self.upstream, done=done)
+            return
+        state = self.world.loaded(self.name)
+        if state is None:
+            if done:
+                self.differs("built, and there is no state")
+            self.same()
+            return
+        seen = read(self.world.state(self.name).checkpoint(state.generation))
+        self._began(state, seen)
+        meaning = self._meaning()
+        if self.deployed is not None and done and self.deployed != meaning:
+            self.differs(f"an edit that breaks its state was accepted: {self.deployed} -> {meaning}")
+        for batch in seen.batches[self.applied + 1 : seen.committed + 1]:
+            self._apply(batch)
+        if done:
+            self.deployed = meaning if self.applied >= 0 else None
+            self._complete(seen, warnings)
+        elif len(seen.batches) > self.applied + 1 and self.rows() != self.oracle.table():
+            # A micro-batch that is in the table, and that Spark has not noted.
+            self._apply(seen.batches[self.applied + 1])
+        self.same()
+        if done:
+            self._quarantine()
+
+    def same(self) -> None:
+        """Raise an error unless the table holds what it must."""
+        wanted, found = self.oracle.table() if self.frozen is None else self.frozen, self.rows()
+        if found != wanted:
+            more, less = found - wanted, wanted - found
+            shown = [[dict(row) for row in [*part][:3]] for part in (more, less)]
+            counted = f"{more.total()} rows too many, {less.total()} missing of {wanted.total()}"
+            self.differs(f"{counted}: {shown[0]} {shown[1]}")
+
+    def freeze(self, back: Callable[[], Any]) -> Callable[[], None]:
+        """The table was set back: until that is undone it must stay as it is; how to undo it."""
+        self.frozen = self.rows()
+
+        def undone() -> None:
+            if self.frozen is not None:
+                back()
+                self.frozen = None
+
+        return undone
+
+    def rows(self, ending: str = "") -> Content:
+        """What the table holds."""
+        lab, name = self.world.lab, self.name + ending
+        return content(lab.rows(name)) if lab.table(name) is not None else Counter()
+
+    def differs(self, text: str) -> None:
+        raise DifferenceError(f"{self.name}: {text}")
+
+    def _meaning(self) -> tuple[str, ...]:
+        settings = self.world.effective(self.name)
+        values = [settings[name] for name in self.kind.meaning]
+        for word, name in (("factor", "factor"), ("scaled", "macro")):
+            if any(word in value for value in values):
+                values.append(settings[name])
+        return tuple(SAME.get(value, value) for value in values)
+
+    def _began(self, state: ModelState, seen: Checkpoint) -> None:
+        """Notice a new checkpoint."""
+        if seen.query is None:
+            return
+        generation = state.generation, seen.query
+        if generation == self.generation:
+            return
+        fresh = self.applied == -1
+        if not fresh and not self.asked:
+            self.differs(f"a new checkpoint began without being asked for: {self.generation} {generation}")
+        if self.asked in (REFRESH, LOST):
+            self.oracle.refreshed()
+            self.skipped = set()
+        elif self.asked in (NOW, EARLIEST):
+            if self.asked == NOW and not fresh and not self.kind.keeps_now:
+                self.differs("a reset to now was accepted, which takes rows out of the table's totals")
+            self.oracle.reset()
+            self.skipped = self.world.files(self.name) if self.asked == NOW else set()
+        self.generation, self.applied, self.asked, self.deployed = generation, -1, "", None
+        self.warned = set()
+
+    def _apply(self, batch: Batch) -> None:
+        rows: dict[str, list[Any]] = {name: [] for name in self.kind.sources}
+        bad = 0
+        for name in batch.files:
+            if name not in self.skipped:
+                landed = self.world.landed[name]
+                bad += landed.count(None)
+                rows[name.split("/")[0]] += [row for row in landed if row is not None]
+        known = self.oracle.state.watermark
+        if self.kind.watermark and len(rows) == 1 and batch.watermark != known:
+            self.differs(f"batch {batch.number} began with the watermark {batch.watermark}, not {known}")
+        self.oracle.batch(rows, bad, self.world.effective(self.name), batch.watermark)
+        self.applied, self.deployed = batch.number, self._meaning()
+
+    def _complete(self, seen: Checkpoint, warnings: str) -> None:
+        """All files that have landed were read, once, and no micro-batch is owed."""
+        if twice := [name for name, count in Counter(seen.listed).items() if count > 1]:
+            self.differs(f"files are read twice: {twice}")
+        done = {name for batch in seen.batches for name in batch.files}
+        if missing := self.world.files(self.name) - done:
+            self.differs(f"files were not read: {sorted(missing)}")
+        renamed = {name for name in done if "-renamed" in name and name.replace("-renamed", "") in done}
+        fresh = renamed - self.skipped - self.warned
+        if any(name.split("/")[1] not in warnings for name in fresh):
+            self.differs(f"renamed files were read again without a word: {sorted(fresh)}")
+        self.warned |= fresh
+        if self.kind.watermark and len(self.kind.sources) == 1 and seen.batches:
+            last, known = seen.batches[-1].watermark, self.oracle.state.watermark
+            if known > last:
+                self.differs(f"a micro-batch without rows is owed: {last} {known}")
+
+    def _follow_table(self, upstream: Followed, *, done: bool) -> None:
+        """A stream of a table: it holds what the rows of the other table give."""
+        self.asked = ""
+        if not done:
+            return
+        rows = upstream.oracle.rows
+        self.oracle = Oracle(self.kind)
+        if self.name == "down":
+            self.oracle.rows = [{name: row.get(name) for name in ("id", "kind", "amount")} for row in rows]
+        else:
+            for kind in {row["kind"] for row in rows}:
+                amounts = [row["amount"] for row in rows if row["kind"] == kind]
+                self.oracle.keyed[kind] = {"kind": kind, "n": len(amounts), "amount": sum(amounts)}
+        self.same()
+
+    def _quarantine(self) -> None:
+        wanted, found = self.oracle.quarantined, self.rows("__quarantine").total()
+        if wanted != found:
+            self.differs(f"the quarantine has {found} rows, not {wanted}")

@@ -1,0 +1,150 @@
+"""One history: its steps, their builds, and the ways out of those that are rejected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from tests.faults.points import killing_after
+from tests.histories import operations
+from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
+from tests.histories.kinds import KINDS
+from tests.histories.points import Points
+from tests.histories.steps import Plan, Step
+from tests.histories.world import World
+from tests.lab import Result, run_alone, wait_for_locks
+
+# What no user should see: the engine or Spark gave up.
+RAW = {"internal", "query-failed", "session", "compiler-error"}
+
+
+@dataclass(slots=True)
+class History:
+    """Runs a plan in a world.
+
+    Attributes:
+        world: the project.
+        plan: what happens to it.
+        tell: gets each step and build as a line.
+        tally: counts operations and rejections.
+        models: what is known of each.
+        undo: how to undo what was done since the last build that went well.
+        points: of this process.
+    """
+
+    world: World
+    plan: Plan
+    tell: Callable[[str], None] = lambda _: None
+    tally: Counter[str] = field(default_factory=Counter)
+    models: dict[str, Followed] = field(default_factory=dict)
+    undo: operations.Undo = field(default_factory=list)
+    points: Points = field(default_factory=Points.planted)
+
+    def run(self) -> None:
+        """Run all steps.
+
+        Raises:
+            DifferenceError: something differs.
+        """
+        self.world.make(self.plan)
+        for name in self.plan.models:
+            self.models[name] = Followed(self.world, name, self.models.get(KINDS[name].upstream))
+        result = None
+        for step in self.plan.steps:
+            self.tally[step.operation] += 1
+            self.tell(f"  {step}")
+            result = self._step(step)
+        # The last step may have been a kill: one build brings all tables up to date, and one more changes nothing.
+        if result is None or result.code != 0:
+            self._settled("refresh", self._build())
+        before, last = self._snapshots(), self._build()
+        if last.code != 0 or self._snapshots() != before:
+            raise DifferenceError(f"a second build: {last.code} {errors(last)}, {before} {self._snapshots()}")
+
+    def _step(self, step: Step) -> Result | None:
+        """Do a step; the last build of it if that was not killed."""
+        for source, rows in step.files:
+            self.world.land(source, rows)
+        arguments = operations.begin(step, self.world, self.models, self.points, self.undo)
+        result = self._crash(step) if step.operation == "crash" else self._build(*arguments)
+        self.points.armed = None
+        return None if step.operation in ("kill", "crash") else self._settled(step.way, result)
+
+    def _crash(self, step: Step) -> Result:
+        """Build in a process of its own, which is killed at a point."""
+        point, skip = step.detail
+        ended = run_alone(self.world.lab.root, "build", script=killing_after(point, step.model, skip))
+        wait_for_locks(self.world.lab.root)
+        result = Result(ended.returncode, ended.stdout, ended.stderr)
+        self._check(result, ("build", "killed"))
+        return result
+
+    def _build(self, *arguments: str) -> Result:
+        result = self.world.lab.run("build", *arguments)
+        self._check(result, ("build", *arguments))
+        if result.code not in (0, 1):
+            raise DifferenceError(f"exit code {result.code}: {result.text[-3000:]}")
+        if errors(result) & RAW or "Traceback" in result.text:
+            raise DifferenceError(f"a raw error {errors(result) & RAW}: {result.text[-3000:]}")
+        return result
+
+    def _settled(self, way: str, result: Result) -> Result:
+        """Take the ways that are offered until a build is not rejected."""
+        for chosen in (way, "refresh", "undo", "refresh"):
+            if result.code == 0 and not self._frozen():
+                break
+            self.tally[f"rejected: {', '.join(sorted(errors(result)))}"] += 1
+            result = self._way(chosen, result)
+        if result.code != 0 or self._frozen():
+            raise DifferenceError(f"stuck: {errors(result)} {result.text[-3000:]}")
+        self.undo.clear()
+        return result
+
+    def _way(self, way: str, result: Result) -> Result:
+        failed = self._failed(result)
+        if way == "undo" or (way == "reset" and self._frozen()):
+            # A reset would give up what was set back.
+            while self.undo:
+                self.undo.pop()()
+            return self._build()
+        if not failed:
+            return self._build()
+        what = REFRESH
+        if way == "reset" and all(KINDS[name].key for name in failed):
+            what = EARLIEST
+        elif way == "reset" and all(KINDS[name].keeps_now for name in failed):
+            what = NOW
+        return self._build(*operations.ask(what, failed, self.models))
+
+    def _frozen(self) -> bool:
+        return any(known.frozen is not None for known in self.models.values())
+
+    def _failed(self, result: Result) -> list[str]:
+        ended = _statuses(result)
+        failed = [name for name in self.models if ended.get(name) == "error"]
+        named = {e.get("node") for e in result.events if e["event"] == "Diagnosed" and e.get("level") == "error"}
+        return failed or [name for name in self.models if name in named]
+
+    def _check(self, result: Result, command: tuple[str, ...]) -> None:
+        """Compare all tables after a build, however it ended."""
+        self.tell(f"    {' '.join(command)}: {result.code} {' '.join(sorted(set(result.codes())))}")
+        ended = _statuses(result)
+        warnings = " ".join(str(e) for e in result.events if e["event"] == "Diagnosed")
+        for name, known in self.models.items():
+            known.follow(done=ended.get(name, "error") not in ("error", "skipped"), warnings=warnings)
+        for known in self.models.values():
+            if known.asked != LOST:
+                known.asked = ""
+
+    def _snapshots(self) -> dict[str, int | None]:
+        return {name: self.world.lab.snapshot(name) for name in self.models}
+
+
+def errors(result: Result) -> set[str]:
+    """The codes of the errors of a build."""
+    return {e["code"] for e in result.events if e["event"] == "Diagnosed" and e.get("level") == "error"}
+
+
+def _statuses(result: Result) -> dict[str, str]:
+    return {e["node"].split(".", 1)[1]: e["status"] for e in result.events if e["event"] == "ModelFinished"}

@@ -1,0 +1,279 @@
+"""The models that histories are made of: their texts, their edits, and which edits must be rejected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+Settings = Mapping[str, str]
+
+EVENTS, MORE, CHANGES = "events", "more", "changes"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind of model.
+
+    Attributes:
+        name: of the model.
+        text: of its file, with `<setting>` for each setting.
+        sources: that it streams; empty: it streams the table of `upstream`.
+        settings: the values of each setting, the first one is that of the beginning.
+        meaning: the settings that say what its checkpoint holds: an edit of one must be rejected.
+        key: the columns of its unique key; empty: rows are appended.
+        stateful: whether Spark keeps state for it.
+        watermark: whether its inputs have one.
+        upstream: the model whose table it streams.
+        keeps_now: whether rows stay right after `--reset-checkpoint now`.
+    """
+
+    name: str
+    text: str
+    sources: tuple[str, ...]
+    settings: Mapping[str, tuple[str, ...]]
+    meaning: tuple[str, ...] = ()
+    key: tuple[str, ...] = ()
+    stateful: bool = False
+    watermark: bool = False
+    upstream: str = ""
+    keeps_now: bool = True
+
+    def file(self, settings: Settings) -> str:
+        """The text of the model's file."""
+        text = self.text
+        if "order" in settings:
+            names = {"a": EVENTS, "b": MORE}
+            first, second = (names[letter] for letter in settings["order"])
+            text = text.replace("<first>", first).replace("<second>", second)
+        for name, value in settings.items():
+            # A value may name another setting.
+            text = text.replace(f"<{name}>", value.replace("<aggregate>", settings.get("aggregate", "")))
+        return STYLES[settings["style"]](text)
+
+
+def _upper(text: str) -> str:
+    """Upper-case keywords and aliases, but not what is quoted or a template."""
+    header, sep, body = text.partition("---*/\n")
+    parts = body.split("{{")
+    done = [parts[0].upper()]
+    for part in parts[1:]:
+        template, close, rest = part.partition("}}")
+        done.append(template + close + rest.upper())
+    body = "{{".join(done)
+    return header + sep + body
+
+
+STYLES: dict[str, Callable[[str], str]] = {
+    "plain": lambda text: text,
+    "comment": lambda text: text + "-- as it was\n",
+    "lines": lambda text: text.replace(", ", ",\n    ") if "---*/" not in text else _lines(text),
+    "upper": _upper,
+}
+
+
+def _lines(text: str) -> str:
+    header, sep, body = text.partition("---*/\n")
+    return header + sep + body.replace(" from ", "\nfrom ").replace("select ", "select\n    ")
+
+
+_STYLE = {"style": ("plain", "comment", "lines", "upper")}
+_HOOK = {"hook": ("", 'pre_hook: "set spark.sql.session.timeZone = America/New_York"\n')}
+_DELAY = {"delay": ("10 minutes", "30 minutes", "5 minutes")}
+_ALIAS = {"alias": ("", " as s")}
+
+PLAIN = Kind(
+    "plain",
+    """/*---
+streams: [shop.events]
+on_schema_change: <onchange>
+<hook>---*/
+select id, at, kind, <amount> as <name>, cast(at as date) as day<more> from {{ source('shop', 'events') }}<alias><where>
+""",
+    (EVENTS,),
+    {
+        "onchange": ("append_columns", "fail"),
+        "amount": ("amount", "amount * {{ var('factor') }}", "{{ scaled('amount') }}", "cast(amount as int)"),
+        "name": ("amount", "AMOUNT"),
+        "more": ("", ", kind as label"),
+        "where": ("", " where amount > 2"),
+        **_ALIAS,
+        **_HOOK,
+        **_STYLE,
+    },
+)
+BOTH = Kind(
+    "both",
+    """/*---
+streams: [shop.events, shop.more]
+---*/
+select id, amount from {{ source('shop', '<first>') }}<where>
+union all
+select id, amount from {{ source('shop', '<second>') }}
+""",
+    (EVENTS, MORE),
+    {"order": ("ab", "ba"), "where": ("", " where amount > 2"), **_STYLE},
+    meaning=("order",),
+)
+UNIQUE = Kind(
+    "uniq",
+    """/*---
+state_store: {partitions: 1}
+streams: {shop.events: {watermark: at delay <delay>, dedup: <keys>}}
+---*/
+select id, kind, at from {{ source('shop', 'events') }}<alias>
+""",
+    (EVENTS,),
+    {"keys": ("[id, kind]", "[kind, id]", "[id]", "[kind]"), **_DELAY, **_ALIAS, **_STYLE},
+    meaning=("keys",),
+    stateful=True,
+    watermark=True,
+)
+_WINDOW = """windows: {hour: 'tumbling(at, <size>)'}
+---*/
+select hour.start as hour, <columns> from {{ source('shop', 'events') }}<alias> group by hour<having>
+"""
+_WINDOWED = {
+    "size": ("1 hour", "60 minutes", "30 minutes"),
+    "aggregate": ("sum(amount)", "max(amount)", "sum(amount * {{ var('factor') }})", "sum({{ scaled('amount') }})"),
+    "columns": ("count(*) as n, <aggregate> as amount", "<aggregate> as amount, count(*) as n"),
+    **_DELAY,
+    **_ALIAS,
+    **_STYLE,
+}
+HOURLY = Kind(
+    "hourly",
+    "/*---\nstate_store: {partitions: 1}\nstreams: {shop.events: {watermark: at delay <delay>}}\n" + _WINDOW,
+    (EVENTS,),
+    {**_WINDOWED, "having": ("", " having count(*) > 1")},
+    meaning=("size", "aggregate"),
+    stateful=True,
+    watermark=True,
+)
+UPDATES = Kind(
+    "updates",
+    "/*---\nstate_store: {partitions: 1}\nstreams: {shop.events: {watermark: at delay <delay>}}\noutput_mode: update\n"
+    + _WINDOW.replace("<having>", ""),
+    (EVENTS,),
+    _WINDOWED,
+    meaning=("size", "aggregate"),
+    key=("hour",),
+    stateful=True,
+    watermark=True,
+)
+_TOTALS = "select kind, count(*) as n, <aggregate> as amount from {{ source('shop', 'events') }}<alias> group by kind\n"
+_AGGREGATE = {"aggregate": _WINDOWED["aggregate"], **_ALIAS, **_STYLE}
+TOTALS = Kind(
+    "totals",
+    "/*---\nstate_store: {partitions: 1}\nstreams: [shop.events]\noutput_mode: complete\n---*/\n" + _TOTALS,
+    (EVENTS,),
+    _AGGREGATE,
+    meaning=("aggregate",),
+    stateful=True,
+    keeps_now=False,
+)
+RUNNING = Kind(
+    "running",
+    "/*---\nstate_store: {partitions: 1}\nstreams: [shop.events]\noutput_mode: update\n---*/\n" + _TOTALS,
+    (EVENTS,),
+    _AGGREGATE,
+    meaning=("aggregate",),
+    key=("kind",),
+    stateful=True,
+    keeps_now=False,
+)
+_CHANGES = """/*---
+streams: [shop.changes]
+unique_key: key
+sequence_by: seq
+delete_when: op = 'd'
+exclude: [op]
+<history>---*/
+select key, seq, op, <val> as val from {{ source('shop', 'changes') }}<alias>
+"""
+_VALUE = {"val": ("val", "val * {{ var('factor') }}", "{{ scaled('val') }}"), **_ALIAS, **_STYLE}
+CURRENT = Kind("current", _CHANGES.replace("<history>", ""), (CHANGES,), _VALUE, key=("key",))
+VERSIONS = Kind("versions", _CHANGES.replace("<history>", "history: true\n"), (CHANGES,), _VALUE, key=("key",))
+JOINED = Kind(
+    "joined",
+    """/*---
+state_store: {partitions: 1}
+streams:
+  shop.events: {watermark: at delay 10 minutes}
+  shop.more: {watermark: at delay 10 minutes}
+---*/
+select e.id, e.at, m.amount
+from {{ source('shop', 'events') }} e
+join {{ source('shop', 'more') }} m on m.id = e.id and m.at between e.at and e.at + interval <bound>
+""",
+    (EVENTS, MORE),
+    {"bound": ("1 hour", "60 minutes", "2 hours"), "style": ("plain", "comment", "lines")},
+    meaning=("bound",),
+    stateful=True,
+    watermark=True,
+)
+DOWN = Kind(
+    "down",
+    "/*---\nstreams: [plain]\n---*/\nselect id, kind, amount from {{ ref('plain') }}<alias>\n",
+    (),
+    {**_ALIAS, **_STYLE},
+    upstream="plain",
+)
+COUNTS = Kind(
+    "counts",
+    """/*---
+state_store: {partitions: 1}
+streams: [plain]
+output_mode: update
+---*/
+select kind, count(*) as n, sum(amount) as amount from {{ ref('plain') }}<alias> group by kind
+""",
+    (),
+    {**_ALIAS, **_STYLE},
+    key=("kind",),
+    stateful=True,
+    upstream="plain",
+    keeps_now=False,
+)
+KINDS = {
+    kind.name: kind
+    for kind in (
+        PLAIN, BOTH, UNIQUE, HOURLY, UPDATES, TOTALS, RUNNING, CURRENT, VERSIONS, JOINED, DOWN, COUNTS,
+    )
+}  # fmt: skip
+# Words that say the same.
+SAME = {"60 minutes": "1 hour", "[kind, id]": "[id, kind]"}
+
+PROJECT_SETTINGS: dict[str, tuple[str, ...]] = {
+    "factor": ("2", "3"),
+    "macro": ("4", "8"),
+    "schema": (
+        "id int, at timestamp, kind string, amount double",
+        "at timestamp, amount double, id int, kind string",
+        "id int, at timestamp, kind string, amount double, extra string",
+    ),
+    "path": ("landing/events", "landing/events/", "./landing/events"),
+}
+SOURCES = """
+sources:
+  - name: shop
+    tables:
+      - name: events
+        format: json
+        path: <path>
+        schema: "<schema>"
+        on_bad_record: quarantine
+        max_files_per_trigger: 2
+      - name: more
+        format: json
+        path: landing/more
+        schema: "id int, at timestamp, kind string, amount double"
+        on_bad_record: quarantine
+        max_files_per_trigger: 2
+      - name: changes
+        format: json
+        path: landing/changes
+        schema: "key int, seq timestamp, op string, val double"
+        on_bad_record: quarantine
+        max_files_per_trigger: 2
+"""
+MACRO = "{% macro scaled(column) %}{{ column }} * <macro>{% endmacro %}\n"

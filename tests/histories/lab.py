@@ -1,0 +1,41 @@
+"""Projects without pytest: one session of this process, and what commands print."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from tests.lab import LabSession, share_session
+
+
+class Printed:
+    """What this process prints, as pytest's `capsys` gives it."""
+
+    def __init__(self) -> None:
+        self.out, self.err = io.StringIO(), io.StringIO()
+
+    def readouterr(self) -> Any:
+        found = SimpleNamespace(out=self.out.getvalue(), err=self.err.getvalue())
+        for stream in (self.out, self.err):
+            stream.seek(0)
+            stream.truncate()
+        return found
+
+
+@contextlib.contextmanager
+def opened(folder: Path) -> Iterator[tuple[LabSession, Printed]]:
+    """One session for all commands that run in here; what they print is kept."""
+    printed, session = Printed(), LabSession(folder)
+    with share_session(session):
+        try:
+            before = sys.stdout, sys.stderr
+            sys.stdout, sys.stderr = printed.out, printed.err
+            yield session, printed
+        finally:
+            sys.stdout, sys.stderr = before
+            session.close()

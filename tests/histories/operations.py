@@ -1,0 +1,95 @@
+"""What each operation does before its build or plants in it; what the build is given on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
+from tests.histories.points import Armed, Points, fail
+from tests.histories.steps import Step
+from tests.histories.world import World
+
+Undo = list[Callable[[], Any]]
+_BY_OTHERS = {"compact": World.compact, "expire": World.expire}
+
+
+def begin(step: Step, world: World, models: dict[str, Followed], points: Points, undo: Undo) -> tuple[str, ...]:
+    """Do what a step does beside landing files.
+
+    Args:
+        step: what to do.
+        world: where.
+        models: what is known of each.
+        points: of this process.
+        undo: gets how to undo it.
+
+    Returns:
+        Options of the build.
+    """
+    known = models.get(step.model)
+    match step.operation, known:
+        case "edit", _:
+            undo.append(_edit(step, world))
+        case "kill", _:
+            point, skip = step.detail
+            points.armed = Armed(point, step.model, skip, fail)
+        case "rollback-in-build", Followed():
+            points.armed = Armed("committing", step.model, step.detail[0], lambda: _roll_back(known, undo))
+        case "compact-in-build", _:
+            points.armed = Armed("committing", step.model, 0, lambda: world.compact(step.model))
+        case "rollback", Followed():
+            _roll_back(known, undo)
+        case "compact" | "expire", _:
+            _BY_OTHERS[step.operation](world, step.model)
+        case "rename", _:
+            undo += filter(None, [world.rename(step.detail[0])])
+        case "move", _:
+            undo.append(world.move())
+        case "lost-state", Followed():
+            known.asked = LOST if world.lose(step.model, checkpoint=False) else known.asked
+        case "lost-checkpoint", _:
+            world.lose(step.model, checkpoint=True)
+        case "maintain", _:
+            _maintain(world, models)
+        case ("refresh" | "reset-now" | "reset-earliest") as what, _:
+            return ask(what, [step.model], models)
+    return ()
+
+
+def ask(what: str, names: Iterable[str], models: dict[str, Followed]) -> tuple[str, ...]:
+    """The options that give models a new checkpoint; with a table those that stream it are rebuilt."""
+    names = list(names)
+    if what == REFRESH:
+        names += [m for m, known in models.items() if known.kind.upstream in names and m not in names]
+    for name in names:
+        models[name].asked = what
+    options = {REFRESH: ("-f",), NOW: ("--reset-checkpoint", "now"), EARLIEST: ("--reset-checkpoint", "earliest")}
+    return (*options[what], *(part for name in names for part in ("-s", name)))
+
+
+def _edit(step: Step, world: World) -> Callable[[], None]:
+    where, name, value = step.detail
+    settings = world.settings["" if where == "project" else step.model]
+    before = settings[name]
+
+    def back() -> None:
+        settings[name] = before
+        world.write()
+
+    settings[name] = value
+    world.write()
+    return back
+
+
+def _roll_back(known: Followed, undo: Undo) -> None:
+    if known.frozen is None and (back := known.world.roll_back(known.name)) is not None:
+        undo.append(known.freeze(back))
+
+
+def _maintain(world: World, models: dict[str, Followed]) -> None:
+    result = world.lab.run("maintain", "--older-than", "1 second")
+    if result.code != 0:
+        raise DifferenceError(f"maintain ended with {result.code}: {result.text[-2000:]}")
+    for known in models.values():
+        known.same()

@@ -1,0 +1,248 @@
+"""What a table must hold, computed in plain Python from the rows of its micro-batches: no engine, no Spark.
+
+`Oracle.batch` follows Spark's rules: a micro-batch evicts state with the watermark with which it begins, and takes a row
+for late with the watermark with which the one before it began. Times are microseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from tests.histories.kinds import CHANGES, EVENTS, MORE, SAME, Kind, Settings
+
+Row = dict[str, Any]
+Rows = Mapping[str, list[Row]]  # by source
+Content = Counter[tuple[tuple[str, Any], ...]]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LENGTH = {"1 hour": 60, "2 hours": 120, "5 minutes": 5, "10 minutes": 10, "30 minutes": 30}
+
+
+def content(rows: Iterable[Mapping[str, Any]]) -> Content:
+    """Rows in no order; a column that is NULL counts as one that is not there."""
+    return Counter(tuple(sorted((k, _plain(v)) for k, v in row.items() if v is not None)) for row in rows)
+
+
+def _plain(value: Any) -> Any:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+def micros(text: str) -> int:
+    return (datetime.fromisoformat(text) - EPOCH) // timedelta(microseconds=1)
+
+
+def moment(at: int) -> datetime:
+    return EPOCH + timedelta(microseconds=at)
+
+
+def minutes(text: str) -> int:
+    """A duration in microseconds."""
+    return _LENGTH[SAME.get(text, text)] * 60_000_000
+
+
+@dataclass(slots=True)
+class State:
+    """What a checkpoint holds.
+
+    Attributes:
+        late: the watermark with which the last micro-batch began.
+        watermark: the one with which the next begins; of several inputs only Spark knows it.
+        seen: keys of a dedup, and when they expire.
+        groups: of an aggregate: start of the window or None, key, values.
+        sides: rows of each side of a join.
+    """
+
+    late: int = 0
+    watermark: int = 0
+    seen: dict[Any, int] = field(default_factory=dict)
+    groups: dict[Any, list[float]] = field(default_factory=dict)
+    sides: dict[str, list[Row]] = field(default_factory=lambda: {EVENTS: [], MORE: []})
+
+
+@dataclass(slots=True)
+class Oracle:
+    """One table.
+
+    Attributes:
+        kind: of the model.
+        rows: of the table, if rows are appended.
+        keyed: rows of the table by key, else.
+        changes: of tables of changes, what happened to each key: by sequence, the row or None.
+        quarantined: how many rows the quarantine has.
+        late_rows: how many rows or groups were late.
+        state: of its checkpoint.
+    """
+
+    kind: Kind
+    rows: list[Row] = field(default_factory=list)
+    keyed: dict[Any, Row] = field(default_factory=dict)
+    changes: dict[Any, dict[int, Row | None]] = field(default_factory=dict)
+    quarantined: int = 0
+    late_rows: int = 0
+    state: State = field(default_factory=State)
+
+    def table(self) -> Content:
+        if self.kind.name == "versions":
+            return content(self._history())
+        if self.kind.name == "current":
+            return content(row for known in self.changes.values() if (row := known[max(known)]) is not None)
+        return content([*self.rows, *self.keyed.values()])
+
+    def refreshed(self) -> None:
+        """The table is built anew: nothing is kept but the quarantine."""
+        self.rows, self.keyed, self.changes, self.state = [], {}, {}, State()
+
+    def reset(self) -> None:
+        """The checkpoint is given up, the rows stay."""
+        self.state = State()
+
+    def batch(self, rows: Rows, bad: int, settings: Settings, watermark: int) -> None:
+        """One micro-batch.
+
+        Args:
+            rows: by source.
+            bad: records that cannot be read.
+            settings: the meaning of the model.
+            watermark: with which it begins.
+        """
+        self.quarantined += bad
+        if self.kind.watermark:
+            self.quarantined += sum(row["at"] is None for part in rows.values() for row in part)
+            rows = {name: [row for row in part if row["at"] is not None] for name, part in rows.items()}
+        getattr(self, f"_{self.kind.name}")(rows, settings, watermark)
+        if self.kind.watermark:
+            self.state.late = watermark
+            newest = [row["at"] for row in rows.get(EVENTS, [])]
+            behind = max(newest, default=0) // 1000 * 1000 - minutes(settings.get("delay", "10 minutes"))
+            self.state.watermark = max(self.state.watermark, behind)
+
+    def _plain(self, rows: Rows, settings: Settings, _: int) -> None:
+        for row in rows[EVENTS]:
+            if settings["where"] and not (row["amount"] is not None and row["amount"] > 2):
+                continue
+            made = {key: row[key] for key in ("id", "at", "kind")}
+            made["at"] = row["at"] if row["at"] is None else moment(row["at"])
+            made["day"] = made["at"] and made["at"].date()
+            made["amount"] = valued(row["amount"], settings["amount"], settings)
+            if settings["more"] and settings["onchange"] == "append_columns":
+                made["label"] = row["kind"]
+            self.rows.append(made)
+
+    def _both(self, rows: Rows, settings: Settings, _: int) -> None:
+        for name, part in rows.items():
+            where = settings["where"] and name == {"a": EVENTS, "b": MORE}[settings["order"][0]]
+            kept = [row for row in part if not where or (row["amount"] or 0) > 2]
+            self.rows += [{"id": row["id"], "amount": row["amount"]} for row in kept]
+
+    def _uniq(self, rows: Rows, settings: Settings, watermark: int) -> None:
+        names, delay = settings["keys"].strip("[]").split(", "), minutes(settings["delay"])
+        names, seen = sorted(names), self.state.seen
+        for row in rows[EVENTS]:
+            key = tuple(row[name] for name in names)
+            if row["at"] <= self.state.late:
+                self.late_rows += 1
+            elif key not in seen:
+                seen[key] = row["at"] + delay
+                self.rows.append({"id": row["id"], "kind": row["kind"], "at": moment(row["at"])})
+        self.state.seen = {key: expires for key, expires in seen.items() if expires > watermark}
+
+    def _windows(self, rows: Rows, settings: Settings) -> set[int]:
+        size, touched, late = minutes(settings["size"]), set(), set()
+        for row in rows[EVENTS]:
+            start = row["at"] - row["at"] % size
+            if start + size <= self.state.late:
+                late.add(start)
+            else:
+                self.state.groups.setdefault(start, []).append(row["amount"])
+                touched.add(start)
+        self.late_rows += len(late)
+        return touched
+
+    def _window(self, start: int, settings: Settings) -> Row:
+        return {"hour": moment(start), **aggregated(self.state.groups[start], settings)}
+
+    def _hourly(self, rows: Rows, settings: Settings, watermark: int) -> None:
+        self._windows(rows, settings)
+        for start in self._closed(settings, watermark):
+            row = self._window(start, settings)
+            if not settings["having"] or row["n"] > 1:
+                self.rows.append(row)
+            del self.state.groups[start]
+
+    def _updates(self, rows: Rows, settings: Settings, watermark: int) -> None:
+        for start in self._windows(rows, settings):
+            self.keyed[start] = self._window(start, settings)
+        for start in self._closed(settings, watermark):
+            del self.state.groups[start]
+
+    def _closed(self, settings: Settings, watermark: int) -> list[int]:
+        return [start for start in self.state.groups if start + minutes(settings["size"]) <= watermark]
+
+    def _totals(self, rows: Rows, settings: Settings, _: int) -> None:
+        touched = set()
+        for row in rows[EVENTS]:
+            self.state.groups.setdefault(row["kind"], []).append(row["amount"])
+            touched.add(row["kind"])
+        for kind in touched:
+            self.keyed[kind] = {"kind": kind, **aggregated(self.state.groups[kind], settings)}
+
+    _running = _totals
+
+    def _current(self, rows: Rows, settings: Settings, _: int) -> None:
+        for row in rows[CHANGES]:
+            known = self.changes.setdefault(row["key"], {})
+            made = {"key": row["key"], "seq": moment(row["seq"]), "val": valued(row["val"], settings["val"], settings)}
+            # On a tie the row in the table stays.
+            known.setdefault(row["seq"], None if row["op"] == "d" else made)
+
+    _versions = _current
+
+    def _history(self) -> list[Row]:
+        found = []
+        for known in self.changes.values():
+            times = sorted(known)
+            for at, end in zip(times, [*times[1:], None], strict=True):
+                row = known[at]
+                if row is not None:
+                    until = None if end is None else moment(end)
+                    found.append({**row, "valid_from": moment(at), "valid_to": until, "is_current": end is None})
+        return found
+
+    def _joined(self, rows: Rows, settings: Settings, _: int) -> None:
+        fresh = {name: [row for row in part if row["at"] > self.state.late] for name, part in rows.items()}
+        sides, bound = self.state.sides, minutes(settings["bound"])
+        for left in fresh[EVENTS]:
+            self.rows += [_pair(left, right) for right in sides[MORE] if _match(left, right, bound)]
+        sides[EVENTS] += fresh[EVENTS]
+        for right in fresh[MORE]:
+            self.rows += [_pair(left, right) for left in sides[EVENTS] if _match(left, right, bound)]
+        sides[MORE] += fresh[MORE]
+
+
+def _match(left: Row, right: Row, bound: int) -> bool:
+    return left["id"] == right["id"] and left["at"] <= right["at"] <= left["at"] + bound
+
+
+def _pair(left: Row, right: Row) -> Row:
+    return {"id": left["id"], "at": moment(left["at"]), "amount": right["amount"]}
+
+
+def valued(value: float | None, text: str, settings: Settings) -> float | None:
+    """A column as a model's text computes it."""
+    if value is None:
+        return None
+    if "factor" in text:
+        return value * int(settings["factor"])
+    if "scaled" in text:
+        return value * int(settings["macro"])
+    return int(value) if "cast" in text else value
+
+
+def aggregated(values: list[float], settings: Settings) -> Row:
+    text = settings["aggregate"]
+    amounts = [value for one in values if (value := valued(one, text, settings)) is not None]
+    amount = max(amounts, default=None) if text.startswith("max") else sum(amounts) if amounts else None
+    return {"n": len(values), "amount": amount}

@@ -1,0 +1,56 @@
+"""What happens at a named point of a build in this process: the model fails there, or somebody else acts on its table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import RunError
+from tests.faults import points
+
+NAMES = ("computing", "committing", "committed", "recorded")
+# A code that the engine knows; no history meets it otherwise.
+CODE = "interrupted"
+
+
+@dataclass(slots=True)
+class Armed:
+    """What is to happen when a table comes by a point for the n-th time."""
+
+    point: str
+    table: str
+    skip: int
+    act: Callable[[], Any]
+    happened: bool = False
+
+
+def fail() -> None:
+    """End the model here."""
+    raise RunError(CODE, "the process was to die here")
+
+
+class Points:
+    """The points of this process; they are planted once."""
+
+    _planted: Points | None = None
+
+    def __init__(self) -> None:
+        self.armed: Armed | None = None
+
+    @classmethod
+    def planted(cls) -> Points:
+        if cls._planted is None:
+            cls._planted = cls()
+            points.watch(cls._planted.arrive)
+        return cls._planted
+
+    def arrive(self, point: str, table: str, _: int | None = None) -> None:
+        armed = self.armed
+        if armed is None or armed.happened or (point, table) != (armed.point, armed.table):
+            return
+        if armed.skip > 0:
+            armed.skip -= 1
+            return
+        armed.happened = True
+        armed.act()

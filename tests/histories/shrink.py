@@ -1,0 +1,80 @@
+"""Running a plan in a folder of its own, and finding a short one that fails the same way."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from tests.histories.follow import DifferenceError
+from tests.histories.history import History
+from tests.histories.steps import Plan
+from tests.histories.world import World
+from tests.lab import Lab, LabSession
+
+_numbers = count()
+_MOST = 40
+
+
+def failure(
+    plan: Plan,
+    folder: Path,
+    session: LabSession,
+    printed: Any,
+    tell: Callable[[str], None] | None = None,
+    tally: Counter[str] | None = None,
+) -> str | None:
+    """Run a plan; what differs, or None."""
+    root = folder / f"project{next(_numbers)}"
+    root.mkdir(parents=True)
+    history = History(World(Lab(root, session, printed), plan.models), plan, tell or (lambda _: None))
+    try:
+        history.run()
+    except DifferenceError as error:
+        return str(error)
+    finally:
+        history.points.armed = None
+        if tally is not None:
+            tally.update(history.tally)
+        shutil.rmtree(history.world.lab.root, ignore_errors=True)
+    return None
+
+
+def shrunk(plan: Plan, found: str, folder: Path, session: LabSession, printed: Any) -> tuple[Plan, str]:
+    """Leave out models, steps and files as long as a plan fails the same way."""
+    sort, tries = _sort(found), 0
+    again = True
+    while again and tries < _MOST:
+        again = False
+        for smaller in _smaller(plan):
+            tries += 1
+            now = failure(smaller, folder, session, printed)
+            if now is not None and _sort(now) == sort:
+                plan, found, again = smaller, now, True
+                break
+            if tries >= _MOST:
+                break
+    return plan, found
+
+
+def _sort(found: str) -> str:
+    """What of a difference stays when the history gets shorter."""
+    return re.sub(r"[^a-z_ ]+.*", "", found)
+
+
+def _smaller(plan: Plan) -> Iterator[Plan]:
+    for name in plan.models:
+        rest = tuple(m for m in plan.models if m != name)
+        if rest and not (name == "plain" and {"down", "counts"} & set(rest)):
+            yield replace(plan, models=rest, steps=tuple(s for s in plan.steps if not s.model or s.model != name))
+    for size in (4, 2, 1):
+        for at in range(1, len(plan.steps), size):
+            yield replace(plan, steps=(*plan.steps[:at], *plan.steps[at + size :]))
+    for at, step in enumerate(plan.steps):
+        if at and step.files:
+            yield replace(plan, steps=(*plan.steps[:at], replace(step, files=()), *plan.steps[at + 1 :]))

@@ -1,0 +1,158 @@
+"""A small project on disk, what has landed in it, and what others do to its tables."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.state import ModelState, TableState
+from tests.histories.kinds import KINDS, MACRO, PROJECT_SETTINGS, SOURCES
+from tests.histories.oracle import Row, micros
+from tests.histories.steps import BROKEN, File, Plan
+from tests.lab import PROJECT, Lab
+
+_VARS = "vars: {factor: <factor>}\n"
+
+
+@dataclass(slots=True)
+class World:
+    """The project of a history.
+
+    Attributes:
+        lab: its folder and tables.
+        models: their names.
+        settings: of each model as its file is now; those of the project under an empty name.
+        landed: the rows of each file by its name below `landing/`, None for a record that cannot be read.
+        gone: names of files that are not there any more.
+    """
+
+    lab: Lab
+    models: tuple[str, ...]
+    settings: dict[str, dict[str, str]] = field(default_factory=dict)
+    landed: dict[str, list[Row | None]] = field(default_factory=dict)
+    gone: set[str] = field(default_factory=set)
+
+    def make(self, plan: Plan) -> None:
+        """Write the project with its first settings."""
+        self.settings[""] = {name: values[0] for name, values in PROJECT_SETTINGS.items()}
+        for model in self.models:
+            self.settings[model] = {name: values[0] for name, values in KINDS[model].settings.items()}
+        for model, name, value in plan.options:
+            if model in self.settings:
+                self.settings[model][name] = value
+        self.write()
+
+    def write(self) -> None:
+        """Write all files of the project as the settings are."""
+        project = self.settings[""]
+        text = PROJECT.format(lake=self.lab.lake_path, schema=self.lab.schema)
+        self.lab.write("project.yml", text + _VARS.replace("<factor>", project["factor"]))
+        sources = SOURCES.replace("<path>", project["path"]).replace("<schema>", project["schema"])
+        self.lab.write("sources/shop.yml", sources)
+        self.lab.write("macros/scaled.sql", MACRO.replace("<macro>", project["macro"]))
+        for model in self.models:
+            self.lab.model(model, KINDS[model].file(self.settings[model]))
+
+    def effective(self, model: str) -> dict[str, str]:
+        """All settings that the rows of a model depend on."""
+        return {**self.settings[""], **self.settings[model]}
+
+    def land(self, source: str, rows: File) -> None:
+        name = f"{len(self.landed):04}"
+        folder = f"landing/{source}"
+        self.lab.land(name, [row for row in rows if isinstance(row, dict)], folder)
+        path = self.lab.root / folder / f"{name}.json"
+        stamp = path.stat().st_mtime
+        path.write_text("".join((row if isinstance(row, str) else json.dumps(row)) + "\n" for row in rows))
+        os.utime(path, (stamp, stamp))
+        self.landed[f"{source}/{name}.json"] = [None if row == BROKEN else _parsed(row) for row in rows]
+
+    def files(self, model: str) -> set[str]:
+        """The files that a model must have read by now."""
+        sources = KINDS[model].sources
+        return {name for name in self.landed if name.split("/")[0] in sources and name not in self.gone}
+
+    def state(self, model: str) -> TableState:
+        return TableState(self.lab.state.parent.parent, "lake", self.lab.schema, model)
+
+    def loaded(self, model: str) -> ModelState | None:
+        return self.state(model).load()
+
+    def rename(self, choice: float) -> Callable[[], None] | None:
+        """Give a landed file another name; how to undo that."""
+        names = sorted(set(self.landed) - self.gone)
+        old = names[int(choice * len(names))]
+        new = old.replace(".json", "-renamed.json")
+        if new in self.landed:
+            return None
+        self._move(old, new)
+        return lambda: self._move(new, old)
+
+    def _move(self, old: str, new: str) -> None:
+        (self.lab.root / "landing" / old).rename(self.lab.root / "landing" / new)
+        self.landed[new] = self.landed[old]
+        self.gone.add(old)
+        self.gone.discard(new)
+
+    def move(self) -> Callable[[], None]:
+        """Move the project's folder; how to undo that."""
+        before, after = self.lab.root, self.lab.root.with_name(self.lab.root.name + "-moved")
+
+        def back() -> None:
+            self.lab.root = self.lab.root.rename(before)
+
+        self.lab.root = before.rename(after)
+        return back
+
+    def lose(self, model: str, *, checkpoint: bool) -> bool:
+        """Remove the state of a model, or only its checkpoint; whether there was something."""
+        state = self.loaded(model)
+        folder = self.state(model).folder
+        if state is None or not folder.exists():
+            return False
+        shutil.rmtree(self.state(model).checkpoint(state.generation) if checkpoint else folder, ignore_errors=True)
+        return True
+
+    def sql(self, text: str, model: str) -> Any:
+        """Run SQL in the shared session, `<table>` is the model's."""
+        assert self.lab.session is not None
+        spark = self.lab.session.spark.newSession()
+        return spark.sql(text.replace("<table>", f"{self.lab.schema}.{model}")).collect()
+
+    def roll_back(self, model: str) -> Callable[[], None] | None:
+        """Set a table back by a snapshot, if it has two; how to undo that."""
+        table = self.lab.table(model)
+        if table is None or len(table.history) < 2 or table.snapshot is None:
+            return None
+        head = table.snapshot
+        found = self.sql("select parent_id from lake.<table>.snapshots where snapshot_id = " + str(head), model)
+        parent = found[0][0]
+        if parent is None:
+            return None
+        self.sql(f"call lake.system.set_current_snapshot('<table>', {parent})", model)
+        return lambda: self.sql(f"call lake.system.set_current_snapshot('<table>', {head})", model)
+
+    def compact(self, model: str) -> None:
+        if self.lab.table(model) is not None:
+            options = "map('rewrite-all', 'true')"
+            self.sql(f"call lake.system.rewrite_data_files(table => '<table>', options => {options})", model)
+
+    def expire(self, model: str) -> None:
+        if self.lab.table(model) is not None:
+            at = "timestamp '2100-01-01 00:00:00'"
+            self.sql(f"call lake.system.expire_snapshots(table => '<table>', older_than => {at})", model)
+
+
+def _parsed(row: Any) -> Row:
+    return {key: micros(value) if key in ("at", "seq") and value else value for key, value in row.items()}
+
+
+def shown(root: Path) -> str:
+    """The files of a project, for a report."""
+    files = [*root.glob("models/*.sql"), root / "sources" / "shop.yml"]
+    return "\n".join(f"--- {path.name}\n{path.read_text()}" for path in sorted(files))
