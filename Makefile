@@ -109,13 +109,19 @@ fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random 
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
 
+.PHONY: histories
+histories: $(DEV) ## Compare small projects with a batch computation through random edits, kills, resets and the like (HISTORIES_ARGS)
+	@$(BIN)/python -m tests.histories $(or $(HISTORIES_ARGS),--count 100 --seed 1)
+
 .PHONY: nightly
-nightly: ## The whole suite, then 500 new random queries against Spark and 50 kills (NIGHT)
+nightly: ## The whole suite, then 500 new random queries against Spark, 50 kills and 100 random histories (NIGHT)
 	@$(MAKE) --no-print-directory test
 	$(SAY) "500 random queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
+	$(SAY) "100 random histories of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory histories HISTORIES_ARGS='--count 100 --seed $(NIGHT)'
 
 # Ruff and mypy know versions of Python, not their patch releases: running on the oldest is what finds newer functions.
 .PHONY: test-oldest

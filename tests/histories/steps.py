@@ -163,7 +163,8 @@ def _step(dice: random.Random, operation: str, models: tuple[str, ...], rows: _R
         settings = {("project", name): values for name, values in PROJECT_SETTINGS.items()}
         settings |= {("model", name): values for name, values in KINDS[model].settings.items()}
         (where, name) = dice.choice([*settings, *(s for s in settings if s[0] == "model")])
-        detail = (where, name, dice.choice(settings[where, name]))
+        first, *others = settings[where, name]
+        detail = (where, name, dice.choice([first, *others, *others]))
     if operation in ("kill", "crash"):
         detail = (dice.choice(NAMES), dice.randrange(2))
     if operation == "rollback-in-build":
