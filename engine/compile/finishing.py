@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from engine.compile.aggregates import is_stateful
 from engine.compile.columns.facts import InputColumns
 from engine.compile.data_tests import compile_tests
+from engine.compile.determinism import deterministic, deterministic_text
 from engine.compile.fingerprint import facts, fingerprint
 from engine.compile.inlining import Given, Inlined
 from engine.compile.inputs import Draft, Known, resolve
@@ -91,7 +92,7 @@ def _unsafe(model: Model, given: Mapping[str, Given]) -> tuple[str, ...]:
 
 
 def _as_inlined(model: Model) -> Inlined:
-    return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts)
+    return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts, model.deterministic)
 
 
 def _resolved(
@@ -201,7 +202,14 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: Known) -> Model:
         fingerprint=fingerprint(meaning),
         facts=meaning,
         broken=not read.certain or any(d.is_error for d in draft.problems),
+        deterministic=_deterministic(model, draft),
     )
+
+
+def _deterministic(model: Model, draft: Draft) -> bool:
+    times = [i.watermark.expression for i in model.inputs if i.watermark and i.watermark.expression]
+    inlined = all(item.deterministic for item in draft.inlined.values())
+    return inlined and deterministic([draft.query.tree]) and deterministic_text(*times)
 
 
 def _with_event_time(selects: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]) -> dict[str, frozenset[str]]:

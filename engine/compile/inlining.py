@@ -25,6 +25,7 @@ class Inlined:
         inputs: what it reads, with the views that stand in its SQL.
         stateful: whether it keeps state when it is streamed.
         facts: what it means, for fingerprints.
+        deterministic: whether its query neither reads the clock nor draws random numbers.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Inlined:
     inputs: tuple[Input, ...]
     stateful: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
+    deterministic: bool = True
 
     @property
     def streamed(self) -> bool:

@@ -141,7 +141,8 @@ class Model:
     """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
 
     `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
-    `inlined` names the ephemeral models whose SQL stands inside its own.
+    `inlined` names the ephemeral models whose SQL stands inside its own. `deterministic`: its query neither reads the
+    clock nor draws random numbers.
     """
 
     id: str
@@ -170,6 +171,7 @@ class Model:
     facts: Mapping[str, Any] = field(default_factory=dict)
     positions: SourceMap = field(default_factory=SourceMap)
     broken: bool = False
+    deterministic: bool = True
 
     @property
     def stored(self) -> bool:

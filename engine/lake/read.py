@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -50,6 +51,12 @@ class TableFacts:
     def snapshot(self) -> int | None:
         """Id of the current snapshot."""
         return self.history[0].id if self.history else None
+
+    @property
+    def position(self) -> dict[str, Any]:
+        """What a full read of the table depends on, as plain JSON; a column may be added without a snapshot."""
+        columns = hashlib.sha256(repr(self.columns).encode()).hexdigest()[:16]
+        return {"table": self.uuid, "snapshot": self.snapshot, "columns": columns}
 
     @property
     def complete(self) -> bool:

@@ -20,6 +20,7 @@ from engine.runtime.inputs import register
 from engine.runtime.outputs.batch import committing
 from engine.runtime.replaced import replace_table
 from engine.runtime.run import Outcome, Run
+from engine.runtime.spark_errors import spark_exceptions
 from engine.runtime.volatile import volatile
 from engine.sources import KINDS
 from engine.state import ModelState, Phase, TableState
@@ -42,7 +43,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         checks.fresh(model, table)
     inputs = positions(run, model)
     refresh = run.plan.actions[model.id].change is Change.REFRESH
-    if state is not None and not refresh and up_to_date(model, state, table, inputs):
+    if state is not None and not refresh and up_to_date(run, model, state, table, inputs):
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
     if state is not None and state.phase is Phase.PUBLISHED and not refresh:
         _check_kept(model, state, folder, table)
@@ -109,14 +110,42 @@ def _make_table(
     )
 
 
-def up_to_date(model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
+def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
     """Whether building would give what is there already."""
     if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
         return False
     if model.materialized is Materialized.VIEW:
-        return True
+        return _same_columns(run, model)
     same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
-    return same_table and dict(state.inputs) == dict(inputs) and not volatile(model)
+    return same_table and same_inputs(state.inputs, inputs) and not volatile(run.manifest, model)
+
+
+def _same_columns(run: Run, model: Model) -> bool:
+    """Whether a view is there with the columns that its query has now: it keeps those of the day it was made."""
+    session = run.spark.newSession()
+    try:
+        register(session, run.manifest, model, run.place, bounded=True)
+        now = session.sql(model.sql).schema
+        there = session.table(model.relation.sql).schema
+    except spark_exceptions():
+        return False
+    return now.simpleString() == there.simpleString()
+
+
+def same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether inputs are where they were; versions that did not note the columns of tables have left them out."""
+    if before.keys() != now.keys():
+        return False
+    for node, position in now.items():
+        known = before[node]
+        if isinstance(known, Mapping) and isinstance(position, Mapping):
+            older = "snapshot" in known and "columns" not in known
+            noted = {key: value for key, value in position.items() if key != "columns"} if older else position
+            if not same_inputs(known, noted):
+                return False
+        elif known != position:
+            return False
+    return True
 
 
 def positions(run: Run, model: Model) -> dict[str, Any]:
@@ -132,5 +161,5 @@ def positions(run: Run, model: Model) -> dict[str, Any]:
             found[item.node] = {"view": node.fingerprint, **positions(run, node)}
         elif isinstance(node, Model):
             table = run.lake.table(node.relation.schema, node.relation.name)
-            found[item.node] = {"table": table.uuid, "snapshot": table.snapshot} if table else None
+            found[item.node] = table.position if table else None
     return found

@@ -17,9 +17,21 @@ from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, expectations, generations, hooks, plans, publish, rebuild, reset, seeds, tables
+from engine.runtime import (
+    checks,
+    expectations,
+    generations,
+    hooks,
+    plans,
+    publish,
+    rebuild,
+    reset,
+    seeds,
+    tables,
+)
 from engine.runtime.bad_records import Watched
 from engine.runtime.due import take_back
+from engine.runtime.end_offsets import EndOffsets
 from engine.runtime.inputs import refresh_static, register
 from engine.runtime.kept import KeptBatches
 from engine.runtime.landed import verify
@@ -31,6 +43,7 @@ from engine.runtime.quarantine import Quarantine, quarantine_of, quarantines
 from engine.runtime.resuming import resume_sources
 from engine.runtime.run import Outcome, Run
 from engine.runtime.spark_errors import spark_exceptions
+from engine.runtime.state_maintenance import compact
 from engine.runtime.volatile import repeatable
 from engine.runtime.writer import BatchWriter, Rules
 from engine.state import ModelState, Phase, TableState
@@ -205,15 +218,17 @@ def _rebuilding(run: Run, model: Model, folder: TableState, frame: DataFrame) ->
 
 def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bounded_trigger: bool) -> Outcome:
     checkpoint = writer.folder.checkpoint(writer.state.generation)
+    once = model.operation.trigger.kind is TriggerKind.ONCE
+    ends = None if bounded_trigger or once else EndOffsets(writer, writer.query)
     stream = (
-        frame.writeStream.foreachBatch(writer)
+        frame.writeStream.foreachBatch(ends or writer)
         .outputMode((model.write.output_mode or OutputMode.APPEND).value)
         .queryName(model.name)
         .option("checkpointLocation", f"file:{checkpoint}")  # as it is: Hadoop decodes nothing
     )
     # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).
     trigger: Any = {"availableNow": True} if bounded_trigger else {"processingTime": "0 seconds"}
-    if model.operation.trigger.kind is TriggerKind.ONCE:
+    if once:
         trigger, bounded_trigger = {"once": True}, True
     query = stream.trigger(**trigger).start()
     progress = Progress(run, model, writer, query)
@@ -227,13 +242,17 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         plans.tell_stream(model, query)
     except spark_exceptions():
         # Spark wraps what happened in the writer beyond recognition.
-        if writer.error is not None:
-            raise writer.error from None
-        raise
+        if (error := writer.error or (ends.error if ends else None)) is not None:
+            raise error from None
+        if ends is None or not ends.reached:
+            raise
+        progress.drain()
     finally:
         query.stop()
         # Java holds the writer as long as it holds the query: a writer that held the query would keep both for ever.
         writer.query = Future()
+    if model.stateful:
+        compact(run.spark, query, checkpoint)
     return progress.outcome()
 
 

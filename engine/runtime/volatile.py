@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
-from engine.compile import Model
-
-# Functions whose value differs between runs over the same rows.
-_VOLATILE = re.compile(
-    r"\b(current_timestamp|current_date|current_time|localtimestamp|now|curdate|unix_timestamp|rand|random|randn"
-    r"|randstr|uniform|uuid|shuffle|input_file_name|monotonically_increasing_id|current_user|version)\b",
-    re.IGNORECASE,
-)
+from engine.compile import Manifest, Materialized, Model
+from engine.compile.determinism import deterministic_text
 
 
-def volatile(model: Model) -> bool:
-    """Whether the query reads the clock, or draws random numbers."""
-    return _VOLATILE.search(model.sql) is not None
+def volatile(manifest: Manifest, model: Model) -> bool:
+    """Whether the query, or a view that it reads, reads the clock or draws random numbers."""
+    views = (manifest.nodes[item.node] for item in model.inputs)
+    return not model.deterministic or any(
+        isinstance(view, Model) and view.materialized is Materialized.VIEW and volatile(manifest, view)
+        for view in views
+    )
 
 
 def repeatable(model: Model) -> bool:
@@ -26,5 +22,5 @@ def repeatable(model: Model) -> bool:
     repeats a dedup keeps, the last digits of a sum.
     """
     whole = all(item.stream for item in model.inputs)
-    checks = " ".join(expectation.check for expectation in model.expectations)
-    return whole and not model.stateful and not volatile(model) and not _VOLATILE.search(checks)
+    checks = [expectation.check for expectation in model.expectations]
+    return whole and not model.stateful and model.deterministic and deterministic_text(*checks)

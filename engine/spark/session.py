@@ -156,6 +156,9 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
+    if not settings.local:
+        # The executors compact their state themselves; most builds end before Spark's one minute has passed.
+        conf["spark.sql.streaming.stateStore.maintenanceInterval"] = "15s"
     if settings.local:
         conf |= {
             # Executors of a cluster must reach the driver; on one machine nothing beyond it may.

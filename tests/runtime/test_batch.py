@@ -137,3 +137,44 @@ def test_fail_fast_starts_nothing_after_a_failure(shop: Lab) -> None:
     result = shop.run("build", "-x", "--threads", "1")
     assert result.code == 1
     assert result.model("z_last")["status"] == "skipped"
+
+
+STEADY = """
+select e.version, e.uuid, 'now' as moment, count(*) as n
+from (select id as version, kind as uuid from {{ ref('events') }}) e where e.uuid <> 'now' group by all
+"""
+
+
+def test_words_do_not_make_a_table_another_each_time_and_the_clock_of_a_view_does(shop: Lab) -> None:
+    shop.model("steady", STEADY)
+    shop.model("ticking", "/*---\nmaterialized: view\n---*/\nselect n, now() as at from {{ ref('by_kind') }}")
+    shop.model("over_view", "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('ticking') }}")
+    shop.model("of_clock", "select max(at) as at from {{ ref('over_view') }}")
+    shop.build()
+    before = shop.snapshots()
+    again = shop.build()
+    assert again.model("steady")["status"] == again.model("ticking")["status"] == "unchanged"
+    assert shop.snapshot("steady") == before["steady"]
+    assert again.model("of_clock")["status"] == "success"
+    assert shop.snapshot("of_clock") != before["of_clock"]
+
+
+def test_a_view_follows_the_columns_of_what_it_reads_and_is_recreated_when_it_is_gone(shop: Lab) -> None:
+    spark, orders = shop.session.spark, f"lake.{shop.schema}.orders"  # type: ignore[union-attr]
+    shop.model("orders", "select 1 as id")
+    shop.model("every", "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('orders') }}")
+    shop.model("below", "select * from {{ ref('every') }}")
+    chosen = ("-s", "every below")
+    shop.build("-s", "+below")
+    assert {shop.build(*chosen).model(name)["status"] for name in ("every", "below")} == {"unchanged"}
+
+    spark.sql(f"alter table {orders} add column label string")
+    changed = shop.build(*chosen)
+    assert {changed.model(name)["status"] for name in ("every", "below")} == {"success"}
+    assert shop.rows("below") == [{"id": 1, "label": None}]
+
+    spark.sql(f"drop view lake.{shop.schema}.every")
+    again = shop.build(*chosen)
+    assert again.model("every")["status"] == "success"
+    assert again.model("below")["status"] == "unchanged"
+    assert spark.table(f"lake.{shop.schema}.every").columns == ["id", "label"]

@@ -112,9 +112,8 @@ def check(spec: SourceSpec, place: Place) -> None:
 
 
 def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
-    """The table's UUID and its current snapshot."""
-    table = facts(spec, place)
-    return {"table": table.uuid, "snapshot": table.snapshot}
+    """The table's UUID, its current snapshot and its columns."""
+    return facts(spec, place).position
 
 
 def columns_now(spec: SourceSpec, place: Place) -> tuple[Column, ...]:
