@@ -41,14 +41,15 @@ def create_table(session: SparkSession, relation: str, frame: DataFrame, layout:
 def add_columns(relation: str, frame: DataFrame) -> None:
     """Give a table the columns of a frame that it does not have, and the wider types of those that it has."""
     session = frame.sparkSession
-    load(session, relation).updateSchema().unionByNameWith(iceberg_schema(session, frame)).commit()
+    change = load(session, relation).updateSchema().caseSensitive(False)
+    change.unionByNameWith(iceberg_schema(session, frame)).commit()
 
 
 def fitting(frame: DataFrame, relation: str) -> DataFrame:
     """A frame without the columns that a table does not have."""
     columns = load(frame.sparkSession, relation).schema().columns()
-    known = {str(column.name()) for column in columns}
-    return frame.drop(*(name for name in frame.columns if name not in known))
+    known = {str(column.name()).lower() for column in columns}
+    return frame.drop(*(name for name in frame.columns if name.lower() not in known))
 
 
 def set_properties(session: SparkSession, relation: str, properties: Mapping[str, str]) -> None:

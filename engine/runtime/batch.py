@@ -95,6 +95,8 @@ def _make_table(
     state: ModelState,
     table: TableFacts | None,
 ) -> Outcome:
+    if table is not None and model.write.overwrite is Overwrite.PARTITIONS:
+        tables.check_columns(model, frame)
     made = replace_table(run, model, frame, watched, committing(model, table))
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     kept = table.snapshot if table else None

@@ -100,9 +100,15 @@ def run_stream(run: Run, model: Model) -> Outcome:
     reached = generations.committed_batch(table.history, state) if table else None
     landed = verify(run, model, session, folder, state.generation, reached)
     folder.save_facts(state.generation, model.fingerprint, model.facts)
+    deleted = deleted_of(run, model, state.remembers)
+    if deleted is not None:
+        deleted.fit(frame, fresh=table is None)
+    widened = ""
     if table is not None:
-        tables.fitted(model, tables.columns_of(model, frame), table)
+        columns, widened = tables.fitted(model, tables.columns_of(model, frame))
         tables.set_properties(model, session, table)
+        frame = tables.spelled_as(frame, columns.columns)
+    model = tables.as_spelled(model, frame.columns)
     writer = BatchWriter(
         relation=relation.sql,
         markers=lambda batch: run.markers(model, state, batch),
@@ -122,9 +128,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
             changed=landed.refused,
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
-        output=output_of(
-            model, relation.sql, deleted_of(run, model, state.remembers), None if beside else publish.branch_of(model)
-        ),
+        output=output_of(model, relation.sql, deleted, None if beside else publish.branch_of(model)),
     )
     rows = expectations.checked(frame, model.expectations)
     outcome = _follow(run, model, writer, rows, bounded_trigger=not readings)
@@ -135,7 +139,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     hooks.after(session, model)
     # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
     done = finish(landed) if folder.pending() is None else ""
-    return replace(outcome, note="; ".join(filter(None, [outcome.note, done]))) if done else outcome
+    return replace(outcome, note="; ".join(filter(None, [outcome.note, widened, done])))
 
 
 def _rebuilt(run: Run, model: Model, session: SparkSession, writer: BatchWriter) -> int | None:
@@ -176,7 +180,7 @@ def _ready(
         return _first(model, folder, frame), None
     checks.check_table(model, state, folder, table)
     if table is not None:
-        tables.check_columns(model, tables.columns_of(model, frame), table)
+        tables.check_columns(model, tables.columns_of(model, frame))
     return state, table
 
 
@@ -202,7 +206,7 @@ def _reset(
     """The state of a new checkpoint over the rows that are there."""
     table = publish.as_written(run, model)
     if table is not None:
-        tables.check_columns(model, tables.columns_of(model, frame), table)
+        tables.check_columns(model, tables.columns_of(model, frame))
     reset.begin(run, model, folder, renewed)
     return renewed, table
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,9 @@ from engine.compile.settings import OnSchemaChange, OutputMode
 from engine.errors import Location, RunError, StateError
 from engine.lake import write as lake
 from engine.lake.layout import MERGED, REWRITTEN, Layout, PartitionField, SortField
+from engine.lake.names import quoted
 from engine.lake.read import TableFacts
+from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
 from engine.runtime import generations
 from engine.runtime.described import table_comment
 from engine.runtime.outputs.history import with_validity
@@ -57,8 +60,11 @@ def check_declared(model: Model, frame: DataFrame) -> None:
     """Check the columns that the model declares against those that Spark finds, also where compile did not know.
 
     Raises:
-        RunError: `column-type`, `unknown-column`, `column-undeclared`.
+        RunError: `column-type`, `unknown-column`, `column-undeclared`; `duplicate-name`.
     """
+    if twice := same_names(frame.columns):
+        message = f"the columns {', '.join(twice)} have one name: letter case makes no difference"
+        raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
     given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
     if found := tuple(declared_faults(model, given)):
         failure = RunError(found[0].code, found[0].message)
@@ -72,40 +78,84 @@ def columns_of(model: Model, frame: DataFrame) -> DataFrame:
     return with_validity(kept, model.write) if model.write.history else kept
 
 
-def check_columns(model: Model, frame: DataFrame, table: TableFacts) -> None:
-    """Check that the table has a column for each of the query's, unless `on_schema_change` says what to do.
+def check_columns(model: Model, frame: DataFrame) -> SchemaMatch:
+    """Compare the columns of a query with those of the model's existing table; nothing is changed.
 
     Raises:
-        StateError: `table-schema`.
+        StateError: `table-schema`: a column that the table lacks, where `on_schema_change` does not say what to do, or
+            a type that the table cannot hold.
     """
-    added = _added(frame, table)
-    if added and model.write.on_schema_change is OnSchemaChange.FAIL:
-        message = f"{model.relation} has no column {', '.join(added)}"
-        hint = (
-            "Let the table get it (on_schema_change: append_columns) or go without (ignore), take it out of the query, "
-            f"or build the table anew: engine build -f -s {model.name}"
-        )
+    match = match_table(frame, model.relation.sql)
+    findings = list(_misfits(model, match))
+    if findings:
+        message = "; ".join(finding for finding, _ in findings)
+        hint = f"{' '.join(way for _, way in findings if way)} Or rebuild the table: engine build -f -s {model.name}"
         raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
+    return match
 
 
-def fitted(model: Model, frame: DataFrame, table: TableFacts) -> DataFrame:
-    """Bring an earlier table and the rows of the query together as `on_schema_change` says.
+def _misfits(model: Model, match: SchemaMatch) -> Iterator[tuple[str, str]]:
+    """What stops the rows of a query from being written to the model's table, each with how to fix it."""
+    policy, table = model.write.on_schema_change, model.relation
+    if match.added and policy is OnSchemaChange.FAIL:
+        fix = "Add it to the table (on_schema_change: append_columns), leave it out (ignore), or remove it."
+        yield f"{table} has no column {', '.join(match.added)}", fix
+    if match.added_fields and policy is OnSchemaChange.IGNORE:
+        # Spark writes a struct as a whole, or not at all.
+        fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
+        yield f"{table} has no field {', '.join(match.added_fields)}", fix
+    if match.missing:
+        fix = "Give NULL in its place (cast(null as ..))."
+        yield f"{table} has the field {', '.join(match.missing)}, which the query no longer gives", fix
+    for index, one in enumerate(match.incompatible):
+        fix = f"Cast it in the query to its type in the table{_cast(one)}."
+        yield f"'{one.path}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
+
+
+def _cast(difference: TypeDifference) -> str:
+    """An example of the cast, where the column can be named so."""
+    path = difference.path
+    return f" (cast({path} as {difference.table}) as {path})" if path.isidentifier() else ""
+
+
+def fitted(model: Model, frame: DataFrame) -> tuple[DataFrame, str]:
+    """Bring the model's existing table and the rows of the query together: new columns, wider types, spelling.
+
+    A type is widened whatever `on_schema_change` says: each value in the table keeps its value.
+
+    Returns:
+        The rows with the table's spelling of each column, and what was widened; empty: nothing.
 
     Raises:
         StateError: `table-schema`.
     """
-    check_columns(model, frame, table)
-    added = _added(frame, table)
-    if added and model.write.on_schema_change is OnSchemaChange.IGNORE:
-        return frame.drop(*added)
-    if added:
-        lake.add_columns(model.relation.sql, frame)
-    return frame
+    match = check_columns(model, frame)
+    frame = spelled(frame, match.names)
+    if model.write.on_schema_change is OnSchemaChange.IGNORE:
+        frame = frame.drop(*match.added)
+    if match.alters:
+        changed = {path.split(".")[0] for path in (*match.added, *(d.path for d in match.promoted))}
+        lake.add_columns(model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed)))
+    return frame, ", ".join(f"'{d.path}' widened from {d.table} to {d.query}" for d in match.promoted)
 
 
-def _added(frame: DataFrame, table: TableFacts) -> list[str]:
-    has = {name for name, _ in table.columns}
-    return [name for name in frame.columns if name not in has]
+def spelled_as(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
+    """The frame with those of its columns that are among `columns` spelled as there."""
+    known = {name.lower(): name for name in columns}
+    return spelled(frame, [known.get(name.lower(), name) for name in frame.columns])
+
+
+def as_spelled(model: Model, columns: Iterable[str]) -> Model:
+    """The model with the columns of its keys, its order and its partitions as the table spells them."""
+    known = {name.lower(): name for name in columns}
+
+    def names(given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(known.get(name.lower(), name) for name in given)
+
+    write = model.write
+    parts = tuple(replace(part, column=known.get(part.column.lower(), part.column)) for part in write.partition_by)
+    keys, order = names(write.unique_key), names(write.sequence_by)
+    return replace(model, write=replace(write, unique_key=keys, sequence_by=order, partition_by=parts))
 
 
 def set_properties(model: Model, session: SparkSession, table: TableFacts) -> None:

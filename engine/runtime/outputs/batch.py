@@ -33,7 +33,7 @@ def committing(model: Model, table: TableFacts | None) -> Committing:
         return lambda rows, markers: lake.replace(rows, relation, layout, markers, options)
 
     def partitions(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-        fitted = tables.fitted(model, rows, table)
+        fitted, _ = tables.fitted(model, rows)
         if not same_partitions(lake.load(rows.sparkSession, relation), tables.layout(model, 1)):
             message = f"{model.relation} is partitioned in another way than 'partition_by' says"
             hint = f"Only whole partitions can be replaced; build the table anew: engine build -f -s {model.name}"

@@ -20,6 +20,7 @@ from engine.lake import write as lake
 from engine.lake.layout import Layout
 from engine.lake.names import quoted
 from engine.lake.read import TableFacts
+from engine.lake.schema_match import SchemaMatch, match_table
 from engine.runtime.generations import identity
 from engine.runtime.run import Run
 
@@ -61,25 +62,64 @@ class Deleted:
         ours = f"query_id = {lake.literal(self.began or query)}"
         return session.table(self.relation.sql).where(ours).select("key", "sequence")
 
+    def fit(self, frame: DataFrame, *, fresh: bool) -> None:
+        """Bring an existing table of deletes and the keys of the query together: their types may have changed.
+
+        Args:
+            frame: the query's rows.
+            fresh: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
+                Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
+
+        Raises:
+            StateError: `table-schema`.
+        """
+        if self.facts is None:
+            return
+        write = self.model.write
+        columns = [as_struct(write.unique_key).alias("key"), as_struct(write.sequence_by).alias("sequence")]
+        keys = frame.select(*columns)
+        match = match_table(keys, self.relation.sql)
+        if match.incompatible or match.added or match.missing:
+            if not fresh:
+                raise self._unfit(match)
+            session = frame.sparkSession
+            empty = session.createDataFrame([], self._rows(frame, 0, "").schema)
+            lake.replace(empty, self.relation.sql, self._layout(), {"model": self.model.name})
+        elif match.alters:
+            lake.add_columns(self.relation.sql, keys)
+
+    def _unfit(self, match: SchemaMatch) -> StateError:
+        differing = [f"{d.path} ({d.table} there, {d.query} in the query)" for d in match.incompatible]
+        message = f"{self.relation} remembers deleted keys of another kind: "
+        hint = (
+            "Undo the change of the key or of 'sequence_by', or rebuild the table, which forgets the deletes: "
+            f"engine build -f -s {self.model.name}"
+        )
+        shown = ", ".join([*differing, *match.added, *match.missing])
+        return StateError("table-schema", message + shown, hint, node=self.model.name)
+
     def append(self, rows: DataFrame, batch: int, query: str, markers: Mapping[str, str]) -> None:
         """Remember the keys of the rows of a micro-batch that delete, unless they were before a crash."""
-        from pyspark.sql import functions as f
-
         if self._wrote(query, batch):
             return
-        write, session = self.model.write, rows.sparkSession
-        kept = rows.select(
-            as_struct(write.unique_key).alias("key"),
-            as_struct(write.sequence_by).alias("sequence"),
-            f.lit(self.began or query).alias("query_id"),
-            f.lit(batch).cast("bigint").alias("batch_id"),
-            f.current_timestamp().alias("deleted_at"),
-        )
+        session = rows.sparkSession
+        kept = self._rows(rows, batch, query)
         if self.facts is None and not self.made:
             lake.create_table(session, self.relation.sql, kept, self._layout())
             self.made = True
         self._forget(session)
         lake.append(lake.stage(kept, self.relation.sql), {**markers, _QUERY: query, _BEGAN: self.began or query})
+
+    def _rows(self, rows: DataFrame, batch: int, query: str) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        return rows.select(
+            as_struct(self.model.write.unique_key).alias("key"),
+            as_struct(self.model.write.sequence_by).alias("sequence"),
+            f.lit(self.began or query).alias("query_id"),
+            f.lit(batch).cast("bigint").alias("batch_id"),
+            f.current_timestamp().alias("deleted_at"),
+        )
 
     def _wrote(self, query: str, batch: int) -> bool:
         history = self.facts.history if self.facts else ()

@@ -1,0 +1,196 @@
+"""Columns of an edited query beside those of its table: types are equal, widened or rejected; letter case is Spark's."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tests.lab import EVENTS, Lab, Result
+
+pytestmark = pytest.mark.spark
+
+SOURCE = "{{ source('shop', 'events') }}"
+BIG = 5_000_000_000
+
+
+def event(number: int, amount: float = 1.25) -> dict[str, Any]:
+    return {"id": number, "at": "2024-05-01T10:05:00Z", "kind": "paid", "amount": amount}
+
+
+def stream(lab: Lab, name: str, columns: str, settings: str = "") -> None:
+    lab.model(name, f"/*---\nstreams: [shop.events]\n{settings}\n---*/\nselect {columns} from {SOURCE}\n")
+
+
+def messages(result: Result) -> dict[str, tuple[str, str]]:
+    found = [e for e in result.events if e["event"] == "Diagnosed" and e["level"] == "error"]
+    assert {e["code"] for e in found} == {"table-schema"}, found
+    return {e["node"]: (e["message"], e["hint"]) for e in found}
+
+
+# By model: settings, the column before and after the edit, its path and both types.
+CHANGED = {
+    "appended": ("", "cast(amount as int) as v", "amount as v", "v", "int", "double"),
+    "merged": ("unique_key: id", "to_date(at) as v", "at as v", "v", "date", "timestamp"),
+    "widening": ("on_schema_change: append_columns", "kind as v", "id + 4 as v", "v", "string", "int"),
+    "rounding": (
+        "on_schema_change: ignore", "cast(amount as decimal(10,1)) as v", "cast(amount as decimal(12,2)) as v",
+        "v", "decimal(10,1)", "decimal(12,2)",
+    ),
+    "nested": ("", "struct(id as n) as v", "struct(amount as n) as v", "v.n", "int", "double"),
+    "listed": ("", "array(id) as v", "array(amount) as v", "v.element", "int", "double"),
+    "mapped": ("", "map('k', id) as v", "map('k', kind) as v", "v.value", "int", "string"),
+    "keyed": ("", "map(id, 1) as v", "map(cast(id as bigint), 1) as v", "v.key", "int", "bigint"),
+}  # fmt: skip
+
+
+def test_a_type_that_the_table_cannot_hold_is_rejected_by_name(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    partitions = (
+        "/*---\nmaterialized: table\noverwrite: partitions\npartition_by: [day]\n---*/\nselect {} as day, id from "
+    )
+    for name, (settings, before, *_) in CHANGED.items():
+        stream(lab, name, f"id, {before}", settings)
+    lab.model("parts", partitions.format("to_date(at)") + SOURCE)
+    lab.land("a", [event(1)])
+    lab.build()
+    before = {name: (lab.snapshot(name), lab.table(name).columns) for name in [*CHANGED, "parts"]}  # type: ignore[union-attr]
+    for name, (settings, _, after, *_) in CHANGED.items():
+        stream(lab, name, f"id, {after}", settings)
+    lab.model("parts", partitions.format("at") + SOURCE)
+    lab.land("b", [event(2, 2.75)])
+    result = lab.run("build")
+    assert result.code == 1
+    found = messages(result)
+    for name, (*_, path, old, new) in CHANGED.items():
+        message, hint = found[name]
+        assert message == f"'{path}' is {old} in lake.{lab.schema}.{name} and {new} in the query"
+        assert f"Or rebuild the table: engine build -f -s {name}" in hint
+    assert "cast(v as int) as v" in found["appended"][1]
+    assert found["parts"][0] == f"'day' is date in lake.{lab.schema}.parts and timestamp in the query"
+    after = {name: (lab.snapshot(name), lab.table(name).columns) for name in before}  # type: ignore[union-attr]
+    assert after == before
+    # Both ways on.
+    stream(lab, "appended", "id, cast(cast(amount as double) as int) as v")
+    lab.build("-s", "appended")
+    lab.build("-f", "-s", "rounding")
+    assert sorted(row["v"] for row in lab.rows("appended")) == [1, 2]
+    assert sorted(row["v"] for row in lab.rows("rounding")) == [Decimal("1.25"), Decimal("2.75")]
+
+
+MERGED = """/*---
+streams: [shop.events]
+unique_key: id
+sequence_by: at
+delete_when: kind = 'gone'
+partition_by: ['bucket(4, id)']
+---*/
+select {} as id, at, kind, amount from {{{{ source('shop', 'events') }}}}
+"""
+APPENDED = """{id} as id, cast(amount as {real}) as f, cast(amount as {decimal}) as d,
+  struct({id} as n) as s, array({id}) as l, map('k', {id}) as m"""
+DOWN = """/*---
+streams: [wide]
+{}
+---*/
+select id, s.n as n from {{{{ ref('wide') }}}}
+"""
+
+
+def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    stream(lab, "wide", APPENDED.format(id="id", real="float", decimal="decimal(5,2)"))
+    stream(lab, "narrow", APPENDED.format(id="cast(id as bigint)", real="double", decimal="decimal(12,2)"))
+    lab.model("merged", MERGED.format("id"))
+    lab.model("down", DOWN.format(""))
+    lab.land("a", [event(1), event(2), event(3) | {"kind": "gone"}])
+    lab.build()
+    # The same columns as ever: nothing is altered, and nothing is said.
+    assert lab.build().model("wide")["note"] == ""
+    big = f"id + {BIG}L"
+    stream(lab, "wide", APPENDED.format(id=big, real="double", decimal="decimal(12,2)"))
+    stream(lab, "narrow", APPENDED.format(id="id", real="float", decimal="decimal(5,2)"))
+    lab.model("merged", MERGED.format(f"if(kind = 'new', {big}, id)"))
+    lab.land("b", [event(4, 0.1), event(2, 8.0) | {"at": "2024-05-02T10:05:00Z"}, event(6) | {"kind": "new"}])
+    lab.land("c", [event(3, 9.0), event(1) | {"kind": "gone", "at": "2024-05-03T10:05:00Z"}])
+    result = lab.build()
+    assert "'id' widened from int to bigint, 'f' widened from float to double" in result.model("wide")["note"]
+    types = dict(lab.table("wide").columns)  # type: ignore[union-attr]
+    assert (types["id"], types["f"], types["d"], types["l"]) == ("long", "double", "decimal(12, 2)", "list<long>")
+    rows = {row["id"]: row for row in lab.rows("wide")}
+    assert rows[1] == {
+        "id": 1, "f": 1.25, "d": Decimal("1.25"), "s": {"n": 1}, "l": [1], "m": [("k", 1)],
+    }  # fmt: skip
+    four = rows[BIG + 4]
+    assert (four["f"], four["s"], four["l"], four["m"]) == (0.1, {"n": BIG + 4}, [BIG + 4], [("k", BIG + 4)])
+    narrow = {row["id"]: row for row in lab.rows("narrow")}
+    assert narrow[4]["f"] == pytest.approx(0.1, abs=1e-7)
+    assert (narrow[4]["d"], narrow[4]["s"]) == (Decimal("0.10"), {"n": 4})
+    # A MERGE finds the rows of before, and deletes that were remembered before count for the wider key.
+    assert {row["id"]: row["amount"] for row in lab.rows("merged")} == {2: 8.0, 4: 0.1, BIG + 6: 1.25}
+    # A stream of the altered table goes on, and widens its own.
+    assert sorted(row["n"] for row in lab.rows("down")) == sorted(row["id"] for row in lab.rows("wide"))
+    again = lab.snapshots()
+    lab.build()
+    assert lab.snapshots() == again
+
+
+def test_a_full_refresh_takes_a_key_of_another_type(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("merged", MERGED.format("id"))
+    lab.land("a", [event(1), event(2) | {"kind": "gone"}])
+    lab.build()
+    lab.model("merged", MERGED.format("concat('n', id)"))
+    lab.land("b", [event(3), event(4) | {"kind": "gone"}])
+    assert "'id' is int in" in messages(lab.run("build"))["merged"][0]
+    lab.build("-f")
+    lab.land("c", [event(4), event(5)])
+    lab.build()
+    assert sorted(row["id"] for row in lab.rows("merged")) == ["n1", "n3", "n5"]
+
+
+CASED = {
+    "appended": ("on_schema_change: append_columns\npartition_by: [KIND]", "id, kind, amount as v, struct(id as n) as s"),
+    "merged": (
+        "unique_key: ID\nsequence_by: AT\npartition_by: ['bucket(4, Id)']\ndelete_when: KIND = 'gone'",
+        "id, kind, amount as v, at",
+    ),
+    "versions": ("unique_key: Id\nsequence_by: aT\nhistory: true", "id, kind, amount as v, at"),
+    "hourly": ("", "hour.start as started, count(*) as n"),
+}  # fmt: skip
+
+
+def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+
+    def write(change: Any) -> None:
+        for name, (settings, columns) in CASED.items():
+            stream(lab, name, change(columns), settings)
+        window = "windows: {hour: 'tumbling(at, 1 hour)'}\nstreams: {shop.events: {watermark: at delay 1 minute}}"
+        sql = f"select {change(CASED['hourly'][1])} from {SOURCE} group by hour"
+        lab.model("hourly", f"/*---\n{window}\n---*/\n{sql}\n")
+
+    write(str)
+    lab.land("a", [event(1, 1.0), event(2, 2.0), event(3, 3.0)])
+    lab.build()
+    before = {name: lab.table(name).columns for name in CASED}  # type: ignore[union-attr]
+    write(str.upper)
+    later = {"at": "2024-05-01T12:05:00Z"}
+    lab.land("b", [event(2, 5.0) | later, event(3) | later | {"kind": "gone"}, event(4, 4.0) | later])
+    lab.land("c", [event(9, 9.0) | {"at": "2024-05-02T12:05:00Z"}])
+    lab.build()
+    assert {name: lab.table(name).columns for name in CASED} == before  # type: ignore[union-attr]
+    assert {(row["id"], row["v"], row["s"]["n"]) for row in lab.rows("appended")} >= {(1, 1.0, 1), (4, 4.0, 4)}
+    assert {row["id"]: row["v"] for row in lab.rows("merged")} == {1: 1.0, 2: 5.0, 4: 4.0, 9: 9.0}
+    current = {row["id"]: row["v"] for row in lab.rows("versions") if row["is_current"]}
+    assert current == {1: 1.0, 2: 5.0, 3: 1.25, 4: 4.0, 9: 9.0}
+    assert {row["started"]: row["n"] for row in lab.rows("hourly")} == {
+        datetime(2024, 5, 1, 10, tzinfo=UTC): 3,
+        datetime(2024, 5, 1, 12, tzinfo=UTC): 3,
+    }
+    # Two outputs that differ in letter case only are one name, and an error before Spark starts.
+    stream(lab, "appended", "id, id as ID")
+    result = lab.run("build", "-s", "appended")
+    assert "duplicate-name" in result.codes()
