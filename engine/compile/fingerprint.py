@@ -71,7 +71,7 @@ def _write(write: Write) -> dict[str, Any]:
 
 
 def _input(item: Input, node: Any) -> dict[str, Any]:
-    watermark = _said(asdict(item.watermark), "max_future") if item.watermark else None
+    watermark = _said(_said(asdict(item.watermark), "max_future"), "on_null") if item.watermark else None
     if watermark and watermark["expression"]:
         watermark["expression"] = spelling_of(watermark["expression"])
     known: dict[str, Any] = {

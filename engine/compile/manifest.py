@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from engine.compile.columns.facts import Origin
-from engine.compile.settings import Expectation, OnUpstreamDelete, Operation, Write
+from engine.compile.settings import Expectation, OnNull, OnUpstreamDelete, Operation, Write
 from engine.compile.steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.sources import OnBadRecord, SourceSpec
@@ -57,12 +57,14 @@ class Watermark:
         delay: how late rows may be.
         expression: the SQL that makes the column; None: the input has it.
         max_future: rows further ahead of the clock are bad records; None: there is no bound.
+        on_null: what becomes of rows without a time where a stateful step uses it; None: they are bad records.
     """
 
     column: str
     delay: str
     expression: str | None = None
     max_future: str | None = None
+    on_null: OnNull | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ class Input:
         on_bad_record: what becomes of records that cannot be read; None: what the source says.
         through: the ephemeral model that brings it; empty: the model itself names it.
         metadata: the view has the column `_metadata`, because the query names it.
+        needs_time: whether rows whose event time is NULL would be lost in a stateful step; None: not as far as is
+            known.
     """
 
     node: str
@@ -94,6 +98,7 @@ class Input:
     through: str = ""
     metadata: bool = False
     on_bad_record: OnBadRecord | None = None
+    needs_time: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

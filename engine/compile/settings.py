@@ -46,6 +46,13 @@ class OnFail(StrEnum):
     FAIL = "fail"
 
 
+class OnNull(StrEnum):
+    """What becomes of a row whose event time is NULL where a stateful step uses it; counted in any case."""
+
+    BAD_RECORD = "bad_record"
+    DROP = "drop"
+
+
 class OnUpstreamDelete(StrEnum):
     """What a stream does at a snapshot of its upstream table that only deletes."""
 

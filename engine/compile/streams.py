@@ -7,14 +7,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from engine.compile.manifest import Watermark
-from engine.compile.settings import OnUpstreamDelete
+from engine.compile.settings import OnNull, OnUpstreamDelete
 from engine.compile.sql import is_expression
 from engine.errors import Diagnostic, Location
 from engine.project.section import UNKNOWN, Section, shown
 from engine.sources import OnBadRecord
 
 STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete", "on_bad_record")
-_WATERMARK_KEYS = ("column", "as", "delay", "max_future")
+_WATERMARK_KEYS = ("column", "as", "delay", "max_future", "on_null")
 _WATERMARK = re.compile(r"(?P<what>.+)\s+delay\s+(?P<delay>.+)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.+)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
 _FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
@@ -128,13 +128,15 @@ def read_watermark(section: Section) -> Watermark | None:
 
 def _watermark_mapping(section: Section) -> Watermark | None:
     section.check_keys(_WATERMARK_KEYS, "a watermark")
-    column, sql, delay, future = (section.child(key) for key in _WATERMARK_KEYS)
+    column, sql, delay, future, null = (section.child(key) for key in _WATERMARK_KEYS)
     if column is None or delay is None:
         section.report("missing-key", "a watermark needs 'column' and 'delay'", _FORMS)
         return None
     watermark = _watermark(section, column.text(), sql.text() if sql else None, delay)
     bound = future.duration() if future else ""
-    return replace(watermark, max_future=bound or None) if watermark else None
+    policy = null.choice(*OnNull) if null else ""
+    on_null = OnNull(policy) if policy in set(OnNull) else None
+    return replace(watermark, max_future=bound or None, on_null=on_null) if watermark else None
 
 
 def _watermark(section: Section, column: str, sql: str | None, delay: Section) -> Watermark | None:

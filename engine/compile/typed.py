@@ -10,6 +10,7 @@ from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
 from engine.compile.columns.find import columns_of
 from engine.compile.declared import declared_faults
 from engine.compile.manifest import Column, Input, Materialized, Model, Source
+from engine.compile.null_times import with_needed_times
 from engine.compile.schema import spelt
 from engine.compile.sql import Query, with_printed
 from engine.compile.stream_columns import stream_faults
@@ -74,7 +75,8 @@ def typed(
     broken = model.broken or any(fault.is_error for fault in faults)
     columns = _merged(model.columns, facts.columns)
     seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)
-    return replace(model, columns=columns, indirect=facts.indirect, broken=broken), seen
+    model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
+    return with_needed_times(model, text.query.tree), seen
 
 
 def brings_functions(conf: Mapping[str, str]) -> bool:

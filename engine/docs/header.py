@@ -10,6 +10,7 @@ from engine.compile.manifest import Input, Materialized, Model, Source
 from engine.compile.settings import (
     Expectation,
     OnFail,
+    OnNull,
     OnSchemaChange,
     OnUpstreamDelete,
     OutputMode,
@@ -130,7 +131,9 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Said]:
     if mark:
         late = f"rows{of} up to {duration(mark.delay)} late count" if model.stateful else f"no row{of} is too late"
         ahead = f"; rows more than {duration(mark.max_future)} ahead of the clock do not" if mark.max_future else ""
-        yield Said("Event time", f"{event_time(mark)}; {late}{ahead}")
+        dropped = mark.on_null is OnNull.DROP
+        null = f"; rows without it are {'dropped' if dropped else 'bad records'}" if item.needs_time else ""
+        yield Said("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
     if item.dedup:
         within = f" within {duration(mark.delay)}" if mark else ""
         yield Said("Repeats", f"repeats of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")

@@ -126,7 +126,8 @@ def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
     """The facts without what takes rows out before or after the query's state, and leaves that as it is."""
     inputs = []
     for item in facts["inputs"]:
-        watermark = {key: value for key, value in (item.get("watermark") or {}).items() if key != "max_future"}
+        rules = {"max_future", "on_null"}
+        watermark = {key: value for key, value in (item.get("watermark") or {}).items() if key not in rules}
         inputs.append({**item, "watermark": watermark})
     return {**{key: value for key, value in facts.items() if key != "expectations"}, "inputs": inputs}
 

@@ -54,7 +54,7 @@ def counted(session: SparkSession, execution: Any, watched: Iterable[Watched]) -
 def _count(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
     metrics = seen.get(item.observation)
     if metrics is not None:
-        return int(metrics[records.COUNT])
+        return int(metrics.get(records.COUNT) or 0)
     # The optimiser found that the query needs no row of this input; its records count all the same.
     found = _records(session, execution, item)
     return found.count() if found is not None else 0
@@ -63,6 +63,22 @@ def _count(session: SparkSession, execution: Any, item: Watched, seen: Mapping[s
 def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame | None:
     frame = executions.observed_frame(session, execution, item.observation)
     return records.bad_records(frame, item.name) if frame is not None else None
+
+
+def with_dropped(
+    session: SparkSession, execution: Any, watched: Iterable[Watched], bad: Mapping[str, int]
+) -> dict[str, int]:
+    """The counts of bad records by view, with the rows that were dropped as they have no event time."""
+    seen = executions.observed(execution)
+    return {item.view: bad.get(item.view, 0) + _dropped(session, execution, item, seen) for item in watched}
+
+
+def _dropped(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
+    metrics = seen.get(item.observation)
+    if metrics is not None:
+        return int(metrics.get(records.DROPPED_COUNT) or 0)
+    frame = executions.observed_frame(session, execution, item.observation)
+    return frame.where(records.DROPPED).count() if frame is not None and records.DROPPED in frame.columns else 0
 
 
 def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:
@@ -102,7 +118,7 @@ def refused(
         if found is None:
             continue
         count = counts[item.view] if counts is not None else found.count()
-        lines = [_line(r["reason"], json.loads(r["origin"]), r["raw"]) for r in found.limit(_SHOWN).collect()]
+        lines = [_line(r["reason"], json.loads(r["origin"]), r["raw"], r["row"]) for r in found.limit(_SHOWN).collect()]
         if count:
             return error(item.name, count, lines)
     return None
@@ -122,12 +138,15 @@ def explained(session: SparkSession, execution: Callable[[], Any], watched: Iter
 
 def error(name: str, count: int, lines: Iterable[str]) -> RunError:
     """The error of bad records; `lines` say where the first ones are, and why they are bad."""
+    lines = list(lines)
     several = "a record" if count == 1 else f"{count:,} records"
     message = f"{several} of {name} cannot be read: {'; '.join(lines)}"
     hint = (
         "Correct what is wrong and build again: the same records are read. Or let such records be taken out: "
         "on_bad_record: quarantine (they are kept in <model>__quarantine) or drop (they are counted)."
     )
+    if any(" is NULL" in line for line in lines):
+        hint += " For rows without an event time alone: 'on_null: drop' in the watermark, or 'where .. is not null'."
     return RunError("bad-record", message, hint)
 
 
@@ -140,21 +159,20 @@ def from_text(text: str) -> RunError | None:
     return error(str(origin.get("source", "a source")), 1, [_line(reason, origin, None)])
 
 
-def _line(reason: str, origin: Mapping[str, Any], raw: bytes | None) -> str:
-    text = f"{place(origin, raw)}: {reason}"
-    if raw:
-        shown = bytes(raw).decode("utf-8", errors="replace")
-        text += f" ({shown[:_LONG]}{'...' if len(shown) > _LONG else ''})"
-    return text
+def _line(reason: str, origin: Mapping[str, Any], raw: bytes | None, row: str | None = None) -> str:
+    shown = bytes(raw).decode("utf-8", errors="replace") if raw else row
+    where = place(origin, raw)
+    text = f"{where}: {reason}" if where else reason
+    return f"{text} ({shown[:_LONG]}{'...' if len(shown) > _LONG else ''})" if shown else text
 
 
 def place(origin: Mapping[str, Any], raw: bytes | None) -> str:
-    """Where a record came from, for people: a file with its line, or topic, partition and offset."""
+    """Where a record came from, for people: a file with its line, or topic, partition and offset; empty: not known."""
     if "topic" in origin:
         return f"topic {origin['topic']}, partition {origin.get('partition')}, offset {origin.get('offset')}"
     if isinstance(origin.get("file_path"), str):
         return _file(origin["file_path"], raw)
-    return ", ".join(f"{key} {value}" for key, value in origin.items() if key != "source") or "somewhere in it"
+    return ", ".join(f"{key} {value}" for key, value in origin.items() if key != "source")
 
 
 def _file(uri: str, raw: bytes | None) -> str:

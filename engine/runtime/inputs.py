@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Input, Manifest, Model, Source, Watermark
-from engine.compile.settings import OnUpstreamDelete
+from engine.compile.settings import OnNull, OnUpstreamDelete
 from engine.errors import RunError
 from engine.runtime.bad_records import Watched
 from engine.runtime.event_time import Timed, observed, timed
 from engine.runtime.upstreams import Reading
-from engine.sources import BAD, KINDS, ORIGIN, OnBadRecord, Place, files, iceberg, limited, records
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, files, iceberg, limited, records
 from engine.sources.iceberg.stream import table_stream
 
 if TYPE_CHECKING:
@@ -65,10 +66,13 @@ def register(
         frame = instead(item) if instead else _read(session, manifest, item, place, reading, bounded=bounded)
         if since is not None and item.stream and _is_files(manifest.nodes[item.node]):
             frame = frame.where(f"unix_millis({ORIGIN}.file_modification_time) >= {since}")
-        mark = item.watermark if item.stream else None
+        mark = _mark(frame, item)
         if mark is not None:
             frame = records.with_event_time(frame, mark.column, mark.expression, mark.max_future)
-        if BAD in frame.columns:
+        if mark is not None and item.needs_time:
+            drop = mark.on_null is OnNull.DROP
+            frame = records.with_null_times(frame, mark.column, mark.expression, drop=drop)
+        if records.marked(frame):
             found = Watched(item.name, item.view, _policy(item, manifest), once=item.stream or not model.streaming)
             frame = records.without_bad(frame, item.name, found.observation, found.policy)
             watched.append(found)
@@ -84,6 +88,14 @@ def refresh_static(session: SparkSession, manifest: Manifest, model: Model) -> N
     for item in model.inputs:
         if not item.stream and isinstance(manifest.nodes[item.node], Source):
             session.catalog.refreshTable(item.view)
+
+
+def _mark(frame: DataFrame, item: Input) -> Watermark | None:
+    """The watermark of a stream, with its column as the frame spells it."""
+    mark = item.watermark if item.stream else None
+    if mark is None or mark.expression is not None:
+        return mark
+    return replace(mark, column=next((n for n in frame.columns if n.lower() == mark.column.lower()), mark.column))
 
 
 def _is_files(node: object) -> bool:

@@ -163,6 +163,7 @@ class BatchWriter:
         try:
             execution = self._execution()
             bad = bad_records.counted(session, execution, rules.watched)
+            taken_out = bad_records.with_dropped(session, execution, rules.watched, bad)
             counted = expectations.counts_of if kept else expectations.counted
             failed = counted(frame if kept else execution, rules.checks)
             refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
@@ -182,7 +183,7 @@ class BatchWriter:
             commit = prepared.commit(markers)
         finally:
             prepared.close()
-        return _written(commit, bad, failed, quarantined)
+        return _written(commit, taken_out, failed, quarantined)
 
     def _query_id(self) -> str:
         return str(self.query.result(_SOON).id)

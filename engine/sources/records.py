@@ -1,9 +1,9 @@
 """Records that cannot be read as declared: told apart, counted, and taken out.
 
 A kind's frame says in `__bad` why a record is bad. A watermark adds reasons of its own: its expression cannot be
-computed, or the time is too far ahead of the clock. The frame is observed before the bad records go, so that their
-number is known after each execution; and no filter of the query comes before that, because Spark moves none through
-an observation.
+computed, the time is too far ahead of the clock, or it is NULL where that would lose the row. The frame is observed
+before the bad records go, so that their number is known after each execution; and no filter of the query comes before
+that, because Spark moves none through an observation.
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 
 # What an observation counts.
 COUNT = "bad"
+DROPPED_COUNT = "dropped"
+# Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
+# so that columns the query does not need are not read for it.
+NO_TIME = "__no_time"
+# Whether a record is dropped, and counted, for want of an event time.
+DROPPED = "__time_dropped"
+_UNREADABLE = "it cannot be read as declared"
+_MARKS = {BAD, NO_TIME, DROPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "
 _TIME = "__time"
@@ -59,6 +67,33 @@ def with_event_time(frame: DataFrame, column: str, expression: str | None, max_f
     return frame.withColumn(column, time).drop(_TIME) if expression is not None else frame
 
 
+def with_null_times(frame: DataFrame, column: str, expression: str | None, *, drop: bool) -> DataFrame:
+    """Mark the rows without an event time, which a stateful step would lose: bad records, or to be dropped.
+
+    Args:
+        frame: with the event time, and with `__bad` where rows may be bad for other reasons.
+        column: that has the event time.
+        expression: the SQL that made it; None: the source has it.
+        drop: drop and count such rows, whatever becomes of bad records.
+    """
+    from pyspark.sql import functions as f
+
+    if column not in frame.columns:
+        return frame
+    missing = f.col(quoted(column)).isNull()
+    if BAD in frame.columns:
+        missing &= f.col(BAD).isNull()
+    if drop:
+        return frame.withColumn(DROPPED, missing)
+    reason = f"'{column}' is NULL" + (f": {expression.strip()}" if expression else "")
+    return frame.withColumn(NO_TIME, f.when(missing, f.lit(reason)))
+
+
+def marked(frame: DataFrame) -> bool:
+    """Whether some rows of a frame may be taken out."""
+    return not _MARKS.isdisjoint(frame.columns)
+
+
 def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadRecord) -> DataFrame:
     """Take the bad records out of a frame, observed; with `fail` the first one ends the query.
 
@@ -70,28 +105,57 @@ def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadReco
     """
     from pyspark.sql import functions as f
 
-    if BAD not in frame.columns:
+    if not marked(frame):
         return frame
-    frame = frame.observe(observation, f.count_if(f.col(BAD).isNotNull()).alias(COUNT))
-    good = f.col(BAD).isNull()
-    if policy is OnBadRecord.FAIL:
-        found = f.to_json(f.struct(f.col(BAD)["reason"].alias("reason"), origin(frame, name).alias("origin")))
-        error = f.raise_error(f.concat(f.lit(RAISED), found))
-        good = f.when(good, f.lit(True)).otherwise(error.cast("boolean"))
-    return frame.where(good).drop(BAD)
+    reason, metrics = _reason(frame), []
+    if reason is not None:
+        metrics.append(f.count_if(reason.isNotNull()).alias(COUNT))
+    if DROPPED in frame.columns:
+        metrics.append(f.count_if(DROPPED).alias(DROPPED_COUNT))
+    frame = frame.observe(observation, *metrics)
+    if DROPPED in frame.columns:
+        frame = frame.where(~f.col(DROPPED))
+    if reason is not None:
+        good = reason.isNull()
+        if policy is OnBadRecord.FAIL:
+            found = f.to_json(f.struct(reason.alias("reason"), origin(frame, name).alias("origin")))
+            error = f.raise_error(f.concat(f.lit(RAISED), found))
+            good = f.when(good, f.lit(True)).otherwise(error.cast("boolean"))
+        frame = frame.where(good)
+    return frame.drop(*_MARKS)
 
 
-def bad_records(frame: DataFrame, name: str) -> DataFrame:
-    """The bad records of an observed frame: `reason`, `raw`, `row` and `origin`, the last two as JSON."""
+def _reason(frame: DataFrame) -> Column | None:
+    """Why a record is bad; None: nothing in the frame says that one is."""
+    from pyspark.sql import functions as f
+
+    unreadable = f.coalesce(f.col(BAD)["reason"], f.lit(_UNREADABLE))
+    parts = [f.when(f.col(BAD).isNotNull(), unreadable)] if BAD in frame.columns else []
+    parts += [f.col(NO_TIME)] if NO_TIME in frame.columns else []
+    return f.coalesce(*parts) if parts else None
+
+
+def bad_records(frame: DataFrame, name: str) -> DataFrame | None:
+    """The bad records of an observed frame: `reason`, `raw`, `row` and `origin`, the last two as JSON.
+
+    None: it has none, as rows without a time are dropped, and nothing else can be wrong with one.
+    """
     from pyspark.sql import functions as f
     from pyspark.sql.types import StructType
 
-    kind = frame.schema[BAD].dataType
-    own = isinstance(kind, StructType) and "row" in kind.fieldNames()
-    return frame.where(f.col(BAD).isNotNull()).select(
-        f.col(BAD)["reason"].alias("reason"),
-        f.col(BAD)["raw"].alias("raw"),
-        (f.col(BAD)["row"] if own else _no_text()).alias("row"),
+    reason = _reason(frame)
+    if reason is None:
+        return None
+    rows, raw = [], f.lit(None).cast("binary")
+    if BAD in frame.columns:
+        kind, raw = frame.schema[BAD].dataType, f.col(BAD)["raw"]
+        rows += [f.col(BAD)["row"]] if isinstance(kind, StructType) and "row" in kind.fieldNames() else []
+    if NO_TIME in frame.columns:
+        rows.append(f.when(f.col(NO_TIME).isNotNull(), as_json(frame)))
+    return frame.where(reason.isNotNull()).select(
+        reason.alias("reason"),
+        raw.alias("raw"),
+        f.coalesce(*rows, _no_text()).alias("row"),
         origin(frame, name).alias("origin"),
     )
 
@@ -110,7 +174,7 @@ def as_json(frame: DataFrame) -> Column:
     """The columns of a row as JSON, NULLs too."""
     from pyspark.sql import functions as f
 
-    names = [name for name in frame.columns if name not in {BAD, ORIGIN}]
+    names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN}]
     return f.to_json(f.struct(*(f.col(quoted(name)) for name in names)), _AS_JSON)
 
 
@@ -124,7 +188,7 @@ def raised(text: str) -> tuple[str, dict[str, object]] | None:
         found, _ = json.JSONDecoder().raw_decode(text, begin + len(RAISED))
         return str(found["reason"]), dict(json.loads(found["origin"]))
     except (ValueError, KeyError, TypeError):
-        return "it cannot be read as declared", {}
+        return _UNREADABLE, {}
 
 
 def _no_text() -> Column:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from engine.compile import Input, Manifest, Model, UnitTest, Watermark
+from engine.compile import Input, Manifest, Model, UnitTest
 from engine.compile.columns import types
 from engine.compile.steps import Rows, StepKind
 from engine.compile.unit_tests import input_columns
@@ -100,4 +100,4 @@ def _flushable(item: Input) -> Input:
     if mark is None or mark.expression is None:
         return item
     expression = f"coalesce(_metadata.{FLUSH}, {mark.expression}\n)"
-    return replace(item, watermark=Watermark(mark.column, mark.delay, expression, mark.max_future))
+    return replace(item, watermark=replace(mark, expression=expression))
