@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
@@ -35,7 +35,7 @@ def with_needed_times(model: Model, tree: exp.Expr) -> Model:
     """
     if model.materialized not in {Materialized.STREAMING_TABLE, Materialized.EPHEMERAL}:
         return model
-    use = _Use(model, tree)
+    use = _use(model, tree)
     return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))
 
 
@@ -48,19 +48,25 @@ def _decided(item: Input, use: _Use) -> Input:
     return replace(item, needs_time=True) if item.dedup or use.needs(item) else item
 
 
+@dataclass(frozen=True, slots=True)
 class _Use:
-    """What a query does with the event times of its streams."""
+    """What a query does with the event times of its streams.
 
-    def __init__(self, model: Model, tree: exp.Expr) -> None:
-        self.model = model
-        self.streams = [item for item in model.inputs if item.stream]
-        append = model.write.output_mode in {None, OutputMode.APPEND}
-        self.windows = bool(model.windows) or any(n.name.lower() in _WINDOWS for n in tree.find_all(exp.Anonymous))
-        self.groups = append or self.windows
-        self.distinct = append and _distinct(tree)
-        reads = sum(model.sql.count(item.view) for item in self.streams)
-        self.joins = reads > 1 and tree.find(exp.Join) is not None
-        self.not_null = set(_not_null(tree))
+    Attributes:
+        model: whose query.
+        streams: that it reads.
+        groups: a group over a time loses NULL: by a window, or as it is held until the watermark passes it.
+        distinct: it writes each row once, when the watermark passes it.
+        joins: it may join streams.
+        not_null: columns of which it says itself that they are not NULL.
+    """
+
+    model: Model
+    streams: tuple[Input, ...]
+    groups: bool
+    distinct: bool
+    joins: bool
+    not_null: frozenset[str]
 
     def leaves_out_null(self, item: Input) -> bool:
         """Whether the query has a condition of its own on NULL times of a stream, and of no other."""
@@ -96,6 +102,20 @@ class _Use:
 
     def _groups_time(self, origin: Origin) -> bool:
         return origin.kind == "group" and self.groups
+
+
+def _use(model: Model, tree: exp.Expr) -> _Use:
+    streams = tuple(item for item in model.inputs if item.stream)
+    append = model.write.output_mode in {None, OutputMode.APPEND}
+    windows = bool(model.windows) or any(call.name.lower() in _WINDOWS for call in tree.find_all(exp.Anonymous))
+    return _Use(
+        model=model,
+        streams=streams,
+        groups=append or windows,
+        distinct=append and _distinct(tree),
+        joins=sum(model.sql.count(item.view) for item in streams) > 1 and tree.find(exp.Join) is not None,
+        not_null=frozenset(_not_null(tree)),
+    )
 
 
 def _names(mark: Watermark) -> set[str]:
