@@ -54,7 +54,9 @@ def prepare(catalog: CatalogConfig) -> None:
 def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
     """Spark's settings for the catalog."""
     prefix = f"spark.sql.catalog.{catalog.name}"
-    options = "journal_mode=WAL&busy_timeout=30000&synchronous=NORMAL"
+    # FULL costs 3 ms a commit. With NORMAL a power loss takes back commits that model.json, synced after them, has as
+    # done: rows of a micro-batch that went to the quarantine alone were lost without a word (measured).
+    options = "journal_mode=WAL&busy_timeout=30000&synchronous=FULL"
     return {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
         f"{prefix}.type": "jdbc",
