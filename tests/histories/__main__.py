@@ -21,7 +21,8 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="number of the first history")
     parser.add_argument("--only", type=int, help="one history")
     parser.add_argument("--every", type=int, default=1, help="with 2, each second history")
-    parser.add_argument("--length", type=int, default=7, help="steps after the first")
+    parser.add_argument("--length", type=int, default=6, help="steps after the first")
+    parser.add_argument("--models", type=int, default=3, help="how many models a project has at most")
     parser.add_argument("--without", default="", help=f"operations to leave out: {','.join(OPERATIONS)}")
     parser.add_argument("--verbose", action="store_true", help="print each step")
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
@@ -37,7 +38,7 @@ def main() -> int:
     temporary = tempfile.TemporaryDirectory(prefix="histories", ignore_cleanup_errors=True)
     with temporary as folder, opened(Path(folder)) as (session, printed):
         for number in numbers:
-            history, since = plan(given.seed, number, given.length, operations), time.monotonic()
+            history, since = plan(given.seed, number, given.length, operations, given.models), time.monotonic()
             if given.verbose:
                 tell(f"history {number} of seed {given.seed}: {', '.join(history.models)}")
             found = failure(history, Path(folder), session, printed, tell if given.verbose else None, tally)

@@ -76,17 +76,24 @@ def _lines(text: str) -> str:
     return header + sep + body.replace(" from ", "\nfrom ").replace("select ", "select\n    ")
 
 
+_EXPECT = "expectations: [{name: small, check: <value> < 5, on_fail: <fail>}]\n"
 _STYLE = {"style": ("plain", "comment", "lines", "upper")}
 _HOOK = {"hook": ("", 'pre_hook: "set spark.sql.session.timeZone = America/New_York"\n')}
 _DELAY = {"delay": ("10 minutes", "30 minutes", "5 minutes")}
 _ALIAS = {"alias": ("", " as s")}
+
+
+def _expecting(value: str) -> dict[str, tuple[str, ...]]:
+    expect = _EXPECT.replace("<value>", value)
+    return {"expect": ("", expect.replace("<fail>", "quarantine"), expect.replace("<fail>", "drop"))}
+
 
 PLAIN = Kind(
     "plain",
     """/*---
 streams: [shop.events]
 on_schema_change: <onchange>
-<hook>---*/
+<hook><expect>---*/
 select id, at, kind, <amount> as <name>, cast(at as date) as day<more> from {{ source('shop', 'events') }}<alias><where>
 """,
     (EVENTS,),
@@ -96,6 +103,7 @@ select id, at, kind, <amount> as <name>, cast(at as date) as day<more> from {{ s
         "name": ("amount", "AMOUNT"),
         "more": ("", ", kind as label"),
         "where": ("", " where amount > 2"),
+        **_expecting("amount"),
         **_ALIAS,
         **_HOOK,
         **_STYLE,
@@ -187,10 +195,10 @@ unique_key: key
 sequence_by: seq
 delete_when: op = 'd'
 exclude: [op]
-<history>---*/
+<history><expect>---*/
 select key, seq, op, <val> as val from {{ source('shop', 'changes') }}<alias>
 """
-_VALUE = {"val": ("val", "val * {{ var('factor') }}", "{{ scaled('val') }}"), **_ALIAS, **_STYLE}
+_VALUE = {"val": ("val", "val * {{ var('factor') }}", "{{ scaled('val') }}"), **_expecting("val"), **_ALIAS, **_STYLE}
 CURRENT = Kind("current", _CHANGES.replace("<history>", ""), (CHANGES,), _VALUE, key=("key",))
 VERSIONS = Kind("versions", _CHANGES.replace("<history>", "history: true\n"), (CHANGES,), _VALUE, key=("key",))
 JOINED = Kind(

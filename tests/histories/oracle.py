@@ -27,6 +27,8 @@ def content(rows: Iterable[Mapping[str, Any]]) -> Content:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, list | dict):
+        return repr(value)
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -129,7 +131,14 @@ class Oracle:
             made["amount"] = valued(row["amount"], settings["amount"], settings)
             if settings["more"] and settings["onchange"] == "append_columns":
                 made["label"] = row["kind"]
-            self.rows.append(made)
+            if self._expected(made["amount"], settings):
+                self.rows.append(made)
+
+    def _expected(self, value: float | None, settings: Settings) -> bool:
+        """Whether a row meets the expectation of the model; one that does not may go to the quarantine."""
+        good = not settings["expect"] or (value is not None and value < 5)
+        self.quarantined += not good and "quarantine" in settings["expect"]
+        return good
 
     def _both(self, rows: Rows, settings: Settings, _: int) -> None:
         for name, part in rows.items():
@@ -193,10 +202,10 @@ class Oracle:
 
     def _current(self, rows: Rows, settings: Settings, _: int) -> None:
         for row in rows[CHANGES]:
-            known = self.changes.setdefault(row["key"], {})
             made = {"key": row["key"], "seq": moment(row["seq"]), "val": valued(row["val"], settings["val"], settings)}
             # On a tie the row in the table stays.
-            known.setdefault(row["seq"], None if row["op"] == "d" else made)
+            if self._expected(made["val"], settings):
+                self.changes.setdefault(row["key"], {}).setdefault(row["seq"], None if row["op"] == "d" else made)
 
     _versions = _current
 

@@ -135,12 +135,12 @@ class _Rows:
         return {"id": self.dice.randrange(8), "at": at, "kind": self.dice.choice("abc"), "amount": amount}
 
 
-def plan(seed: int, index: int, length: int, operations: tuple[str, ...] = OPERATIONS) -> Plan:
-    """The history of a seed and an index."""
+def plan(seed: int, index: int, length: int, operations: tuple[str, ...] = OPERATIONS, most: int = 3) -> Plan:
+    """The history of a seed and an index, of at most so many models beside those that they stream."""
     dice = random.Random(f"{seed}/{index}")
-    models = tuple(sorted(dice.sample(_MODELS, dice.choice((2, 3, 3))), key=_MODELS.index))
+    models = tuple(sorted(dice.sample(_MODELS, min(most, dice.choice((2, 3, 3)))), key=_MODELS.index))
     if {"down", "counts"} & set(models) and "plain" not in models:
-        models = ("plain", *models[1:]) if len(models) > 2 else ("plain", *models)
+        models = ("plain", *models[-2:])
     sources = tuple(s for s in (EVENTS, MORE, CHANGES) if any(s in KINDS[m].sources for m in models))
     rows = _Rows(dice, sources)
     first = [(source, rows._file(source, "land")) for source in sources]
