@@ -142,3 +142,36 @@ def _conflict(table: Any, text: str) -> RunError:
     message = f"{often}: {first.lstrip(': ')}"
     hint = "Nothing of the micro-batch was written; build again when the other writer (a compaction, say) is done."
     return RunError("commit-conflict", message, hint)
+
+
+def remade(attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapping[str, str]) -> Commit:
+    """Make a commit that needs no table before it, and try it again where it meets others.
+
+    Args:
+        attempt: makes the commit, from the beginning each time.
+        load: gives the table, Iceberg's, in Java.
+        markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
+
+    Raises:
+        Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
+    """
+    for pause in (*_PAUSES, None):
+        try:
+            return attempt()
+        except spark_exceptions() as error:
+            found = _found(load, markers)
+            if found is not None:
+                return _commit_of(found, int(found.summary().get("added-records") or 0))
+            if pause is None or not any(name in str(error) for name in _CONFLICTS):
+                raise
+            _log.warning("a table could not be replaced and is tried again in %s s: %s", pause, error)
+            time.sleep(pause)
+    raise AssertionError
+
+
+def _found(load: Callable[[], Any], markers: Mapping[str, str]) -> Any | None:
+    """The snapshot of a commit whose answer was lost; None: it was not made, or there is nobody to ask."""
+    try:
+        return _marked(load(), markers, None)
+    except spark_exceptions():
+        return None

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.commits import STAGED, Commit, current, settled
+from engine.lake.commits import STAGED, Commit, current, remade, settled
 from engine.lake.layout import Layout, activate, builder, iceberg_schema
+from engine.spark.executions import spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -58,6 +59,16 @@ def set_properties(session: SparkSession, relation: str, properties: Mapping[str
     for key, value in properties.items():
         update.set(key, value)
     update.commit()
+
+
+def properties(session: SparkSession, relation: str) -> dict[str, str] | None:
+    """The properties of a table; none are known of a view or a table of another kind; None: there is neither."""
+    if not session.catalog.tableExists(relation):
+        return None
+    try:
+        return {str(key): str(text) for key, text in dict(load(session, relation).properties()).items()}
+    except spark_exceptions():
+        return {}
 
 
 def drop_table(session: SparkSession, relation: str) -> None:
@@ -194,19 +205,24 @@ def replace(
     """Make a table anew from a frame, in one marked commit: rows, columns, partitioning, order and properties at once.
 
     Readers see the old or the new table. An earlier table keeps its UUID; rows that wait in it for tests go with the
-    rows that they were to follow. A commit is made without rows too.
+    rows that they were to follow. A commit is made without rows too. Where the catalog is busy all of it is done again,
+    a few times, rows included: files of an attempt before belong to a table that was never made.
     """
     session = frame.sparkSession
-    change = builder(session, relation, frame, layout).createOrReplaceTransaction()
-    staged = _stage(frame, change.table(), relation, options or {})
-    added = change.newFastAppend()
-    for file in staged.files:
-        added.appendFile(file)
-    _commit(added, staged, markers)
-    if change.table().refs().containsKey(STAGED):
-        change.manageSnapshots().removeBranch(STAGED).commit()
-    change.commitTransaction()
-    return current(load(session, relation), staged.rows)
+
+    def attempt() -> Commit:
+        change = builder(session, relation, frame, layout).createOrReplaceTransaction()
+        staged = _stage(frame, change.table(), relation, options or {})
+        added = change.newFastAppend()
+        for file in staged.files:
+            added.appendFile(file)
+        _commit(added, staged, markers)
+        if change.table().refs().containsKey(STAGED):
+            change.manageSnapshots().removeBranch(STAGED).commit()
+        change.commitTransaction()
+        return current(load(session, relation), staged.rows)
+
+    return remade(attempt, lambda: load(session, relation), markers)
 
 
 def _commit(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:

@@ -40,7 +40,7 @@ def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_
     with locked([folder]) as locks, spark_session(target, target_dir, locks) as spark:
         run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
         shown = publish.publish(run, model)
-        rebuild.clear_staging(run, model, folder.load(), spark)
+        rebuild.clear_staging(run, model, spark)
         return shown
 
 

@@ -39,10 +39,12 @@ def run_batch(run: Run, model: Model) -> Outcome:
     folder = run.state(model)
     state = folder.load()
     table = run.lake.table(model.relation.schema, model.relation.name)
-    if state is None and model.materialized is Materialized.TABLE:
-        checks.fresh(model, table)
-    inputs = positions(run, model)
     refresh = run.plan.actions[model.id].change is Change.REFRESH
+    if model.materialized is Materialized.TABLE and table is not None:
+        if state is None and not refresh:
+            checks.fresh(model, table)
+        checks.check_ours(model, table, state)
+    inputs = positions(run, model)
     if state is not None and not refresh and up_to_date(run, model, state, table, inputs):
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
     if state is not None and state.phase is Phase.PUBLISHED and not refresh:

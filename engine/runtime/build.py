@@ -31,7 +31,7 @@ from engine.lake import catalogs
 from engine.lake.read import Lake
 from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
-from engine.runtime import looks, publish, reset
+from engine.runtime import first_build, looks, publish, reset
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import Verdict, no_failures, run_test
 from engine.runtime.described import describe
@@ -355,10 +355,10 @@ class _Turns:
         if self.ended:
             return Outcome(Status.SKIPPED, _ENDED)
         refusal = self.run.plan.actions[model.id].refusal
-        if refusal is not None and not reset.allows(self.run, model):
-            return self._failed((refusal,))
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
+            if refusal and not (reset.allows(self.run, model) or first_build.allows(self.run, model)):
+                return self._failed((refusal,))
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
             describe(self.run, model)
             for finding in self.gates.built(model):

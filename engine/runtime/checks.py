@@ -12,7 +12,8 @@ from pathlib import Path
 from engine.compile import Model
 from engine.errors import StateError
 from engine.lake.read import TableFacts
-from engine.runtime.generations import committed_batch
+from engine.runtime.generations import committed_batch, wrote
+from engine.runtime.ownership import made_by
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.damage import OFFSETS, find_damage
@@ -27,24 +28,24 @@ def fresh(model: Model, table: TableFacts | None) -> None:
     Raises:
         StateError: `state-missing` if the table has rows or belongs to somebody else.
     """
-    if table is None or (not table.history and table.properties.get("engine.model") == model.name):
+    if table is None or (not table.history and made_by(model, table.properties)):
         return
     hint = (
         f"If the state folder was lost, restore it from a backup; to build the table anew, drop {model.relation} first."
     )
-    if table.properties.get("engine.model") == model.name:
+    if made_by(model, table.properties):
         hint = f"Restore the state folder from a backup, or build the table anew: engine build -f -s {model.name}"
     message = f"{model.relation} exists, but there is no state of this project for it"
     raise StateError("state-missing", message, hint, node=model.name)
 
 
-def check_ours(model: Model, table: TableFacts) -> None:
-    """Check that a table about to be replaced was made for the model.
+def check_ours(model: Model, table: TableFacts, state: ModelState | None = None) -> None:
+    """Check that a table about to be replaced was made for the model: it says so, or it is the state's.
 
     Raises:
         StateError: `state-missing` if it belongs to somebody else.
     """
-    if table.properties.get("engine.model") != model.name:
+    if not made_by(model, table.properties) and (state is None or table.uuid != state.uuid):
         message = f"{model.relation} was not made by this model; a full refresh would replace somebody else's rows"
         hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)
@@ -70,6 +71,7 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
 
 def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
     if state.snapshot is None or any(s.id == state.snapshot for s in table.history):
+        _check_alone(model, state, table)
         return
     reached = committed_batch(table.history, state)
     if reached is not None and state.batch is not None and reached >= state.batch:
@@ -83,6 +85,20 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
         f"or {_ANEW.format(model.name)}"
     )
     raise StateError("table-rolled-back", message, hint, node=model.name)
+
+
+def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
+    """Check that what the generation wrote last is what the state knows of, or a commit behind it."""
+    ours = next((s for s in table.history if state.generation_id and wrote(state, s)), None)
+    batch = ours.marker("batch-id") if ours is not None else None
+    if ours is None or ours.id == state.snapshot or batch is None or state.batch is None or int(batch) > state.batch:
+        return
+    message = (
+        f"{model.relation} has a commit of micro-batch {batch} of this model that its state does not know: "
+        f"there is a copy of the state folder, and both have written (snapshots {state.snapshot} and {ours.id})"
+    )
+    hint = f"Resume with the copy that wrote last, or {_ANEW.format(model.name)}"
+    raise StateError("state-copied", message, hint, node=model.name)
 
 
 def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table: TableFacts) -> None:

@@ -8,13 +8,14 @@ with it the generation is the table's, without it the old one still is.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Relation
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
-from engine.runtime import generations, tables
+from engine.runtime import generations, ownership, tables
 from engine.runtime.run import Run
 from engine.state import ModelState, Phase, TableState
 
@@ -46,13 +47,18 @@ def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
         folder.discard(pending.generation)
 
 
-def clear_staging(run: Run, model: Model, state: ModelState | None, session: SparkSession) -> None:
-    """Drop the staging table that a killed refresh left behind."""
-    number = state.generation if state else 1
-    for generation in (number, number + 1):
-        left = staging(model, generation)
-        if run.lake.table(left.schema, left.name) is not None:
-            lake.drop_table(session, left.sql)
+def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
+    """Drop the staging tables that refreshes left behind when they were killed; others of such names stay."""
+    relation, folder = model.relation, run.state(model)
+    ours = re.compile(re.escape(relation.name) + r"__g(\d+)")
+    for name in run.lake.names(relation.schema):
+        match = ours.fullmatch(name)
+        facts = run.lake.table(relation.schema, name) if match else None
+        if match is None or facts is None:
+            continue
+        number = int(match[1])
+        if ownership.made_beside(model, folder, name, facts.properties, ownership.STAGING, number):
+            lake.drop_table(session, staging(model, number).sql)
 
 
 def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
@@ -64,10 +70,20 @@ def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts 
 
 
 def publish(run: Run, model: Model, folder: TableState, session: SparkSession, state: ModelState) -> ModelState:
-    """Put the rows of a finished generation into the table, at once; its staging table is not needed any more."""
-    source = session.table(staging(model, state.generation).sql)
+    """Put the rows of a finished generation into the table, at once; its staging table is not needed any more.
+
+    The staging table says which micro-batch it holds, and it is read as of then: where the query was stopped, the note
+    of its last commit may be missing.
+    """
+    source = staging(model, state.generation)
+    made = run.lake.table(source.schema, source.name)
+    marked = generations.committed_batch(made.history, state) if made is not None else None
+    state = replace(state, batch=max((b for b in (marked, state.batch) if b is not None), default=None))
+    snapshot = made.snapshot if made is not None else None
+    as_of = f" VERSION AS OF {snapshot}" if snapshot is not None else ""
+    rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
     markers = run.markers(model, state, state.batch if state.batch is not None else -1)
-    commit = lake.replace(source, model.relation.sql, tables.layout(model, state.generation), markers)
+    commit = lake.replace(rows, model.relation.sql, tables.layout(model, state.generation), markers)
     uuid = lake.table_uuid(session, model.relation.sql)
     return _record(model, folder, state, uuid, commit.snapshot)
 

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.compile import Manifest, Model, Source
+from engine.compile.settings import OutputMode
 from engine.errors import Diagnostic, Level, Location, UsageError
 from engine.events import Diagnosed
 from engine.plan import Change
@@ -30,6 +31,7 @@ from engine.sources import SourceSpec, files, iceberg, kafka, listing
 from engine.sources.starting import milliseconds
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.beginnings import begun
 from engine.state.file_log import file_sources, logged, reaches
 
 NOW, EARLIEST = "now", "earliest"
@@ -63,7 +65,10 @@ def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterato
         read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
         sources = [node for node in read if isinstance(node, Source)]
         place = Location(model.file)
-        if not reset.gap and not model.write.unique_key:
+        rewritten = model.write.output_mode is OutputMode.COMPLETE
+        if reset.at is not None and (rewritten or _totals(manifest, model)):
+            yield _shrinking(model, rewritten=rewritten)
+        if not reset.gap and not model.write.unique_key and not rewritten:
             message = f"rows that are in {model.relation} already would be read and added again"
             hint = (
                 "Reading again is for models with a 'unique_key'. Go on with what is new (--reset-checkpoint now), or "
@@ -77,14 +82,35 @@ def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterato
                 yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
 
 
+def _totals(manifest: Manifest, model: Model) -> bool:
+    """Whether groups of a model have no event time: records that are skipped are missing in totals that go on."""
+    said = (d for d in manifest.diagnostics if d.node == model.name)
+    return any(diagnostic.code == "state-agg-no-event-time" for diagnostic in said)
+
+
+def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
+    message = f"totals of '{model.name}' have no event time in their key: they would begin at zero, and replace those"
+    message += f" in {model.relation}"
+    if rewritten:
+        message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
+        message += "complete): rows would be missing in it that are not read again"
+    hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
+    return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))
+
+
 def _placed(spec: SourceSpec) -> bool:
     return spec.format in {*_MOVED, *files.FORMATS}
 
 
 def allows(run: Run, model: Model) -> bool:
-    """Whether a changed query may go on in this run because its state is given up."""
+    """Return whether a changed query may run because this run begins a new generation for it.
+
+    Raises:
+        StateError: as `renewed` does.
+    """
     breaking = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
-    return run.reset is not None and model.streaming and run.plan.actions[model.id].change in breaking
+    changed = model.streaming and run.plan.actions[model.id].change in breaking
+    return changed and renewed(run, model, run.state(model)) is not None
 
 
 def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
@@ -94,14 +120,20 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
         StateError: `state-missing`: the table is not the model's.
     """
     table = publish.as_written(run, model)
-    if run.reset is None or table is None or not table.history:
+    before = folder.load()
+    if run.reset is None or table is None or not (table.history or _started(folder, before)):
         return None
-    checks.check_ours(model, table)
-    generation, before = generations.next_number(folder, table), folder.load()
+    checks.check_ours(model, table, before)
+    generation = generations.next_number(folder, table)
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
     remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
     made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
     return replace(made, remembers=remembers, generation_id=generations.new_id())
+
+
+def _started(folder: TableState, state: ModelState | None) -> bool:
+    """Whether a generation has a checkpoint, or had one."""
+    return state is not None and (state.query_id is not None or begun(folder.checkpoint(state.generation)))
 
 
 def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:

@@ -10,8 +10,8 @@ generation, kept in model.json, and never changes. The seed lives as long as the
 
 from __future__ import annotations
 
+import hashlib
 import re
-import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
@@ -23,12 +23,14 @@ from engine.lake import write as lake
 from engine.lake.layout import Layout
 from engine.lake.names import quoted
 from engine.lake.read import TableFacts
+from engine.runtime import ownership
 from engine.runtime.run import Run
 from engine.runtime.upstreams import Reading, Upstream, decided, goes_on, start_of, upstreams
 from engine.sources.iceberg import history
 from engine.sources.iceberg.history import Start
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.beginnings import keep_beginnings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +41,9 @@ _MARK = "seed"
 def seed_of(model: Model, generation: int, upstream: str) -> Relation:
     """The seed of a table that a generation reads; `upstream` as the user writes it."""
     relation = model.relation
-    name = f"{relation.name}__seed{generation}_{upstream.replace('.', '_')}"
+    # A point becomes an underscore, so that `a.b_c` and `a_b.c` must be told apart by what follows.
+    mark = f"_{hashlib.sha256(upstream.encode()).hexdigest()[:8]}" if "_" in upstream else ""
+    name = f"{relation.name}__seed{generation}_{upstream.replace('.', '_')}{mark}"
     return Relation(relation.catalog, relation.schema, name)
 
 
@@ -61,8 +65,8 @@ def begin(
         return state, goes_on(model, state, folder, found, _seeds(run, model, state, found))
     starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}
     if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
-        # Spark settles where its sources begin before the first micro-batch; that was for another beginning.
-        shutil.rmtree(folder.checkpoint(state.generation), ignore_errors=True)
+        # Spark fixes where tables begin before the first micro-batch; that was for another beginning.
+        keep_beginnings(folder.generation(state.generation))
         starts_now = {node: asdict(start) for node, start in starts.items()}
         state = replace(state, starts=starts_now, query_id=None)
         folder.save(state)
@@ -75,21 +79,26 @@ def begin(
 
 
 def clear(run: Run, model: Model, session: SparkSession, generations: Collection[int]) -> None:
-    """Drop the seeds of generations that are gone; `generations` are those that are not."""
-    relation = model.relation
+    """Drop the seeds of generations that are gone; `generations` are those that are not. Other tables stay."""
+    relation, folder = model.relation, run.state(model)
     ours = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
     for name in run.lake.names(relation.schema):
         match = ours.fullmatch(name)
-        if match and int(match[1]) not in generations:
+        facts = run.lake.table(relation.schema, name) if match and int(match[1]) not in generations else None
+        if match is None or facts is None:
+            continue
+        if ownership.made_beside(model, folder, name, facts.properties, ownership.SEED, int(match[1])):
             lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
 
 
 def _seeds(run: Run, model: Model, state: ModelState, found: Sequence[Upstream]) -> dict[str, TableFacts]:
     made = {}
     for upstream in found:
-        if start_of(state, upstream).seed is not None:
-            relation = seed_of(model, state.generation, upstream.name)
-            facts = run.lake.table(relation.schema, relation.name)
+        seed = start_of(state, upstream).seed
+        if seed is not None:
+            # By the name that the generation began with.
+            schema = model.relation.schema
+            facts = run.lake.table(schema, seed.removeprefix(f"{model.relation.catalog}.{schema}."))
             if facts is not None:
                 made[upstream.node] = facts
     return made
@@ -99,7 +108,8 @@ def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upst
     """Write the rows of a snapshot into the seed, in one commit that says which snapshot it is of."""
     relation, mark = seed_of(model, state.generation, upstream.name), f"{start.uuid}:{start.snapshot}"
     there = run.lake.table(relation.schema, relation.name)
-    if there is not None and any(s.marker(_MARK) == mark for s in there.history):
+    ours = there is not None and there.properties.get("engine.model") == model.name
+    if there is not None and ours and any(s.marker(_MARK) == mark for s in there.history):
         return
     from pyspark.sql import functions as f
 
@@ -109,8 +119,9 @@ def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upst
     then = run.lake.names_at(schema, name, start.snapshot or -1)
     kept = {now: old for now, old in then.items() if old is not None}
     rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
-    lake.drop_table(session, relation.sql)
-    properties = {"engine.model": model.name, "engine.generation": str(state.generation)}
+    ownership.drop_beside(session, model, run.state(model), relation, ownership.SEED, state.generation)
+    own = {"engine.model": model.name, "engine.generation": str(state.generation)}
+    properties = {**own, ownership.SEED: "true"}
     lake.create_table(session, relation.sql, rows, Layout(properties=properties))
     markers = {**run.markers(model, state), _MARK: mark}
     lake.append(lake.stage(rows, relation.sql), markers)

@@ -20,6 +20,7 @@ from engine.plan import Change
 from engine.runtime import (
     checks,
     expectations,
+    first_build,
     generations,
     hooks,
     plans,
@@ -47,7 +48,6 @@ from engine.runtime.state_maintenance import compact
 from engine.runtime.volatile import repeatable
 from engine.runtime.writer import BatchWriter, Rules
 from engine.state import ModelState, Phase, TableState
-from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -80,7 +80,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     watched = register(session, run.manifest, model, place, bounded=False, since=since)
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
-    rebuild.clear_staging(run, model, before, session)
+    rebuild.clear_staging(run, model, session)
     quarantine = quarantine_of(run, model) if quarantines(model, watched) else None
     if renewed is not None:
         state, table = _reset(run, model, folder, frame, renewed)
@@ -175,29 +175,13 @@ def _ready(
     table = publish.as_written(run, model)
     if state is None or state.phase is not Phase.PUBLISHED:
         checks.fresh(model, table)
-        return _first(model, folder, frame), None
-    if _never_wrote(state, table) and (quarantine is None or quarantine.wrote(_query_id(folder, state)) is None):
-        return _first(model, folder, frame), None
+        return first_build.begin(run, model, folder, frame), None
+    if first_build.unwritten(folder, state, table, quarantine):
+        return first_build.begin(run, model, folder, frame), None
     checks.check_table(model, state, folder, table)
     if table is not None:
         tables.check_columns(model, tables.columns_of(model, frame))
     return state, table
-
-
-def _query_id(folder: TableState, state: ModelState) -> str | None:
-    return spark_checkpoint.query_id(folder.checkpoint(state.generation))
-
-
-def _never_wrote(state: ModelState, table: TableFacts | None) -> bool:
-    """A start that failed before its first batch ended; it is made again, as the query may differ by now."""
-    return state.batch is None and table is not None and table.uuid == state.uuid and not table.history
-
-
-def _first(model: Model, folder: TableState, frame: DataFrame) -> ModelState:
-    generation = max(folder.generations(), default=1)
-    made = replace(tables.make(model, model.relation, generation, folder, frame), phase=Phase.PUBLISHED)
-    folder.save(made)
-    return made
 
 
 def _reset(
@@ -215,8 +199,11 @@ def _rebuilding(run: Run, model: Model, folder: TableState, frame: DataFrame) ->
     """The state of a full refresh: beside the table if there is one, else an ordinary first start."""
     table = run.lake.table(model.relation.schema, model.relation.name)
     if table is None:
-        return _first(model, folder, frame), None
-    checks.check_ours(model, table)
+        made = tables.make(model, model.relation, max(folder.generations(), default=1), folder, frame)
+        made = replace(made, phase=Phase.PUBLISHED)
+        folder.save(made)
+        return made, None
+    checks.check_ours(model, table, folder.load())
     return rebuild.begin(model, folder, frame, table), None
 
 

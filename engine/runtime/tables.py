@@ -15,7 +15,7 @@ from engine.lake.layout import MERGED, REWRITTEN, Layout, PartitionField, SortFi
 from engine.lake.names import quoted
 from engine.lake.read import TableFacts
 from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
-from engine.runtime import generations
+from engine.runtime import generations, ownership
 from engine.runtime.described import table_comment
 from engine.runtime.outputs.history import with_validity
 from engine.state import ModelState, Phase, TableState
@@ -43,16 +43,46 @@ def layout(model: Model, generation: int) -> Layout:
 def make(model: Model, relation: Relation, generation: int, folder: TableState, frame: DataFrame) -> ModelState:
     """Make the empty table of a new generation; what an earlier attempt left behind goes first.
 
+    Args:
+        model: whose it is.
+        relation: the model's table, or the staging table of a generation that is built beside it.
+        generation: its number.
+        folder: of the model's state.
+        frame: has the columns.
+
     Returns:
         The state, still `building`: it is saved before the table is made, so that a kill in between is
         seen by the next start.
+
+    Raises:
+        StateError: `name-taken`: the staging table's name is somebody else's; nothing was changed.
+    """
+    if relation != model.relation:
+        ownership.drop_beside(frame.sparkSession, model, folder, relation, ownership.STAGING, generation)
+    folder.discard(generation)
+    return remake(model, relation, new_state(relation, generation), folder, frame)
+
+
+def new_state(relation: Relation, generation: int) -> ModelState:
+    """The state of a generation that begins, with an id of its own."""
+    return ModelState(str(relation), generation, Phase.BUILDING, generation_id=generations.new_id())
+
+
+def remake(model: Model, relation: Relation, state: ModelState, folder: TableState, frame: DataFrame) -> ModelState:
+    """Make the empty table of a generation, in place of an empty one of the model's; its state stays as it is.
+
+    Returns:
+        The state, `building`, as `make` does.
     """
     session = frame.sparkSession
-    folder.discard(generation)
-    building = ModelState(str(relation), generation, Phase.BUILDING, generation_id=generations.new_id())
+    building = replace(state, phase=Phase.BUILDING)
     folder.save(building)
+    # Of the model's own name only what it made reaches this: no table, or an empty one (see `checks.fresh`).
     lake.drop_table(session, relation.sql)
-    lake.create_table(session, relation.sql, columns_of(model, frame), layout(model, generation))
+    made = layout(model, state.generation)
+    if relation != model.relation:
+        made = replace(made, properties={**made.properties, ownership.STAGING: "true"})
+    lake.create_table(session, relation.sql, columns_of(model, frame), made)
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
 
 

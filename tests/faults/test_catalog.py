@@ -134,3 +134,35 @@ def test_a_merge_that_meets_a_compaction_is_made_again(
     assert [s.operation for s in table.history[:2]] == ["overwrite", "replace"]
     assert sorted((r["id"], r["amount"]) for r in lab.rows("latest")) == [(1, 7.0), (2, 2.0), (3, 3.0)]
     assert "is tried again" in (lab.root / "target" / "logs" / "engine.log").read_text()
+
+
+HELD = (
+    BUSY.replace("(0.1, 0.2)", "(0.5, 1.0, 2.0, 4.0)")
+    + """
+import sqlite3, threading
+from engine.runtime import rebuild
+replace = rebuild.lake.replace
+
+def held(*arguments):
+    holder = sqlite3.connect(PATH, isolation_level=None, check_same_thread=False)
+    holder.execute("begin immediate")
+    threading.Timer(4, lambda: holder.execute("rollback")).start()
+    return replace(*arguments)
+
+rebuild.lake.replace = held
+"""
+)
+
+
+def test_a_rebuild_is_not_lost_where_the_catalog_is_held_as_it_is_published(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n")
+    lab.land("a", [{"id": 1}])
+    lab.build()
+    lab.land("b", [{"id": 2}])
+    ended = run_alone(lab.root, "build", "-f", script=HELD.replace("PATH", repr(str(lab.lake_path / "catalog.db"))))
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert sorted(row["id"] for row in lab.rows("paid")) == [1, 2]
+    table = lab.table("paid")
+    assert table is not None
+    assert len(table.history) == 1

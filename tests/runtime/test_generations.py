@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from engine.compile import Relation
+from engine.runtime import rebuild, seeds
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -89,3 +93,104 @@ def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
     assert identifier == lab.model_json("latest", 2)["generation_id"]
     assert len(str(identifier)) == 32
     assert ids(lab, "latest") == [1, 2]
+
+
+PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
+
+
+def test_only_tables_of_the_model_itself_are_ever_dropped(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    names = ("paid", "paid__g1", "paid__seed7_x")
+    for name in names:
+        lab.model(name, PAID)
+    lab.land("a", [event(1)])
+    spark = lab.session.spark  # type: ignore[union-attr]
+    spark.sql(f"create namespace if not exists lake.{lab.schema}")
+    spark.sql(f"create table lake.{lab.schema}.paid__g2 using iceberg as select 7 as id")
+    lab.build()
+    lab.land("b", [event(2)])
+    lab.build()
+    assert [ids(lab, name) for name in names] == [[1, 2]] * 3
+    # A rebuild needs the name, and nothing has changed when that is said.
+    failed = lab.run("build", "-f", "-s", "paid")
+    assert (failed.code, failed.codes()) == (1, ["name-taken"])
+    assert f"lake.{lab.schema}.paid__g2" in failed.out
+    assert ids(lab, "paid__g2") == [7]
+    assert lab.build().model("paid")["status"] == "unchanged"
+    spark.sql(f"drop table lake.{lab.schema}.paid__g2 purge")
+    lab.build("-f", "-s", "paid")
+    assert [ids(lab, name) for name in names] == [[1, 2]] * 3
+
+
+def test_a_batch_table_is_rebuilt_where_its_state_is_lost_and_nobody_elses_is(lab: Lab) -> None:
+    lab.model("one", "select 1 as one")
+    lab.model("two", "select 2 as two")
+    lab.build()
+    shutil.rmtree(lab.state / "one")
+    spark = lab.session.spark  # type: ignore[union-attr]
+    two = f"lake.{lab.schema}.two"
+    spark.sql(f"drop table {two} purge")
+    spark.sql(f"create table {two} using iceberg as select 7 as id")
+    failed = lab.run("build")
+    assert failed.codes() == ["state-missing"] * 2
+    assert "engine build -f -s one" in failed.out
+    failed = lab.run("build", "-f")
+    assert failed.codes() == ["state-missing"]
+    assert (lab.rows("one"), lab.rows("two")) == ([{"one": 1}], [{"id": 7}])
+    assert lab.build("-s", "one").model("one")["status"] == "unchanged"
+
+
+def test_initial_snapshots_of_different_tables_have_different_names() -> None:
+    model: Any = SimpleNamespace(relation=Relation("lake", "shop", "paid"))
+    names = ("a.b_c", "a_b.c", "a_b_c", "a_.b_c", "a._b_c", "a__b.c")
+    assert len({seeds.seed_of(model, 1, name).name for name in names}) == len(names)
+    assert seeds.seed_of(model, 1, "shop.orders").name == "paid__seed1_shop_orders"
+
+
+def test_a_rebuild_is_published_with_the_micro_batch_that_its_staging_table_has(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab.write("sources/shop.yml", ONE_BY_ONE)
+    lab.model("paid", PAID)
+    for number in (1, 2, 3):
+        lab.land(f"f{number}", [event(number)])
+    lab.build()
+    publish = rebuild.publish
+
+    def interrupted(run: Any, model: Any, folder: Any, session: Any, state: Any) -> Any:
+        # The query was stopped between the last commit to the staging table and the notes of it.
+        for name in (str(state.batch), f".{state.batch}.crc"):
+            (folder.checkpoint(state.generation) / "commits" / name).unlink()
+        return publish(run, model, folder, session, replace(state, batch=state.batch - 1))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rebuild, "publish", interrupted)
+        lab.build("-f")
+    noted = lab.model_json("paid", 2)["batch"]
+    lab.land("f4", [event(4)])
+    lab.build()
+    assert (ids(lab, "paid"), noted) == ([1, 2, 3, 4], 2)
+
+
+def test_two_copies_of_one_state_that_both_write_are_found_out(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID.rstrip() + " where amount > 0\n")
+    lab.land("a", [event(1)])
+    lab.build()
+    state, one, other = (lab.root / ".engine" / name for name in ("state", "one", "other"))
+    shutil.copytree(state, other)
+    # The one reads a file of which nothing is written; the other reads it too, and the one behind it.
+    lab.land("b", [event(2) | {"amount": 0.0}])
+    lab.build()
+    state.rename(one)
+    other.rename(state)
+    lab.land("c", [event(3)])
+    lab.build()
+    state.rename(other)
+    one.rename(state)
+    before = lab.snapshots()
+    assert lab.run("build").codes() == ["state-copied"]
+    assert (lab.snapshots(), ids(lab, "paid")) == (before, [1, 3])
+    shutil.rmtree(state)
+    other.rename(state)
+    assert lab.build().model("paid")["status"] == "unchanged"
