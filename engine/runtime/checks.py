@@ -88,14 +88,15 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
 
 
 def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
-    """Check that what the generation wrote last is what the state knows of, or a commit behind it."""
-    ours = next((s for s in table.history if state.generation_id and wrote(state, s)), None)
-    batch = ours.marker("batch-id") if ours is not None else None
-    if ours is None or ours.id == state.snapshot or batch is None or state.batch is None or int(batch) > state.batch:
+    """Check that the generation wrote each micro-batch once, and last the one that the state knows of or the next."""
+    ours = [s for s in table.history if state.generation_id and wrote(state, s) and s.marker("batch-id") is not None]
+    batches = [int(s.marker("batch-id") or -1) for s in ours]
+    known = not ours or state.batch is None or ours[0].id == state.snapshot or batches[0] > state.batch
+    if known and len(set(batches)) == len(batches):
         return
     message = (
-        f"{model.relation} has a commit of micro-batch {batch} of this model that its state does not know: "
-        f"there is a copy of the state folder, and both have written (snapshots {state.snapshot} and {ours.id})"
+        f"{model.relation} has a commit of micro-batch {batches[0]} (snapshot {ours[0].id}) beside what the state of "
+        f"this model knows (micro-batch {state.batch}, snapshot {state.snapshot}): two copies of the state have written"
     )
     hint = f"Resume with the copy that wrote last, or {_ANEW.format(model.name)}"
     raise StateError("state-copied", message, hint, node=model.name)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from engine.compile import Relation
-from engine.runtime import rebuild, seeds
+from engine.errors import StateError
+from engine.lake.read import SnapshotFacts, TableFacts
+from engine.runtime import checks, rebuild, seeds
+from engine.state import ModelState, Phase, TableState
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -170,6 +174,24 @@ def test_a_rebuild_is_published_with_the_micro_batch_that_its_staging_table_has(
     lab.land("f4", [event(4)])
     lab.build()
     assert (ids(lab, "paid"), noted) == ([1, 2, 3, 4], 2)
+
+
+def test_a_micro_batch_that_is_in_the_table_twice_is_found_out(tmp_path: Path) -> None:
+    model: Any = SimpleNamespace(name="paid", relation=Relation("lake", "shop", "paid"))
+    state = ModelState("lake.shop.paid", 1, Phase.PUBLISHED, "u", batch=1, snapshot=12, generation_id="g")
+
+    def check(*batches: int) -> None:
+        marks = [{"engine.generation-id": "g", "engine.batch-id": str(batch)} for batch in batches]
+        history = tuple(SnapshotFacts(12 - n, 11 - n, "append", m) for n, m in enumerate(marks))
+        table = TableFacts("u", {}, history, ())
+        checks.check_table(model, state, TableState(tmp_path, "lake", "shop", "paid"), table)
+
+    # Both were running at a time, and this copy was the later one.
+    with pytest.raises(StateError, match="two copies") as raised:
+        check(1, 1, 0)
+    assert raised.value.diagnostic.code == "state-copied"
+    with pytest.raises(StateError, match="lost or damaged"):
+        check(1, 0)
 
 
 def test_two_copies_of_one_state_that_both_write_are_found_out(lab: Lab) -> None:
