@@ -20,6 +20,7 @@ from engine.compile.operation import placed
 from engine.compile.output import check_columns
 from engine.compile.output_mode import decide
 from engine.compile.reading import Read
+from engine.compile.session_settings import meaning
 from engine.compile.shared import Shared
 from engine.compile.typed import Parsed, brings_functions, typed
 from engine.compile.window_uses import lower_windows
@@ -65,7 +66,7 @@ def finish(
     names = shared.names
     names.begin()
     model, plain = _resolved(read, known, selects, given, problems)
-    model = replace(model, broken=model.broken or looped)
+    model = replace(_with_settings(model, shared.target.conf), broken=model.broken or looped)
     seen = InputColumns(model.id, None)
     if read.query is not None and read.rendered is not None and model.fingerprint:
         columns = {i: item.columns for i, item in given.items()}
@@ -83,6 +84,15 @@ def finish(
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
     return Finished(model, tuple(tests), Given(seen, inlined, _unsafe(model, given)), tuple(problems), env, repeatable)
+
+
+def _with_settings(model: Model, conf: Mapping[str, str]) -> Model:
+    """The model with the settings that change what its query means among its facts, unless all have their defaults."""
+    settings = meaning(conf, model.operation.pre_hook) if model.facts and model.stored else {}
+    if not settings:
+        return model
+    known = {**model.facts, "settings": settings}
+    return replace(model, facts=known, fingerprint=fingerprint(known))
 
 
 def _unsafe(model: Model, given: Mapping[str, Given]) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from engine.compile.layers import not_yet
+from engine.compile.session_settings import TIME_ZONE, is_utc
 from engine.compile.values import Values
 from engine.errors import Diagnostic, ProjectError, near
 from engine.project import Project
@@ -223,6 +224,13 @@ def _spark(part: Section | None) -> dict[str, Any]:
         result["driver_memory"] = memory.text()
     if conf:
         result["conf"] = {key: value.option() for key, value in conf.mapping()}
+        for key, value in conf.mapping():
+            if key.lower() == TIME_ZONE.lower() and not is_utc(value.option()):
+                hint = (
+                    "Remove it. For text without a zone say 'timezone:' of the source; for local days and hours write "
+                    f"from_utc_timestamp(ts, '{value.option()}')."
+                )
+                value.report("setting-pinned", f"the session's time zone is UTC, not {value.option()}", hint)
     return result
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
 from engine.lake.catalogs import CatalogConfig, database, pyiceberg_properties
+from engine.lake.moved import moved
 from engine.lake.types import spark_type
 
 if TYPE_CHECKING:
@@ -103,6 +104,8 @@ class Lake:
             return catalog.load_table((schema, name))
         except NoSuchTableError:
             return None
+        except FileNotFoundError as error:
+            raise moved(self._config) or self._unreadable(error) from error
         except (SQLAlchemyError, OSError) as error:
             raise self._unreadable(error) from error
 
@@ -114,7 +117,7 @@ class Lake:
         """The facts of a table, or None if there is none; its history is that of a branch if it has that.
 
         Raises:
-            SetupError: `catalog`.
+            SetupError: `catalog`; `lake-moved` if its folder was renamed.
         """
         table = self._table(schema, name)
         if table is None:

@@ -7,7 +7,7 @@ as a whole: Spark accepts most of them and computes wrongly (measured, about 100
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,6 +15,9 @@ from typing import Any
 from engine.compile import Manifest, Model
 from engine.compile.spelling import same_meaning
 from engine.errors import Diagnostic, Location
+from engine.plan import settings, sources
+from engine.plan.sources import Recorded, StreamSource
+from engine.plan.unused_columns import comparable, renamed
 
 
 class Change(StrEnum):
@@ -32,10 +35,14 @@ class Change(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DeployedModel:
-    """What wrote a model's table last: the fingerprint and the facts behind it (None: lost)."""
+    """What wrote a model's table last: the fingerprint, the facts behind it (None: lost), and the recorded start.
+
+    `recorded` is None for batch models, and for a generation that was begun by a version that recorded nothing.
+    """
 
     fingerprint: str
     facts: Mapping[str, Any] | None
+    recorded: Recorded | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +72,7 @@ def make_plan(
     deployed: Mapping[str, DeployedModel],
     *,
     full_refresh: bool = False,
+    streams: Mapping[str, Sequence[StreamSource]] | None = None,
 ) -> Plan:
     """Compare the selected models with what is deployed.
 
@@ -73,29 +81,65 @@ def make_plan(
         selected: ids of the models to build.
         deployed: by model id; a model that is missing was never built.
         full_refresh: build streaming tables anew from their first row, and batch models in any case.
+        streams: by model id, what each reads as a stream, in the order of its compiled SQL, with places resolved.
     """
     actions = {}
     for model_id in selected:
         node = manifest.nodes[model_id]
         if isinstance(node, Model):
-            action = _action(node, deployed.get(model_id))
+            action = _action(node, deployed.get(model_id), (streams or {}).get(model_id))
             actions[model_id] = _refreshed(node, action) if full_refresh else action
     return Plan(actions)
 
 
-def _action(model: Model, deployed: DeployedModel | None) -> Action:
+def _action(model: Model, deployed: DeployedModel | None, streams: Sequence[StreamSource] | None) -> Action:
     if deployed is None:
         return Action(model.id, Change.NEW)
+    read = _Read.of(model, deployed, streams)
+    if (difference := read.difference) is not None and deployed.recorded is not None:
+        finding = sources.rejection(str(model.relation), model.name, difference)
+        return Action(model.id, Change.SOURCE_CHANGED, (difference,), finding.at(Location(model.file), model.name))
     if deployed.fingerprint == model.fingerprint:
         return Action(model.id, Change.UNCHANGED)
     if deployed.facts is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("what the table's query was is not known any more",))
-    if _same(deployed.facts, model.facts):
-        return Action(model.id, Change.UNCHANGED)
-    change, reasons = _compare(model, deployed.facts)
+    return _changed(model, deployed, deployed.facts, read)
+
+
+def _changed(model: Model, deployed: DeployedModel, facts: Mapping[str, Any], read: _Read) -> Action:
+    old, now = renamed(facts, sources.renames(read.before, read.now)), model.facts.get("settings", {})
+    before = settings.before(old, deployed.recorded.settings if deployed.recorded else None, now)
+    changed, frozen = settings.differences(before, now)
+    old, new = comparable(_without_settings(old), model.facts), _without_settings(comparable(model.facts, old))
+    if _same(old, new) and not changed:
+        return Action(model.id, Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
+    change, reasons = _compare(model, old, new, read.difference, changed)
     if change not in _BREAKING:
-        return Action(model.id, change, reasons)
-    return _refused(model, change, reasons, kind_changed=deployed.facts["materialized"] != model.materialized.value)
+        return Action(model.id, change, (*reasons, *frozen))
+    return _refused(model, change, reasons, kind_changed=old["materialized"] != model.materialized.value)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a model's checkpoint reads, and what its query would read now."""
+
+    before: Sequence[StreamSource]
+    now: Sequence[StreamSource]
+    difference: str | None
+
+    @classmethod
+    def of(cls, model: Model, deployed: DeployedModel, streams: Sequence[StreamSource] | None) -> _Read:
+        recorded = deployed.recorded
+        if recorded is not None and streams is not None:
+            reason = sources.difference(recorded.streams, streams, ordered=recorded.textual)
+            return cls(recorded.streams, streams, reason)
+        before = sources.of_facts(deployed.facts) if deployed.facts else ()
+        now = sources.of_facts(model.facts) if deployed.facts else ()
+        return cls(before, now, sources.difference(before, now, ordered=False))
+
+
+def _without_settings(facts: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in facts.items() if key != "settings"}
 
 
 def _refreshed(model: Model, action: Action) -> Action:
@@ -105,16 +149,17 @@ def _refreshed(model: Model, action: Action) -> Action:
     return Action(model.id, Change.REFRESH, action.reasons)
 
 
-def _compare(model: Model, old: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
-    new = model.facts
+def _compare(
+    model: Model, old: Mapping[str, Any], new: Mapping[str, Any], difference: str | None, settings_changed: list[str]
+) -> tuple[Change, tuple[str, ...]]:
     if not model.streaming and old["materialized"] == new["materialized"]:
-        return Change.REBUILT, ("the query changed",)
+        return Change.REBUILT, (*settings_changed, "the query changed")[:1]
     identity = _identity_reasons(old, new)
-    if identity:
-        return Change.IDENTITY_CHANGED, identity
-    sources = _streams(old), _streams(new)
-    if sources[0] != sources[1]:
-        return Change.SOURCE_CHANGED, (_describe_streams(*sources),)
+    if identity or difference is not None:
+        return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
+    if settings_changed:
+        kind = Change.STATE_BREAKING if old["stateful"] or new["stateful"] else Change.FORWARD
+        return kind, tuple(settings_changed)
     if _without_rules(old) == _without_rules(new):
         return Change.FORWARD, ("what it expects of its rows changed; that counts for new rows",)
     if not (old["stateful"] or new["stateful"]):
@@ -148,23 +193,6 @@ def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether only the spelling of the query differs."""
     rest = [{key: value for key, value in facts.items() if key != "sql"} for facts in (old, new)]
     return rest[0] == rest[1] and same_meaning(str(old.get("sql")), str(new.get("sql")))
-
-
-def _streams(facts: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """The streams of a query with what identifies each for a checkpoint."""
-    found = []
-    for item in facts["inputs"]:
-        if item["stream"]:
-            source = item.get("source") or {}
-            found.append((item["name"], source.get("format", "table"), source.get("path") or source.get("table", "")))
-    return found
-
-
-def _describe_streams(old: list[tuple[str, str, str]], new: list[tuple[str, str, str]]) -> str:
-    def words(streams: list[tuple[str, str, str]]) -> str:
-        return ", ".join(" ".join(part for part in stream if part) for stream in streams) or "nothing"
-
-    return f"the streams changed from {words(old)} to {words(new)}"
 
 
 def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

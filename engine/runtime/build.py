@@ -28,10 +28,11 @@ from engine.events import (
     fold,
 )
 from engine.lake import catalogs
+from engine.lake.moved import check as lake_check
 from engine.lake.read import Lake
 from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
-from engine.runtime import first_build, looks, publish, reset
+from engine.runtime import first_build, looks, publish, reset, stream_sources
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import Verdict, no_failures, run_test
 from engine.runtime.described import describe
@@ -129,11 +130,18 @@ def build(
     if options.reset is not None:
         _refuse(reset.faults(manifest, models, options.reset))
     catalogs.prepare(target.catalog)
+    lake_check(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
         for model in models:
             settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
-        plan = make_plan(manifest, [m.id for m in models], deployed(target, models), full_refresh=options.full_refresh)
+        plan = make_plan(
+            manifest,
+            [m.id for m in models],
+            deployed(target, models),
+            full_refresh=options.full_refresh,
+            streams={m.id: stream_sources.in_text(manifest, m, place) for m in models if m.streaming},
+        )
         own = spark_session(target, options.target_dir, locks, jar_sets(manifest, models))
         with own if opened is None else nullcontext(opened) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
@@ -227,7 +235,12 @@ def deployed(target: Target, models: Sequence[Model]) -> dict[str, DeployedModel
         folder = table_state(target, model)
         state = folder.load()
         if state is not None and state.fingerprint:
-            found[model.id] = DeployedModel(state.fingerprint, folder.facts(state))
+            recorded = (
+                stream_sources.recorded(folder, state.generation)
+                if model.streaming and state.batch is not None
+                else None
+            )
+            found[model.id] = DeployedModel(state.fingerprint, folder.facts(state), recorded)
     return found
 
 

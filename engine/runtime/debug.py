@@ -14,6 +14,7 @@ from engine import __version__
 from engine.compile import Target
 from engine.errors import EngineError
 from engine.lake import catalogs
+from engine.lake.moved import check as lake_check
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry import Registry, read_settings
 from engine.spark.jars import JarState, status
@@ -68,6 +69,7 @@ def _catalog(target: Target) -> Finding:
     try:
         catalogs.prepare(target.catalog)
         _write_probe(target.catalog.path)
+        lake_check(target.catalog)
     except EngineError as error:
         return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
     except OSError as error:

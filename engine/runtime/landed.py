@@ -9,7 +9,7 @@ the two is read as it is by then. See docs/design/011-files-that-change.md.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -135,6 +135,7 @@ def _compare(found: Landed, reached: int | None) -> None:
     written = max((batch for batch in (last, reached) if batch is not None), default=None)
     there = _Times(found)
     missing: list[str] = []
+    gone: dict[int, str] = {}
     changed: dict[str, list[tuple[str, int, int]]] = {}
     for source in file_sources(found.checkpoint):
         read_to, written_to = (reaches(found.checkpoint, source, batch) for batch in (last, written))
@@ -143,6 +144,7 @@ def _compare(found: Landed, reached: int | None) -> None:
             now, noted = there.of(uri), found.time_of(uri, file)
             if now is None:
                 missing += [uri] if file.entry > read_to else []
+                gone.setdefault(noted, uri)
             elif now != noted and file.entry <= written_to:
                 changed.setdefault(found.spec_of(uri).name, []).append((uri, noted, now))
             elif now != noted:
@@ -153,6 +155,8 @@ def _compare(found: Landed, reached: int | None) -> None:
     for spec in found.specs:
         if files := changed.pop(spec.name, None):
             _heed_changed(found, spec, files)
+    if gone:
+        _heed_renamed(found, gone)
 
 
 def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, int]]) -> None:
@@ -171,6 +175,31 @@ def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, i
         f"build -f -s {found.model.name}; or take such files as read: 'on_changed_file: ignore' of the source."
     )
     raise StateError("file-changed", message, hint)
+
+
+def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
+    """Warn of new files with the time of one that was read and is gone; `gone` are those by their time.
+
+    Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
+    """
+    known = {
+        listing.decoded(f.uri) for source in file_sources(found.checkpoint) for f in logged(found.checkpoint, source)
+    }
+    for spec in found.specs:
+        files = listing.listed(found.session, spec, found.run.place)
+        new = [(file.uri, gone[file.modified]) for file in files if file.modified in gone and file.uri not in known]
+        if new:
+            shown = ", ".join(f"{found.some([uri])} (was {found.some([old])})" for uri, old in new[:_SHOWN])
+            more = f" and {len(new) - _SHOWN:,} more" if len(new) > _SHOWN else ""
+            message = (
+                f"{number(len(new), 'file')} of '{spec.name}' {'has' if len(new) == 1 else 'have'} the time of one "
+                f"that was read and is gone: {shown}{more}; if it was renamed, its rows are read a second time"
+            )
+            hint = (
+                "Do not rename what was read: a stream knows a file by its name. To remove the duplicates, rebuild the "
+                f"table: engine build -f -s {found.model.name}"
+            )
+            found.warn("file-renamed", message, hint)
 
 
 def _missing(found: Landed, uris: list[str]) -> StateError:

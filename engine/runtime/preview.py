@@ -10,6 +10,7 @@ from typing import Any
 from engine.compile import Manifest, Model, Target, compile_project
 from engine.errors import Location, RunError
 from engine.lake import catalogs
+from engine.lake.moved import check as lake_check
 from engine.project import ModelText, load_project
 from engine.runtime.build import spark_session
 from engine.runtime.inputs import jar_sets, register
@@ -25,8 +26,10 @@ def preview(
 
     Raises:
         RunError: Spark refused or failed the query.
+        SetupError: `lake-moved`.
     """
     catalogs.prepare(target.catalog)
+    lake_check(target.catalog)
     with spark_session(target, target_dir, sets=jar_sets(manifest, [model])) as spark:
         try:
             register(spark, manifest, model, target.place(root), bounded=True)

@@ -19,6 +19,7 @@ from engine.lake.read import TableFacts
 from engine.plan import Change
 from engine.runtime import (
     checks,
+    dedup_keys,
     expectations,
     first_build,
     generations,
@@ -28,6 +29,7 @@ from engine.runtime import (
     rebuild,
     reset,
     seeds,
+    stream_sources,
     tables,
 )
 from engine.runtime.bad_records import Watched
@@ -75,6 +77,9 @@ def run_stream(run: Run, model: Model) -> Outcome:
     renewed = reset.renewed(run, model, folder) if run.reset is not None and not refresh else None
     known = None if refresh else renewed or before
     run, since = reset.placed(run, model, known), reset.after(run, model, known)
+    model = dedup_keys.ordered(model, folder.checkpoint(known.generation) if known else None)
+    read = stream_sources.in_text(run.manifest, model, run.place)
+    known = stream_sources.renamed(known, folder, read) if known else None
     settled = dict(known.settled) if known and known.batch is not None else {}
     place = replace(run.place, settled=settled)
     watched = register(session, run.manifest, model, place, bounded=False, since=since)
@@ -91,12 +96,14 @@ def run_stream(run: Run, model: Model) -> Outcome:
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
+    state = stream_sources.renamed(state, folder, read)
     state, readings = seeds.begin(run, model, session, state, folder)
-    take_back(run, model, folder.checkpoint(state.generation))
-    sources = resume_sources(run, model, session, state, folder)
     if any(reading.elsewhere for reading in readings.values()):
         watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)
         frame = session.sql(model.sql)
+    state, streams = stream_sources.checked(run, model, folder, state, frame, written=table is not None)
+    take_back(run, model, folder.checkpoint(state.generation))
+    sources = resume_sources(run, model, session, state, folder)
     reached = generations.committed_batch(table.history, state) if table else None
     landed = verify(run, model, session, folder, state.generation, reached)
     folder.save_facts(state.generation, model.fingerprint, model.facts)
@@ -104,6 +111,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     if deleted is not None:
         deleted.fit(frame, fresh=table is None)
     widened = ""
+    stream_sources.record(folder, state.generation, streams)
     if table is not None:
         columns, widened = tables.fitted(model, tables.columns_of(model, frame))
         tables.set_properties(model, session, table)

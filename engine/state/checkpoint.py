@@ -58,6 +58,15 @@ def source_offsets(checkpoint: Path, batch: int) -> list[dict[str, Any]]:
     return _objects(lines)
 
 
+def offset_lines(checkpoint: Path, batch: int) -> list[dict[str, Any] | None]:
+    """The same by position: None for a source without an offset, or with one that is no object."""
+    try:
+        lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+    except OSError:
+        return []
+    return [next(iter(_objects([line])), None) for line in lines]
+
+
 def operators(checkpoint: Path) -> frozenset[str]:
     """What keeps state, as Spark calls it: stateStoreSave, dedupe, globalLimit, ... Empty: nothing, or it is not known.
 

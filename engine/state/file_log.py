@@ -44,9 +44,21 @@ def reaches(checkpoint: Path, source: int, batch: int | None) -> int:
     """The last entry that a micro-batch reads; -1: none, or there is no such batch."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
-        return int(json.loads(lines[source])["logOffset"])
+        return int(json.loads(lines[_line(checkpoint, source)])["logOffset"])
     except (OSError, ValueError, IndexError, KeyError, TypeError):
         return -1
+
+
+def _line(checkpoint: Path, source: int) -> int:
+    """Which of the offsets is that of a source: a relation that is read twice has one number and two offsets.
+
+    `sources.json` beside the checkpoint has the number of each; without it they are those of the lines.
+    """
+    try:
+        streams = json.loads((checkpoint.parent / "sources.json").read_text(encoding="utf-8"))["streams"]
+        return next(line for line, stream in enumerate(streams) if stream["number"] == source)
+    except (OSError, ValueError, LookupError, TypeError, StopIteration):
+        return source
 
 
 def logged(checkpoint: Path, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:

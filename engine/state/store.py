@@ -170,6 +170,24 @@ class TableState:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
         return known
 
+    def note(self, number: int, name: str) -> Mapping[str, Any] | None:
+        """The content of a small JSON file of a generation, or None if there is none.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        key = f"{self._key}/{number}/{name}"
+        content = self._store.get(key)
+        try:
+            known: Mapping[str, Any] | None = None if content is None else json.loads(content)
+        except ValueError as error:
+            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
+        return known
+
+    def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:
+        """Write a small JSON file of a generation."""
+        self._store.put(f"{self._key}/{number}/{name}", as_json(data))
+
     def discard(self, number: int) -> None:
         """Remove a generation as a whole; half a checkpoint would lose rows silently (measured).
 

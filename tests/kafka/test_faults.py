@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 
@@ -199,3 +200,35 @@ def test_quarantined_poison_keeps_its_bytes_and_its_place_once(kafka: Kafka) -> 
         (b"\xff{", "it is not UTF-8"),
     ]
     assert topic in rows[0]["origin"]
+
+
+def test_another_topic_or_cluster_is_another_source(kafka: Kafka) -> None:
+    topic, other = kafka.topic(), kafka.topic()
+    kafka.source(topic, fail_on_data_loss="false")
+    kafka.stream("select id")
+    kafka.broker.send(topic, [event(1)])
+    kafka.broker.send(other, [event(2)])
+    kafka.lab.build()
+
+    def rejected() -> str:
+        result = kafka.lab.run("build")
+        assert (result.code, result.codes()) == (1, ["source-changed"]), result.text
+        assert kafka.ids() == [1]
+        return result.text
+
+    kafka.source(other, fail_on_data_loss="false")
+    assert f"({topic}) to" in rejected()
+    # What a pattern names is asked of the cluster.
+    kafka.source(None, topic_pattern=f"{other}.*", fail_on_data_loss="false")
+    assert f"does not read the topic '{topic}' any more" in rejected()
+    kafka.source(topic, fail_on_data_loss="false")
+    path = kafka.lab.state / "plain" / "1" / "model.json"
+    state = json.loads(path.read_text())
+    (known,) = state["sources"].values()
+    cluster, known["cluster"] = known["cluster"], "another"
+    path.write_text(json.dumps(state))
+    assert "read from another Kafka cluster (another)" in rejected()
+    known["cluster"] = cluster
+    path.write_text(json.dumps(state))
+    kafka.lab.build()
+    assert kafka.ids() == [1]

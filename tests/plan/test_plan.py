@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Manifest, compile_project
+from engine.compile.session_settings import is_utc, meaning
 from engine.plan import Action, Change, DeployedModel, make_plan
+from engine.plan.sources import StreamSource, difference, normalized
 from engine.project import load_project
 from tests.lab import EVENTS, PROJECT
 
@@ -132,3 +134,112 @@ def test_what_is_expected_of_rows_may_change_while_state_stays(tmp_path: Path, r
     assert (action.change, action.refusal) == (Change.FORWARD, None)
     worse = compare(tmp_path, before, after.replace("count(*)", "sum(id)"))
     assert worse.change is Change.STATE_BREAKING
+
+
+AGGREGATE = "select kind, count(*) as n from {{ source('shop', 'events') }} group by kind"
+COUNTED = "/*---\nstreams: {shop.events: {watermark: at delay 1 hour}}\noutput_mode: update\n---*/\n" + AGGREGATE
+
+
+@pytest.mark.parametrize(
+    ("declared", "change"),
+    [
+        ("id int, at timestamp, kind string, amount double, extra string", Change.UNCHANGED),
+        ("extra string, kind string, amount double, at timestamp, id bigint", Change.UNCHANGED),
+        ("at timestamp, KIND string", Change.UNCHANGED),
+        ("id int, at timestamp, kind int, amount double", Change.STATE_BREAKING),
+    ],
+)
+def test_only_columns_that_the_query_names_count(tmp_path: Path, declared: str, change: Change) -> None:
+    sources = EVENTS.replace("id int, at timestamp, kind string, amount double", declared)
+    assert compare(tmp_path, COUNTED, COUNTED, sources=sources).change is change
+
+
+def test_with_a_star_every_column_counts(tmp_path: Path) -> None:
+    starred = "/*---\nstreams: {shop.events: {watermark: at delay 1 hour, dedup: [id]}}\n---*/\nselect * from {{ source('shop', 'events') }}"
+    sources = EVENTS.replace("amount double", "amount double, extra int")
+    assert compare(tmp_path, starred, starred, sources=sources).change is Change.STATE_BREAKING
+
+
+def test_fields_of_a_struct_that_are_not_read_do_not_count(tmp_path: Path) -> None:
+    read = COUNTED.replace("kind, count", "data.kind, count").replace("by kind", "by data.kind")
+    whole = COUNTED.replace("select kind", "select data").replace("by kind", "by data")
+    before = EVENTS.replace("kind string", "data struct<kind: string, x: int>")
+    after = before.replace("x: int", "y: int, x: bigint")
+    for text, change in ((read, Change.UNCHANGED), (whole, Change.STATE_BREAKING)):
+        old = manifest(tmp_path, text, before).model("m")
+        new = manifest(tmp_path, text, after)
+        plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
+        assert plan.actions["model.m"].change is change
+
+
+@pytest.mark.parametrize(
+    ("spelled", "expected"),
+    [
+        ("landing/x", "landing/x"),
+        ("./landing//x/", "landing/x"),
+        ("file:///a/./b//c/", "file:/a/b/c"),
+        ("file:/a/b", "file:/a/b"),
+        ("s3a://bucket/a//b/", "s3a://bucket/a/b"),
+        ("s3a://bucket", "s3a://bucket"),
+        ("/a/b/", "/a/b"),
+    ],
+)
+def test_a_path_has_one_spelling(spelled: str, expected: str) -> None:
+    assert normalized(spelled) == expected
+
+
+def stream(name: str, kind: str = "files", **identity: object) -> StreamSource:
+    return StreamSource(f"source.{name}", name, kind, identity)
+
+
+A, B = stream("a", location="file:/p/a", root="/p", path="a"), stream("b", location="file:/p/b", root="/p", path="b")
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ([A, B], [A, B], None),
+        ([A], [stream("z", location="file:/p/a", root="/p", path="a")], None),
+        ([A, B], [B, A], "the order of its streams changed from a, b to b, a"),
+        ([A], [A, A], "its streams changed from a (file:/p/a) to a (file:/p/a), a (file:/p/a)"),
+        ([A], [B], "its streams changed from a (file:/p/a) to b (file:/p/b)"),
+        (
+            [A],
+            [stream("a", location="file:/q/a", root="/q", path="a")],
+            "the project was moved from /p to /q: the files of 'a' that were read are recorded under file:/p/a, and all of them would be read again",
+        ),
+        ([stream("k", "kafka", topics=["x"])], [stream("k", "kafka", topics=["x", "y"])], None),
+        ([stream("k", "kafka", topics=["x"])], [stream("k", "kafka", topics=["y"])], "its streams changed from k (x) to k (y)"),
+        ([stream("t", "table", table="l.s.t", uuid="1")], [stream("u", "table", table="l.s.u", uuid="1")], None),
+        ([stream("t", "table", table="l.s.t", uuid="1")], [stream("t", "table", table="l.s.t", uuid="2")], "its streams changed from t to t"),
+        ([A], [stream("a", "kafka", topics=["a"])], "its streams changed from a (file:/p/a) to a (a)"),
+    ],
+)  # fmt: skip
+def test_the_sources_of_a_checkpoint(before: list[StreamSource], now: list[StreamSource], expected: str | None) -> None:
+    assert difference(before, now) == expected
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Z", "Etc/UTC", "GMT", "+00:00", "UTC+0"])
+def test_utc_has_many_names(zone: str) -> None:
+    assert is_utc(zone)
+    assert not is_utc("Europe/Berlin")
+    assert not is_utc("+01:00")
+
+
+@pytest.mark.parametrize(
+    ("conf", "hooks", "expected"),
+    [
+        ({"spark.sql.ANSI.enabled": "TRUE", "spark.sql.shuffle.partitions": "7"}, (), {}),
+        ({"spark.sql.ansi.enabled": "false"}, (), {"conf": {"spark.sql.ansi.enabled": "false"}}),
+        (
+            {"spark.sql.legacy.timeParserPolicy": "LEGACY"},
+            (),
+            {"conf": {"spark.sql.legacy.timeParserPolicy": "legacy"}},
+        ),
+        ({}, ("insert into audit values (1)", "SET x.y = 1"), {"pre_hook": ["set x . y = 1"]}),
+    ],
+)
+def test_settings_that_change_what_a_query_means(
+    conf: dict[str, str], hooks: tuple[str, ...], expected: dict[str, object]
+) -> None:
+    assert meaning(conf, hooks) == expected

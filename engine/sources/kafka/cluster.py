@@ -35,6 +35,10 @@ class Cluster:
     jvm: Any
     admin: Any
 
+    def id(self) -> str:
+        """The id of the cluster, which none of its brokers' addresses says."""
+        return str(self._wait(self.admin.describeCluster().clusterId()) or "")
+
     def names(self) -> tuple[str, ...]:
         """The names of all topics but Kafka's own."""
         return tuple(sorted(self._wait(self.admin.listTopics().names())))

@@ -31,13 +31,15 @@ def resume(
         stands: where Spark's checkpoint stands, one a source that the query reads.
 
     Raises:
-        StateError: source-replaced, source-shrunk or source-gap.
+        StateError: source-changed, source-replaced, source-shrunk or source-gap.
     """
-    said = _start(spec)
+    said, identity = _start(spec), cluster.id()
+    _check_cluster(spec, known, identity, cluster.connection.addresses)
     ids = {topic.name: topic.id for topic in topics.values()}
     stand = _merged(stands, topics)
     if not known and not stand:
-        return Resumption({"topics": ids, "start": said})
+        return Resumption({"topics": ids, "start": said, "cluster": identity})
+    _check_left_out(spec, known.get("topics", {}), topics, cluster)
     _check_ids(spec, known.get("topics", {}), topics)
     notes: list[Diagnostic] = [*_start_notes(spec, known, said), *_new_topics(spec, known, topics)]
     there = [topic for topic in topics.values() if topic.name in stand]
@@ -47,7 +49,8 @@ def resume(
         _check_ends(spec, stand, ends)
         notes += _gaps(spec, stand, firsts)
     # A topic that is gone for now and comes back is still the one, or another one.
-    return Resumption({"topics": {**known.get("topics", {}), **ids}, "start": said}, tuple(notes))
+    kept = {**known.get("topics", {}), **ids}
+    return Resumption({"topics": kept, "start": said, "cluster": identity}, tuple(notes))
 
 
 def _start(spec: SourceSpec) -> str:
@@ -66,6 +69,29 @@ def _merged(stands: Iterable[Stand], topics: Mapping[str, Topic]) -> dict[str, d
                 own = merged.setdefault(topic, {})
                 own[partition] = min(offset, own.get(partition, offset))
     return merged
+
+
+def _check_cluster(spec: SourceSpec, known: Mapping[str, Any], identity: str, addresses: str) -> None:
+    before = known.get("cluster") or identity
+    if before != identity:
+        message = (
+            f"'{spec.name}' was read from another Kafka cluster ({before}); the brokers at {addresses} are {identity}"
+        )
+        hint = (
+            "Its offsets mean nothing there. Undo the change of the connection, or rebuild the table from what the new "
+            "cluster has: engine build -f -s <model>"
+        )
+        raise StateError("source-changed", message, hint)
+
+
+def _check_left_out(spec: SourceSpec, before: Mapping[str, str], topics: Mapping[str, Topic], cluster: Cluster) -> None:
+    """A topic that is gone may come back; one that is there and not read any more is another source."""
+    absent = set(before) - set(topics)
+    left_out = sorted(absent.intersection(cluster.names())) if absent else []
+    if left_out:
+        message = f"'{spec.name}' does not read the topic '{left_out[0]}' any more, in which the stream has offsets"
+        hint = "Undo the change, or rebuild the table: engine build -f -s <model>"
+        raise StateError("source-changed", message, hint)
 
 
 def _check_ids(spec: SourceSpec, before: Mapping[str, str], topics: Mapping[str, Topic]) -> None:

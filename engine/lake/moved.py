@@ -1,0 +1,56 @@
+"""A lake whose folder was renamed: Iceberg records absolute paths, in the catalog and in every metadata file."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from engine.errors import SetupError
+from engine.lake.catalogs import CatalogConfig, database
+
+
+def check(config: CatalogConfig) -> None:
+    """Make sure that tables are where the catalog has them, without Java.
+
+    Raises:
+        SetupError: `lake-moved`.
+    """
+    error = moved(config)
+    if error is not None:
+        raise error
+
+
+def moved(config: CatalogConfig) -> SetupError | None:
+    """Why the metadata of a table is not where the catalog has it, if that is because the lake is elsewhere now."""
+    here = (config.path / "warehouse").absolute()
+    elsewhere = (path for path in _locations(config) if not path.is_relative_to(here))
+    location = next((path for path in elsewhere if not path.exists()), None)
+    if location is None:
+        return None
+    # <lake>/warehouse/<schema>/<table>/metadata/<file>
+    before = location.parents[4] if len(location.parents) > 4 else location.parent  # noqa: PLR2004
+    message = (
+        f"the tables of the catalog {config.name} were written in {before}, and the lake is in {config.path} now: "
+        "Iceberg records absolute paths"
+    )
+    hint = (
+        f"Move the folder back; or link it under its old name: mkdir -p {before.parent} && ln -s {config.path} {before}"
+        f"; or start with an empty lake: remove {config.path} and the state folder, and build again."
+    )
+    return SetupError("lake-moved", message, hint)
+
+
+def _locations(config: CatalogConfig) -> list[Path]:
+    """The metadata files of all tables on this machine."""
+    path = database(config)
+    if not path.exists():
+        return []
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            rows = connection.execute("select metadata_location from iceberg_tables").fetchall()
+    except sqlite3.Error:
+        return []
+    places = [urlsplit(row[0]) for row in rows if row[0]]
+    return [Path(unquote(place.path)) for place in places if place.scheme in {"", "file"}]

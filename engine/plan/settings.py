@@ -1,0 +1,38 @@
+"""Settings that change what a query means: those of the rows that are there against those of now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.compile.session_settings import FROZEN
+
+
+def before(facts: Mapping[str, Any], recorded: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings that wrote a table.
+
+    Args:
+        facts: of the query that wrote it; settings at their defaults are not among them.
+        recorded: the settings that its generation has recorded; None: it was begun by a version that recorded none.
+        now: taken for those of a table of which nothing is known.
+    """
+    if "settings" in facts:
+        return dict(facts["settings"])
+    return now if recorded is None else {}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What changed: sentences on what other rows come from, and on what has no effect on existing state."""
+    changed, frozen = [], []
+    confs = old.get("conf", {}), new.get("conf", {})
+    for key in sorted({*confs[0], *confs[1]}):
+        values = [conf.get(key, "its default") for conf in confs]
+        if values[0] == values[1]:
+            continue
+        if key == FROZEN:
+            frozen.append(f"the setting '{key}' changed; the checkpoint keeps the value that it began with")
+        else:
+            changed.append(f"the setting '{key}' changed from {values[0]} to {values[1]}")
+    if old.get("pre_hook", []) != new.get("pre_hook", []):
+        changed.append("what 'pre_hook' prepares for the query changed")
+    return changed, frozen

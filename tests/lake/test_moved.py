@@ -1,0 +1,61 @@
+"""A lake whose folder was renamed: every command that reads it says so, before Java starts."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from engine.compile import compile_project
+from engine.lake.catalogs import prepare, pyiceberg_properties
+from engine.project import load_project
+from tests.lab import Lab
+
+PROJECT = """
+name: lab
+targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}
+"""
+
+
+@pytest.fixture
+def old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lab:
+    """A project with a table in its lake."""
+    lab = Lab(tmp_path / "old", None, capsys)
+    lab.write("project.yml", PROJECT)
+    lab.model("base", "/*---\nmaterialized: table\n---*/\nselect 1 as id")
+    lab.model("m", "/*---\nmaterialized: table\n---*/\nselect id from {{ ref('base') }}")
+    catalog = compile_project(load_project(lab.root)).target.catalog
+    prepare(catalog)
+    opened = load_catalog("lake", **pyiceberg_properties(catalog))
+    opened.create_namespace("s")
+    opened.create_table("s.base", pa.schema([("id", pa.int32())])).append(pa.table({"id": pa.array([1], pa.int32())}))
+    opened.close()  # type: ignore[attr-defined]
+    return lab
+
+
+@pytest.mark.parametrize("command", [["build"], ["show", "m"], ["show", "--table", "base"], ["maintain"]], ids=" ".join)
+def test_a_renamed_folder_is_named_with_the_way_back(old: Lab, command: list[str]) -> None:
+    before = old.root
+    old.root = before.rename(before.with_name("new"))
+    result = old.run(*command)
+    assert (result.code, result.codes()) == (1, ["lake-moved"]), result.text
+    assert f"were written in {before}/.engine/lake, and the lake is in {old.root}/.engine/lake now" in result.text
+    (hint,) = [e["hint"] for e in result.events if e["event"] == "Diagnosed"]
+    assert f"ln -s {old.root}/.engine/lake {before}/.engine/lake" in hint
+
+    # The link that the hint names does it.
+    (before / ".engine").mkdir(parents=True)
+    (before / ".engine" / "lake").symlink_to(old.root / ".engine" / "lake")
+    shown = old.run("show", "--table", "base")
+    assert shown.code == 0, shown.text
+
+
+def test_debug_and_the_site_say_it_too(old: Lab, caplog: pytest.LogCaptureFixture) -> None:
+    before = old.root
+    old.root = before.rename(before.with_name("new"))
+    assert "were written in" in old.run("debug").text
+    assert old.run("docs", "generate").code == 0
+    assert "were written in" in caplog.text
+    assert old.run("ls").code == 0
