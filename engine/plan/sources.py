@@ -108,6 +108,8 @@ def of_source(name: str, format_: str, settings: Mapping[str, Any]) -> StreamSou
         if key in settings:
             said = settings[key]
             identity = {"pattern": said} if key == "topic_pattern" else {"topics": _topics(said)}
+            if key == "assign":
+                identity["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
     return StreamSource(node, name, format_, identity)
 
 
@@ -129,7 +131,9 @@ def same(before: StreamSource, now: StreamSource) -> bool:
     if "pattern" in {*old, *new}:
         return True  # which topics those are is asked of the cluster
     if "topics" in old:
-        return set(old["topics"]) <= set(new.get("topics", ()))  # a topic that is added is read from its first record
+        # A topic that is added is read from its first record; a partition that is left out and comes back is, too.
+        fewer = "assigned" in new and not set(new["assigned"]) >= set(old.get("assigned", ("all",)))
+        return not fewer and set(old["topics"]) <= set(new.get("topics", ()))
     return bool(old == new)
 
 

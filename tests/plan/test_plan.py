@@ -210,6 +210,8 @@ A, B = stream("a", location="file:/p/a", root="/p", path="a"), stream("b", locat
         ),
         ([stream("k", "kafka", topics=["x"])], [stream("k", "kafka", topics=["x", "y"])], None),
         ([stream("k", "kafka", topics=["x"])], [stream("k", "kafka", topics=["y"])], "its streams changed from k (x) to k (y)"),
+        ([stream("k", "kafka", topics=["x"], assigned=["x-0"])], [stream("k", "kafka", topics=["x"], assigned=["x-0", "x-1"])], None),
+        ([stream("k", "kafka", topics=["x"], assigned=["x-0", "x-1"])], [stream("k", "kafka", topics=["x"], assigned=["x-0"])], "its streams changed from k (x) to k (x)"),
         ([stream("t", "table", table="l.s.t", uuid="1")], [stream("u", "table", table="l.s.u", uuid="1")], None),
         ([stream("t", "table", table="l.s.t", uuid="1")], [stream("t", "table", table="l.s.t", uuid="2")], "its streams changed from t to t"),
         ([A], [stream("a", "kafka", topics=["a"])], "its streams changed from a (file:/p/a) to a (a)"),
