@@ -158,8 +158,9 @@ def checked(
     raise StateError(finding.code, finding.message, finding.hint, node=model.name, location=Location(model.file))
 
 
-def record(folder: TableState, generation: int, made: Recorded) -> None:
-    """Write what a generation knows of its sources, if it is not what is there."""
+def record(folder: TableState, generation: int, model: Model, made: Recorded) -> None:
+    """Write the facts of a query, and what its generation knows of its sources if it is not what is there."""
+    folder.save_facts(generation, model.fingerprint, model.facts)
     if recorded(folder, generation) != made:
         folder.save_note(generation, _FILE, made.as_json())
 
@@ -187,9 +188,10 @@ def _is_of(checkpoint: Path, source: StreamSource) -> bool:
     return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(sources.normalized, uris))
 
 
-def renamed(state: ModelState, folder: TableState, now: tuple[StreamSource, ...]) -> ModelState:
+def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
     """The state with what it keeps of sources under the names that they have now."""
     before = recorded(folder, state.generation)
+    now = in_text(run.manifest, model, run.place)
     found = sources.renames(before.streams, now) if before is not None else {}
     if not found or before is None:
         return state

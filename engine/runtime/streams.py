@@ -49,6 +49,7 @@ from engine.runtime.spark_errors import spark_exceptions
 from engine.runtime.state_maintenance import compact
 from engine.runtime.volatile import repeatable
 from engine.runtime.writer import BatchWriter, Rules
+from engine.sources import Place
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
@@ -77,11 +78,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     renewed = reset.renewed(run, model, folder) if run.reset is not None and not refresh else None
     known = None if refresh else renewed or before
     run, since = reset.placed(run, model, known), reset.after(run, model, known)
-    model = dedup_keys.ordered(model, folder.checkpoint(known.generation) if known else None)
-    read = stream_sources.in_text(run.manifest, model, run.place)
-    known = stream_sources.renamed(known, folder, read) if known else None
-    settled = dict(known.settled) if known and known.batch is not None else {}
-    place = replace(run.place, settled=settled)
+    model, place = _as_begun(run, model, folder, known)
     watched = register(session, run.manifest, model, place, bounded=False, since=since)
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
@@ -96,8 +93,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
-    state = stream_sources.renamed(state, folder, read)
-    state, readings = seeds.begin(run, model, session, state, folder)
+    state, readings = seeds.begin(run, model, session, stream_sources.renamed(run, model, state, folder), folder)
     if any(reading.elsewhere for reading in readings.values()):
         watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)
         frame = session.sql(model.sql)
@@ -106,12 +102,11 @@ def run_stream(run: Run, model: Model) -> Outcome:
     sources = resume_sources(run, model, session, state, folder)
     reached = generations.committed_batch(table.history, state) if table else None
     landed = verify(run, model, session, folder, state.generation, reached)
-    folder.save_facts(state.generation, model.fingerprint, model.facts)
+    stream_sources.record(folder, state.generation, model, streams)
     deleted = deleted_of(run, model, state.remembers)
     if deleted is not None:
         deleted.fit(frame, fresh=table is None)
     widened = ""
-    stream_sources.record(folder, state.generation, streams)
     if table is not None:
         columns, widened = tables.fitted(model, tables.columns_of(model, frame))
         tables.set_properties(model, session, table)
@@ -124,7 +119,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
         state=replace(
             state,
             sources=sources,
-            settled=settled,
+            settled=place.settled,
             fingerprint=model.fingerprint,
             engine_version=__version__,
             spark_version=run.spark.version,
@@ -148,6 +143,15 @@ def run_stream(run: Run, model: Model) -> Outcome:
     # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
     done = finish(landed) if folder.pending() is None else ""
     return replace(outcome, note="; ".join(filter(None, [outcome.note, widened, done])))
+
+
+def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
+    """Return the model with the order of its dedup keys, and what the first build of its generation settled."""
+    if known is None:
+        return dedup_keys.ordered(model, None), replace(run.place, settled={})
+    settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
+    ordered = dedup_keys.ordered(model, folder.checkpoint(known.generation))
+    return ordered, replace(run.place, settled=dict(settled))
 
 
 def _rebuilt(run: Run, model: Model, session: SparkSession, writer: BatchWriter) -> int | None:
