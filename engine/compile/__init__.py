@@ -16,6 +16,7 @@ from engine.compile.manifest import (
 from engine.compile.settings import (
     Expectation,
     OnFail,
+    OnNull,
     OnSchemaChange,
     OnUpstreamDelete,
     Operation,
@@ -44,6 +45,7 @@ __all__ = [
     "Model",
     "Node",
     "OnFail",
+    "OnNull",
     "OnSchemaChange",
     "OnUpstreamDelete",
     "Operation",

@@ -132,7 +132,7 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Said]:
         late = f"rows{of} up to {duration(mark.delay)} late count" if model.stateful else f"no row{of} is too late"
         ahead = f"; rows more than {duration(mark.max_future)} ahead of the clock do not" if mark.max_future else ""
         dropped = mark.on_null is OnNull.DROP
-        null = f"; rows without it are {'dropped' if dropped else 'bad records'}" if item.needs_time else ""
+        null = f"; rows without it are {'dropped and counted' if dropped else 'bad records'}" if item.needs_time else ""
         yield Said("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
     if item.dedup:
         within = f" within {duration(mark.delay)}" if mark else ""

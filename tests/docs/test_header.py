@@ -11,6 +11,7 @@ from engine.compile import (
     Input,
     Materialized,
     OnFail,
+    OnNull,
     OnSchemaChange,
     OnUpstreamDelete,
     Operation,
@@ -53,6 +54,13 @@ def test_rows_from_the_future_are_told():
     assert said("Event time", read("a", mark)) == [
         "at; no row is too late; rows more than 1 hour ahead of the clock do not"
     ]
+
+
+def test_rows_without_a_time_are_told_where_a_step_needs_it():
+    begin = "at; rows up to 1 day late count; rows without it are "
+    assert said("Event time", read("a", LATE, needs_time=True), stateful=True) == [begin + "bad records"]
+    dropped = replace(LATE, on_null=OnNull.DROP)
+    assert said("Event time", read("a", dropped, needs_time=True), stateful=True) == [begin + "dropped and counted"]
 
 
 def test_streams_are_named_where_there_are_several():

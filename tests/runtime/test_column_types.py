@@ -194,3 +194,13 @@ def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
     stream(lab, "appended", "id, id as ID")
     result = lab.run("build", "-s", "appended")
     assert "duplicate-name" in result.codes()
+    # Where the columns are not known to `compile`, the build finds it before it makes a table.
+    table = f"\n      - name: known\n        format: iceberg\n        table: {lab.schema}.merged\n"
+    lab.write("sources/shop.yml", EVENTS + table)
+    stream(lab, "appended", "id")
+    lab.model("twice", "/*---\nmaterialized: table\n---*/\nselect *, v as Id from {{ source('shop', 'known') }}\n")
+    (found,) = [
+        e for e in lab.run("build", "-s", "twice").events if e["event"] == "Diagnosed" and e["level"] == "error"
+    ]
+    assert (found["code"], found["message"][:20]) == ("duplicate-name", "the columns id, Id h")
+    assert lab.table("twice") is None
