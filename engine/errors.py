@@ -196,6 +196,7 @@ CODES: dict[str, str] = {
     "table-missing": "A model that has state has its table.",
     "table-replaced": "The table is the one the state was made for.",
     "table-rolled-back": "The last commit of the model is in the table's history.",
+    "batch-begun": "A micro-batch of which one output is committed is finished under one version of its model.",
     "checkpoint-lost": "The checkpoint belongs to the state.",
     "checkpoint-damaged": "The logs and the state of a checkpoint are whole.",
     "model-changed": "A changed query does not go on over old state.",

@@ -7,16 +7,19 @@ column that comes with staged rows is at once there for readers, with NULLs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from engine.lake.commits import STAGED
+from engine.lake.commits import STAGED, until_committed
 from engine.lake.write import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _MAIN = "main"
+# The operation of a commit that changes files and no rows.
+_REWRITING = "replace"
+_CONFLICT = "CommitFailedException"
 
 
 def begin(session: SparkSession, relation: str, markers: Mapping[str, str]) -> None:
@@ -36,10 +39,61 @@ def begin(session: SparkSession, relation: str, markers: Mapping[str, str]) -> N
 def publish(session: SparkSession, relation: str) -> int:
     """Show the staged rows to readers, in one commit: the id of the snapshot that they read from then on.
 
+    Where only files were rewritten in main since the branch began, main becomes the branch all the same: its rows are
+    there, in the files of before.
+
     Raises:
-        Py4JJavaError: others have committed to the table since the branch began, or commit all the time.
+        Py4JJavaError: others have committed rows to the table since the branch began, or commit all the time.
     """
-    table = load(session, relation)
-    table.manageSnapshots().fastForwardBranch(_MAIN, STAGED).removeBranch(STAGED).commit()
-    table.refresh()
-    return int(table.currentSnapshot().snapshotId())
+
+    def attempt() -> int:
+        table = load(session, relation)
+        if _only_rewritten_since(session, table) is None:
+            table.manageSnapshots().fastForwardBranch(_MAIN, STAGED).removeBranch(STAGED).commit()
+        else:
+            staged = int(table.snapshot(STAGED).snapshotId())
+            _swap(session, table, lambda changed: changed.setBranchSnapshot(staged, _MAIN).removeRef(STAGED))
+        table.refresh()
+        return int(table.currentSnapshot().snapshotId())
+
+    return until_committed(attempt, (_CONFLICT,))
+
+
+def undo_rewriting(session: SparkSession, relation: str) -> bool:
+    """Set main back to where the branch begins, if only files were rewritten since; whether there is a branch."""
+
+    def attempt() -> bool:
+        table = load(session, relation)
+        if not table.refs().containsKey(STAGED):
+            return False
+        begin = _only_rewritten_since(session, table)
+        if begin is not None and table.snapshot(begin) is not None:
+            _swap(session, table, lambda changed: changed.setBranchSnapshot(begin, _MAIN))
+        return True
+
+    return until_committed(attempt, (_CONFLICT,))
+
+
+def _only_rewritten_since(session: SparkSession, table: Any) -> int | None:
+    """The snapshot of main with which the branch begins, if what came behind it in main rewrites files and no rows."""
+    util: Any = session._jvm.org.apache.iceberg.util.SnapshotUtil  # type: ignore[union-attr] # noqa: SLF001
+    snapshot, staged = table.currentSnapshot(), table.snapshot(STAGED)
+    rewritten = False
+    while snapshot is not None and staged is not None:
+        if util.isAncestorOf(table, staged.snapshotId(), snapshot.snapshotId()):
+            return int(snapshot.snapshotId()) if rewritten else None
+        if snapshot.operation() != _REWRITING or snapshot.parentId() is None:
+            return None
+        rewritten, parent = True, int(snapshot.parentId())
+        snapshot = table.snapshot(parent)
+        if snapshot is None and util.isParentAncestorOf(table, staged.snapshotId(), parent):
+            return parent
+    return None
+
+
+def _swap(session: SparkSession, table: Any, change: Callable[[Any], Any]) -> None:
+    """Change the branches of a table as it was looked at, or not at all."""
+    operations = table.operations()
+    before = operations.current()
+    changed: Any = session._jvm.org.apache.iceberg.TableMetadata.buildFrom(before)  # type: ignore[union-attr] # noqa: SLF001
+    operations.commit(before, change(changed).build())

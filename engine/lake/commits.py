@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from engine.errors import RunError
+from engine.lake.ancestry import Guard, take_back, whole
 from engine.spark.executions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")
@@ -17,7 +18,7 @@ _PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0)
 # Somebody holds the embedded catalog: no conflict, but worth the same patience.
 _BUSY = ("database is locked", "SQLITE_BUSY")
 # Iceberg retries the first by itself for appends; a MERGE that meets another writer fails with the second.
-_CONFLICTS = (
+CONFLICTS = (
     "CommitFailedException",
     "ValidationException",
     "CommitStateUnknownException",
@@ -50,25 +51,23 @@ class Commit:
     deleted: int = 0
 
 
-def until_committed(attempt: Callable[[], Done], conflict: str) -> Done:
+def until_committed(attempt: Callable[[], Done], conflicts: Collection[str]) -> Done:
     """Try again what meets another writer, if nothing is lost by making it twice; the last of some attempts raises.
 
     Args:
         attempt: makes the commit, from the beginning each time.
-        conflict: what Java's error says then.
+        conflicts: what Java's error says then, one of them.
     """
     for _ in range(_ATTEMPTS - 1):
         try:
             return attempt()
         except spark_exceptions() as error:
-            if conflict not in str(error):
+            if not any(conflict in str(error) for conflict in conflicts):
                 raise
     return attempt()
 
 
-def settled(
-    table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int, branch: str | None = None
-) -> Commit:
+def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object], rows: int, guard: Guard) -> Commit:
     """Make a commit, and try it again after conflicts.
 
     Args:
@@ -76,23 +75,21 @@ def settled(
         markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
         attempt: makes the commit, from the beginning each time.
         rows: that it adds.
-        branch: to which the commit is made; None: main.
+        guard: knows the branch to which the commit is made, and what the table must be.
 
     Raises:
         RunError: `commit-conflict` after the last attempt; nothing was committed.
+        StateError: `table-missing`, `table-replaced`, `table-rolled-back`; nothing was committed.
         Py4JError, PySparkException: anything else that went wrong.
     """
     for pause in (*_PAUSES, None):
         try:
+            guard.check()
             attempt()
         except spark_exceptions() as error:
-            # Also a commit whose answer was lost is in the table or not.
-            table.refresh()
-            if _marked(table, markers, branch) is not None:
+            if _committed_after_all(table, markers, guard, error):
                 break
             text = str(error)
-            if not any(name in text for name in _CONFLICTS):
-                raise
             if pause is None and any(name in text for name in _BUSY):
                 raise
             if pause is None:
@@ -102,10 +99,28 @@ def settled(
         else:
             break
     table.refresh()
-    found = _marked(table, markers, branch)
+    found = _marked(table, markers, guard.branch)
     if found is None:
         raise RuntimeError(f"{table.name()} does not have a commit that succeeded")
+    if not guard.made_onto(found):
+        raise guard.rolled_back(written=not take_back(guard.jvm, table, found, guard.branch))
     return _commit_of(found, rows)
+
+
+def _committed_after_all(table: Any, markers: Mapping[str, str], guard: Guard, error: Exception) -> bool:
+    """Whether a commit that failed is in the table, its answer lost; raises what is not worth another attempt."""
+    guard.refresh()
+    found = _marked(table, markers, guard.branch)
+    if found is None:
+        if not any(name in str(error) for name in CONFLICTS):
+            raise error
+        return False
+    if whole(table, found):
+        return True
+    _log.warning("a commit to %s was made, and its files were removed: it is undone: %s", table.name(), error)
+    if not take_back(guard.jvm, table, found, guard.branch):
+        raise error
+    return False
 
 
 def current(table: Any, rows: int) -> Commit:
@@ -162,7 +177,7 @@ def remade(attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapp
             found = _found(load, markers)
             if found is not None:
                 return _commit_of(found, int(found.summary().get("added-records") or 0))
-            if pause is None or not any(name in str(error) for name in _CONFLICTS):
+            if pause is None or not any(name in str(error) for name in CONFLICTS):
                 raise
             _log.warning("a table could not be replaced and is tried again in %s s: %s", pause, error)
             time.sleep(pause)

@@ -81,7 +81,7 @@ def rewrite_manifests(session: SparkSession, name: Name) -> tuple[int, int]:
 
     A writer whose commit joins such lists has the right of way: Iceberg's BaseRewriteManifests then refuses.
     """
-    row = until_committed(lambda: _call(session, name, "rewrite_manifests"), _MOVED)
+    row = until_committed(lambda: _call(session, name, "rewrite_manifests"), (_MOVED,))
     return row["rewritten_manifests_count"], row["added_manifests_count"]
 
 

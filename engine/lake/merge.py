@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine.lake.ancestry import Expected, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.names import quoted
 from engine.lake.write import literal, load
@@ -18,9 +19,21 @@ _SOURCE = "__batch"
 _MARKER = "spark.sql.iceberg.snapshot-property.engine."
 
 
+# How a bound is written: times and days by their number, as a text of theirs means another moment in another zone, or
+# two at the end of summer time.
+_BOUNDS = {"timestamp": "timestamp_micros({0})", "date": "date_from_unix_date({0})"}
+
+
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The values that a column of the key has in the rows, as texts of its type; none of them is NULL."""
+    """The values that a column of the key has in the rows; none of them is NULL.
+
+    Attributes:
+        column: of the key.
+        type: of the column.
+        least: as text; of a timestamp microseconds, of a date days since 1970.
+        greatest: likewise.
+    """
 
     column: str
     type: str
@@ -30,8 +43,13 @@ class Range:
     @property
     def sql(self) -> str:
         """A condition on the table, by which files are passed over that no row can match."""
-        ends = (f"CAST({literal(end)} AS {self.type})" for end in (self.least, self.greatest))
+        ends = (self._bound(end) for end in (self.least, self.greatest))
         return f"t.{quoted(self.column)} BETWEEN {' AND '.join(ends)}"
+
+    def _bound(self, end: str) -> str:
+        if self.type in _BOUNDS:
+            return _BOUNDS[self.type].format(int(end))
+        return f"CAST({literal(end)} AS {self.type})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +71,14 @@ class Merge:
     ranges: tuple[Range, ...] = ()
 
 
-def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str], branch: str | None = None) -> Commit:
+def merge(
+    rows: DataFrame,
+    relation: str,
+    how: Merge,
+    markers: Mapping[str, str],
+    branch: str | None = None,
+    expected: Expected | None = None,
+) -> Commit:
     """Merge rows into a table, in one marked commit; one that meets another writer is tried again as a whole.
 
     Args:
@@ -63,9 +88,11 @@ def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str]
         how: what happens to rows that match.
         markers: of the commit, without the prefix `engine.`.
         branch: of the table to merge into, which is there; None: main.
+        expected: what the table must be; None: anything.
 
     Raises:
         RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.ancestry`).
     """
     session = rows.sparkSession
     rows.createOrReplaceTempView(_SOURCE)
@@ -74,7 +101,7 @@ def merge(rows: DataFrame, relation: str, how: Merge, markers: Mapping[str, str]
     target = f"{relation}.`branch_{branch}`" if branch else relation
     text = _sql(target, columns, frozenset(rows.columns), how)
     with _marking(session, markers):
-        return settled(table, markers, lambda: session.sql(text), 0, branch)
+        return settled(table, markers, lambda: session.sql(text), 0, guard(session, table, branch, expected))
 
 
 @contextmanager

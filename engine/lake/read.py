@@ -15,6 +15,7 @@ from engine.lake.types import spark_type
 if TYPE_CHECKING:
     from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +53,10 @@ class TableFacts:
     def snapshot(self) -> int | None:
         """Id of the current snapshot."""
         return self.history[0].id if self.history else None
+
+    def holds(self, snapshot: int) -> bool:
+        """Whether a snapshot is in the history; the oldest that is known names its parent, expired or not."""
+        return any(snapshot in {known.id, known.parent} for known in self.history)
 
     @property
     def position(self) -> dict[str, Any]:
@@ -113,8 +118,15 @@ class Lake:
         message = f"the catalog {self._config.name} cannot be read: {error}"
         return SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.")
 
-    def table(self, schema: str, name: str, branch: str | None = None) -> TableFacts | None:
+    def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
         """The facts of a table, or None if there is none; its history is that of a branch if it has that.
+
+        Args:
+            schema: of the table.
+            name: of the table.
+            branch: whose history is wanted; None: main's.
+            back_to: a snapshot that should be in the history; if it is not, what has expired since is taken from the
+                metadata files before, as far as the table still names them.
 
         Raises:
             SetupError: `catalog`; `lake-moved` if its folder was renamed.
@@ -128,7 +140,7 @@ class Lake:
         return TableFacts(
             uuid=str(table.metadata.table_uuid),
             properties=dict(table.metadata.properties),
-            history=tuple(_history(table, head)),
+            history=tuple(_history(table, head, back_to)),
             columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
             snapshots=frozenset(s.snapshot_id for s in table.metadata.snapshots),
             main=main,
@@ -185,13 +197,37 @@ class Lake:
         return None if table is None else int(table.scan().count())
 
 
-def _history(table: Table, head: int | None) -> Iterator[SnapshotFacts]:
+def _history(table: Table, head: int | None, back_to: int | None) -> Iterator[SnapshotFacts]:
     by_id = {s.snapshot_id: s for s in table.metadata.snapshots}
-    snapshot = by_id.get(head or -1)
-    while snapshot is not None:
+    older = _older_snapshots(table)
+    wanted, reached = head, back_to is None
+    while wanted is not None:
+        while wanted not in by_id and not reached:
+            more = next(older, None)
+            if more is None:
+                break
+            by_id = more | by_id
+        snapshot = by_id.get(wanted)
+        if snapshot is None:
+            return
+        reached = reached or wanted == back_to
         summary = snapshot.summary
         properties = dict(summary.additional_properties) if summary else {}
         operation = summary.operation.value if summary else ""
-        parent = snapshot.parent_snapshot_id
-        yield SnapshotFacts(snapshot.snapshot_id, parent, operation, properties, snapshot.timestamp_ms)
-        snapshot = by_id.get(parent) if parent is not None else None
+        wanted = snapshot.parent_snapshot_id
+        yield SnapshotFacts(snapshot.snapshot_id, wanted, operation, properties, snapshot.timestamp_ms)
+
+
+def _older_snapshots(table: Table) -> Iterator[dict[int, Snapshot]]:
+    """The snapshots of the metadata files before, the newest first: they know what expired since.
+
+    Files that are gone are skipped; Iceberg keeps `write.metadata.previous-versions-max` of them.
+    """
+    from pyiceberg.serializers import FromInputFile
+
+    for entry in reversed(table.metadata.metadata_log):
+        try:
+            before = FromInputFile.table_metadata(table.io.new_input(entry.metadata_file))
+        except (OSError, ValueError):
+            continue
+        yield {s.snapshot_id: s for s in before.snapshots}

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine.lake.ancestry import Expected, guard
 from engine.lake.commits import STAGED, Commit, current, remade, settled
 from engine.lake.layout import Layout, activate, builder, iceberg_schema
 from engine.spark.executions import spark_exceptions
@@ -148,13 +149,21 @@ class Staged:
             self.table.io().deleteFile(file.location())
 
 
-def append(staged: Staged, markers: Mapping[str, str], branch: str | None = None) -> Commit | None:
-    """Append staged files in one marked commit, to main or a branch; None, and no commit, if there are none."""
+def append(
+    staged: Staged, markers: Mapping[str, str], branch: str | None = None, expected: Expected | None = None
+) -> Commit | None:
+    """Append staged files in one marked commit, to main or a branch; None, and no commit, if there are none.
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.ancestry`).
+    """
     if not staged.files:
         return None
+    guarded = guard(staged.session, staged.table, branch, expected)
 
     def attempt() -> None:
-        change = staged.table.newAppend()
+        change = guarded.validated(staged.table.newAppend())
         if branch is not None:
             # One that is missing begins where main stands.
             change = change.toBranch(branch)
@@ -162,29 +171,36 @@ def append(staged: Staged, markers: Mapping[str, str], branch: str | None = None
             change.appendFile(file)
         _commit(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows, branch)
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
 
 
-def overwrite(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
-    """Put staged files in place of all rows, in one marked commit; None, and no commit, if there is nothing in both."""
+def overwrite(staged: Staged, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
+    """Put staged files in place of all rows, in one marked commit; None, and no commit, if there is nothing in both.
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.ancestry`).
+    """
+    guarded = guard(staged.session, staged.table, None, expected)
     snapshot = staged.table.currentSnapshot()
     if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
         return None
 
     def attempt() -> None:
         expressions: Any = staged.session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
-        change = staged.table.newOverwrite().overwriteByRowFilter(expressions.alwaysTrue())
+        change = guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
         for file in staged.files:
             change.addFile(file)
         _commit(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows)
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
 
 
 def overwrite_partitions(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
     """Put staged files in place of the partitions that they fall into; None, and no commit, if there are none."""
     if not staged.files:
         return None
+    guarded = guard(staged.session, staged.table, None, None)
 
     def attempt() -> None:
         change = staged.table.newReplacePartitions()
@@ -192,7 +208,27 @@ def overwrite_partitions(staged: Staged, markers: Mapping[str, str]) -> Commit |
             change.addFile(file)
         _commit(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows)
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
+
+
+def exchange(staged: Staged, snapshot: int, markers: Mapping[str, str], expected: Expected | None = None) -> Commit:
+    """Put staged files, if there are any, in place of those that a snapshot added, in one marked commit.
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.ancestry`).
+    """
+    guarded = guard(staged.session, staged.table, None, expected)
+
+    def attempt() -> None:
+        change = guarded.validated(staged.table.newOverwrite())
+        for file in staged.table.snapshot(snapshot).addedDataFiles(staged.table.io()):
+            change.deleteFile(file)
+        for file in staged.files:
+            change.addFile(file)
+        _commit(change, staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
 
 
 def replace(

@@ -70,7 +70,7 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
 
 
 def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
-    if state.snapshot is None or any(s.id == state.snapshot for s in table.history):
+    if state.snapshot is None or table.holds(state.snapshot):
         _check_alone(model, state, table)
         return
     reached = committed_batch(table.history, state)

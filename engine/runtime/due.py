@@ -14,9 +14,12 @@ from pathlib import Path
 
 from engine.compile import Model, Source
 from engine.compile.settings import OutputMode
+from engine.runtime.landed import accepted_times, modified
 from engine.runtime.run import Run
+from engine.sources import listing
 from engine.sources.files import FORMATS
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import file_sources, logged, reaches
 
 _LIMIT = "globalLimit"
 
@@ -32,7 +35,7 @@ def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
 
 
 def owed(run: Run, model: Model, checkpoint: Path) -> bool:
-    """Whether a micro-batch without rows is owed, and the one before it can come again.
+    """Whether a micro-batch without rows is owed, and the one before it can come again, with the same rows.
 
     Only files are there again for certain: brokers forget records and tables their snapshots.
     """
@@ -40,6 +43,9 @@ def owed(run: Run, model: Model, checkpoint: Path) -> bool:
         return False
     last = spark_checkpoint.last_committed(checkpoint)
     if last is None or last != spark_checkpoint.last_started(checkpoint) or not _moved(checkpoint, last):
+        return False
+    if not _files_there(checkpoint, last):
+        # Repeated without them it would lose their rows from its state.
         return False
     # A LIMIT keeps a count, and asks for no micro-batch; alone it would be taken back in each build.
     return spark_checkpoint.operators(checkpoint) != {_LIMIT}
@@ -51,6 +57,19 @@ def _files(run: Run, model: Model) -> bool:
         isinstance(node, Source) and node.spec.format in FORMATS and "after_reading" not in node.spec.settings
         for node in nodes
     )
+
+
+def _files_there(checkpoint: Path, batch: int) -> bool:
+    """Whether the files that a micro-batch read are there as they were; those of other machines are taken to be."""
+    accepted = accepted_times(checkpoint.parent)
+    for source in file_sources(checkpoint):
+        begin, end = (reaches(checkpoint, source, number) for number in (batch - 1, batch))
+        for file in logged(checkpoint, source, after=begin, to=end):
+            uri = listing.decoded(file.uri)
+            path = listing.local(uri)
+            if path is not None and modified(path) != accepted.get(uri, file.modified):
+                return False
+    return True
 
 
 def _moved(checkpoint: Path, batch: int) -> bool:

@@ -7,19 +7,31 @@ written to its generation's `batches/` before the first commit, and all outputs 
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.sources.listing import exactly
-from engine.state.objects import make_private
+from engine.state.objects import Folder, make_private
+from engine.state.store import as_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 # Spark writes it last.
 _WHOLE = "_SUCCESS"
+_COUNTS = "_counts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rows of a batch that was kept, and how many failed each expectation; None: that is not known."""
+
+    rows: DataFrame
+    failed: Mapping[str, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +49,32 @@ class KeptBatches:
     def _path(self, batch: int) -> Path:
         return self.folder / f"{batch}-{self.fingerprint}"
 
-    def keep(self, frame: DataFrame, batch: int) -> DataFrame:
-        """Write a batch, and read it from there; a kill in between leaves what `find` does not find."""
+    def keep(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> Kept:
+        """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
+
+        Args:
+            frame: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
+            batch: its number.
+            counts: how many rows failed each expectation, by its name, those that were dropped among them.
+        """
         make_private(self.folder)
         path = self._path(batch)
+        Folder(self.folder).put(path.name + _COUNTS, as_json(counts))
         # Hadoop takes a path as it is, and what is read for a pattern.
         frame.write.mode("overwrite").parquet(f"file:{path}")
-        return frame.sparkSession.read.parquet(exactly(path))
+        return Kept(frame.sparkSession.read.parquet(exactly(path)), dict(counts))
 
-    def find(self, session: SparkSession, batch: int) -> DataFrame | None:
-        """The rows of a batch that was kept before a crash."""
+    def find(self, session: SparkSession, batch: int) -> Kept | None:
+        """What was kept of a batch before a crash."""
         path = self._path(batch)
-        return session.read.parquet(exactly(path)) if (path / _WHOLE).exists() else None
+        if not (path / _WHOLE).exists():
+            return None
+        rows = session.read.parquet(exactly(path))
+        try:
+            return Kept(rows, json.loads((self.folder / (path.name + _COUNTS)).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            # Kept by a version that did not note them.
+            return Kept(rows, None)
 
     def clear(self) -> None:
         """Remove what is kept; the batch is committed."""

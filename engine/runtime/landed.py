@@ -59,7 +59,7 @@ class Landed:
             for file in logged(self.checkpoint, source, after=begin, to=end):
                 uri = listing.decoded(file.uri)
                 path = listing.local(uri)
-                if path is not None and _modified(path) != self.time_of(uri, file):
+                if path is not None and modified(path) != self.time_of(uri, file):
                     changed.append(uri)
                 elif path is not None:
                     spec = self.spec_of(uri)
@@ -112,7 +112,7 @@ def verify(
     nodes = [node for item in model.inputs if item.stream and isinstance(node := run.manifest.nodes[item.node], Source)]
     specs = tuple(node.spec for node in nodes if "max_files_per_trigger" in KINDS[node.spec.format].KEYS)
     path = folder.generation(generation) / _FILE
-    found = Landed(run, model, session, specs, folder.checkpoint(generation), _accepted(path))
+    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(path.parent))
     if specs:
         before = dict(found.accepted)
         _compare(found, reached)
@@ -121,7 +121,13 @@ def verify(
     return found
 
 
-def _accepted(path: Path) -> dict[str, int]:
+def accepted_times(generation: Path) -> dict[str, int]:
+    """What `Landed.accepted` was when a generation (its folder) was last built.
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
+    path = generation / _FILE
     try:
         return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
     except FileNotFoundError:
@@ -231,7 +237,7 @@ class _Times:
         """Milliseconds since 1970; None if there is no such file."""
         path = listing.local(uri)
         if path is not None:
-            return _modified(path)
+            return modified(path)
         if self._elsewhere is None:
             found = self._found
             files = (listing.listed(found.session, spec, found.run.place) for spec in found.specs)
@@ -239,7 +245,8 @@ class _Times:
         return self._elsewhere.get(uri)
 
 
-def _modified(path: Path) -> int | None:
+def modified(path: Path) -> int | None:
+    """The modification time of a file in milliseconds; None if there is no such file."""
     try:
         return path.stat().st_mtime_ns // 1_000_000
     except OSError:

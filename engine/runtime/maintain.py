@@ -9,14 +9,15 @@ a running build only moves these places on.
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Model, Relation, Target
-from engine.lake import catalogs, maintenance
+from engine.lake import branches, catalogs, maintenance
 from engine.lake.commits import STAGED
 from engine.lake.maintenance import Name
 from engine.lake.read import Lake, SnapshotFacts, TableFacts
@@ -134,7 +135,7 @@ def _care(
         needed = _needed(manifest, target, model, relation, table)
         age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*_AGE))
         by_age = int(time.time() * 1000) - age
-        older_than = min([by_age, *(snapshot.at for snapshot in needed.values())])
+        older_than = int(min(by_age, since(table, needed.values())))
         behind = min(by_age, needed[WRITTEN].at) if WRITTEN in needed else by_age
         readers = sorted(tag.removeprefix(_READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
         done = replace(done, kept_for=tuple(readers))
@@ -145,6 +146,9 @@ def _care(
         # What was done before a fault is told with it.
         for counts in _steps(session, name, older_than, retain, care):
             done = replace(done, **counts)
+            if branches.undo_rewriting(session, relation.sql):
+                # A build has begun to stage rows meanwhile.
+                return replace(done, waits=True)
     except spark_exceptions() as failure:
         _log.exception("maintenance of %s", relation)
         return replace(done, error=scrub(summary(str(failure))))
@@ -162,6 +166,16 @@ def _needed(
         if stands:
             found[_READ + reader.name] = min(stands, key=lambda snapshot: snapshot.at)
     return {tag: snapshot for tag, snapshot in found.items() if snapshot is not None}
+
+
+def since(table: TableFacts, needed: Collection[SnapshotFacts]) -> float:
+    """The earliest time of the oldest of some snapshots and of those behind it, in milliseconds; infinite: of none.
+
+    A clock that was set back makes a snapshot older than its parent, by up to a minute (Iceberg rejects more).
+    """
+    ids = {snapshot.id for snapshot in needed}
+    oldest = max((index for index, snapshot in enumerate(table.history) if snapshot.id in ids), default=-1)
+    return min((snapshot.at for snapshot in table.history[: oldest + 1]), default=math.inf)
 
 
 def _last_written(target: Target, model: Model, relation: Relation, table: TableFacts) -> SnapshotFacts | None:

@@ -38,38 +38,51 @@ def branch_of(model: Model) -> str | None:
     return STAGED if waits(model) else None
 
 
-def as_written(run: Run, model: Model) -> TableFacts | None:
+def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts | None:
     """A model's table with the history that its writer goes on from: with the rows that wait, if there are any.
+
+    Args:
+        run: of the model.
+        model: whose table.
+        back_to: a snapshot that should be in its history, also if it has expired.
 
     Raises:
         StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
     """
-    table = run.lake.table(model.relation.schema, model.relation.name, STAGED)
+    table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
     if table is None or STAGED not in table.branches:
         return table
     if not waits(model):
         message = f"rows of {model.relation} wait for its tests, and '{model.name}' does not say so any more"
         hint = f"Write publish: on_tests_pass again, or {_WAYS.format(model.name)}"
         raise StateError("staged-rows", message, hint, node=model.name, location=Location(model.file))
-    check_behind(model, table)
+    check_behind(run, model, table)
     return table
 
 
-def check_behind(model: Model, table: TableFacts) -> None:
-    """Check that what readers see is a part of what waits.
+def check_behind(run: Run, model: Model, table: TableFacts) -> None:
+    """Check that what readers see is a part of what waits; commits that rewrite files and no rows do not count.
 
     Raises:
         StateError: `publish-diverged`.
     """
-    if table.main is None or any(snapshot.id == table.main for snapshot in table.history):
+    main = run.lake.table(model.relation.schema, model.relation.name)
+    for snapshot in main.history if main is not None else ():
+        if table.holds(snapshot.id):
+            return
+        if snapshot.operation != "replace":
+            break
+        if snapshot.parent is not None and table.holds(snapshot.parent):
+            return
+    if main is None or not main.history:
         return
     message = (
-        f"{model.relation} was changed by others (a compaction, say) while rows of '{model.name}' wait for its tests: "
+        f"{model.relation} was changed by others while rows of '{model.name}' wait for its tests: "
         f"they cannot be put behind snapshot {table.main}"
     )
     hint = (
-        f"Build it anew: engine build -f -s {model.name}. Or set the table back to the snapshot before; foreign "
-        f"maintenance must leave a table with a branch '{STAGED}' alone."
+        f"Rebuild it: engine build -f -s {model.name}. Or roll the table back to the snapshot before: others must not "
+        f"write to a table with a branch '{STAGED}'."
     )
     raise StateError("publish-diverged", message, hint, node=model.name, location=Location(model.file))
 
@@ -91,7 +104,7 @@ def publish(run: Run, model: Model) -> int | None:
     table = run.lake.table(relation.schema, relation.name, STAGED)
     if table is None or STAGED not in table.branches:
         return None
-    check_behind(model, table)
+    check_behind(run, model, table)
     return branches.publish(run.spark, relation.sql)
 
 

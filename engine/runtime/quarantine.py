@@ -7,7 +7,7 @@ Rows of earlier generations stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Relation
 from engine.errors import StateError
 from engine.lake import write as lake
+from engine.lake.ancestry import Expected
 from engine.lake.layout import Layout
 from engine.lake.read import SnapshotFacts, TableFacts
 from engine.runtime import expectations
 from engine.runtime.bad_records import Watched
+from engine.runtime.expected import check_alone, descends_in
 from engine.runtime.run import Run
 from engine.sources import OnBadRecord
 
@@ -46,11 +48,15 @@ class Quarantine:
         model: whose it is.
         facts: the table; None: there is none.
         made: whether it has been made since.
+        last: the newest snapshot that is known to be in it; None: the one of `facts`.
+        descends: see `engine.lake.ancestry.Expected`.
     """
 
     model: Model
     facts: TableFacts | None
     made: bool = field(default=False)
+    last: int | None = field(default=None)
+    descends: Callable[[int, int], bool] = lambda _, __: False
 
     @property
     def relation(self) -> Relation:
@@ -70,8 +76,34 @@ class Quarantine:
     ) -> int:
         """Append the rows of a micro-batch in one marked commit, and give their number."""
         staged = lake.stage(self._rows(session, parts, batch), self._made(session))
-        commit = lake.append(staged, {**markers, _QUERY: query})
+        commit = lake.append(staged, {**markers, _QUERY: query}, expected=self._expected())
+        self.last = commit.snapshot if commit else self.last
         return commit.rows if commit else 0
+
+    def redo(
+        self,
+        session: SparkSession,
+        parts: Iterable[DataFrame],
+        batch: int,
+        query: str,
+        markers: Mapping[str, str],
+        begun: SnapshotFacts,
+    ) -> int:
+        """Put the rows of a micro-batch in place of those of its first attempt, which followed other rules.
+
+        Raises:
+            StateError: `batch-begun`.
+        """
+        check_alone(self.model, self.relation, self.facts, begun)
+        staged = lake.stage(self._rows(session, parts, batch), self.relation.sql)
+        commit = lake.exchange(staged, begun.id, {**markers, _QUERY: query}, self._expected())
+        self.last = commit.snapshot
+        return commit.rows
+
+    def _expected(self) -> Expected:
+        """What the table must be for the next commit."""
+        last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
+        return Expected(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
 
     def replace(self, session: SparkSession, parts: Iterable[DataFrame], markers: Mapping[str, str]) -> int:
         """Put the rows of a batch table's build in place of those of the one before, and give their number."""
@@ -118,4 +150,4 @@ def quarantine_of(run: Run, model: Model) -> Quarantine:
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its bad records"
         hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)
-    return Quarantine(model, facts)
+    return Quarantine(model, facts, descends=descends_in(run, relation))

@@ -25,7 +25,7 @@ from engine.lake.names import quoted
 from engine.lake.read import TableFacts
 from engine.runtime import ownership
 from engine.runtime.run import Run
-from engine.runtime.upstreams import Reading, Upstream, decided, goes_on, start_of, upstreams
+from engine.runtime.upstreams import Reading, Upstream, beginning, decided, goes_on, start_of, upstreams
 from engine.sources.iceberg import history
 from engine.sources.iceberg.history import Start
 from engine.state import ModelState, TableState
@@ -75,7 +75,7 @@ def begin(
         if start.seed is not None:
             _warn_of_rewriting(run, model, upstream)
             _make(run, model, session, state, upstream, start)
-    return state, {node: Reading(start) for node, start in starts.items()}
+    return state, {upstream.node: beginning(model, upstream, starts[upstream.node]) for upstream in found}
 
 
 def clear(run: Run, model: Model, session: SparkSession, generations: Collection[int]) -> None:

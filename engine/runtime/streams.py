@@ -33,8 +33,10 @@ from engine.runtime import (
     tables,
 )
 from engine.runtime.bad_records import Watched
+from engine.runtime.beginnings import Beginnings
 from engine.runtime.due import take_back
 from engine.runtime.end_offsets import EndOffsets
+from engine.runtime.expected import descends_in
 from engine.runtime.inputs import refresh_static, register
 from engine.runtime.kept import KeptBatches
 from engine.runtime.landed import verify
@@ -93,6 +95,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation = rebuild.staging(model, state.generation) if beside else model.relation
+    branch = None if beside else publish.branch_of(model)
     state, readings = seeds.begin(run, model, session, stream_sources.renamed(run, model, state, folder), folder)
     if any(reading.elsewhere for reading in readings.values()):
         watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)
@@ -100,8 +103,9 @@ def run_stream(run: Run, model: Model) -> Outcome:
     state, streams = stream_sources.checked(run, model, folder, state, frame, written=table is not None)
     take_back(run, model, folder.checkpoint(state.generation))
     sources = resume_sources(run, model, session, state, folder)
-    reached = generations.committed_batch(table.history, state) if table else None
+    reached = _reached(state, table)
     landed = verify(run, model, session, folder, state.generation, reached)
+    beginnings = Beginnings(run, model, readings, landed.checkpoint)
     stream_sources.record(folder, state.generation, model, streams)
     deleted = deleted_of(run, model, state.remembers)
     if deleted is not None:
@@ -128,10 +132,12 @@ def run_stream(run: Run, model: Model) -> Outcome:
         snapshots=generations.committed_batches(table.history if table else (), state),
         rules=replace(
             _rules(model, watched, quarantine, folder.generation(state.generation) / "batches"),
-            changed=landed.refused,
+            changed=lambda batch: landed.refused(batch) or beginnings.rejected(batch),
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
-        output=output_of(model, relation.sql, deleted, None if beside else publish.branch_of(model)),
+        output=output_of(model, relation.sql, deleted, branch),
+        base=table.snapshot if table is not None else None,
+        descends=descends_in(run, relation, branch),
     )
     rows = expectations.checked(frame, model.expectations)
     outcome = _follow(run, model, writer, rows, bounded_trigger=not readings)
@@ -164,6 +170,18 @@ def _rebuilt(run: Run, model: Model, session: SparkSession, writer: BatchWriter)
     return done.snapshot
 
 
+def _reached(state: ModelState, table: TableFacts | None) -> int | None:
+    """The newest micro-batch that is in the table.
+
+    What state knows of was noted after its commit, and that commit is in the history of the table (it was checked);
+    its marker may have expired with it.
+    """
+    if table is None:
+        return None
+    marked = generations.committed_batch(table.history, state)
+    return max((batch for batch in (marked, state.batch) if batch is not None), default=None)
+
+
 def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: Path) -> Rules:
     several = expectations.splits(model.expectations) or model.write.delete_when is not None
     parted = several and not repeatable(model)
@@ -184,7 +202,7 @@ def _ready(
 ) -> tuple[ModelState, TableFacts | None]:
     """State and table that belong together; both are made if the model is new."""
     state = folder.load()
-    table = publish.as_written(run, model)
+    table = publish.as_written(run, model, state.snapshot if state is not None else None)
     if state is None or state.phase is not Phase.PUBLISHED:
         checks.fresh(model, table)
         return first_build.begin(run, model, folder, frame), None

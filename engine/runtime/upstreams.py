@@ -53,10 +53,17 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How a table is read in this run; `begun`: the checkpoint stands in the table."""
+    """How a table is read in this run.
+
+    Attributes:
+        start: where the generation begins.
+        begun: the checkpoint stands in the table.
+        first: the snapshot with which Spark must begin; None: there is none yet.
+    """
 
     start: Start
     begun: bool = False
+    first: int | None = None
 
     @property
     def elsewhere(self) -> bool:
@@ -160,9 +167,9 @@ def goes_on(model: Model, state: ModelState, folder: TableState, found: Sequence
         if lost and not (stands.committed | stands.started).intersection(ids):
             raise _lost(model, upstream, lost)
         reached = [ids.index(i) for i in ids if i in stands.committed]
-        unread = upstream.facts.history[: max(reached)] if reached else _waiting(model, upstream, start)
-        _refuse_rewriting(model, upstream, unread, start)
-        readings[upstream.node] = Reading(start, begun=bool(reached))
+        rest = upstream.facts.history[: max(reached)] if reached else unread(model, upstream, start)
+        _refuse_rewriting(model, upstream, rest, start)
+        readings[upstream.node] = Reading(start, bool(reached), None if reached else _first(rest))
     return readings
 
 
@@ -185,8 +192,25 @@ def _stands(folder: TableState, state: ModelState) -> _Stands:
     )
 
 
-def _waiting(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotFacts]:
-    """What is to be read of a table of which nothing was read yet; all of it must still be known."""
+def beginning(model: Model, upstream: Upstream, start: Start) -> Reading:
+    """How a table is read by a generation that begins.
+
+    Raises:
+        StateError: `upstream-history`.
+    """
+    return Reading(start, first=_first(unread(model, upstream, start)))
+
+
+def _first(snapshots: Sequence[SnapshotFacts]) -> int | None:
+    return snapshots[-1].id if snapshots else None
+
+
+def unread(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotFacts]:
+    """The snapshots of a table of which nothing was read yet, newest first; all of them must still be known.
+
+    Raises:
+        StateError: `upstream-history`.
+    """
     table = upstream.facts
     if not table.history:
         return ()
@@ -194,12 +218,12 @@ def _waiting(model: Model, upstream: Upstream, start: Start) -> Sequence[Snapsho
         behind = [s for s in table.history if start.snapshot in {s.id, s.parent}]
         if not behind:
             raise _expired(model, upstream)
-        unread = table.history[: table.history.index(behind[0]) + (behind[0].id != start.snapshot)]
+        rest = table.history[: table.history.index(behind[0]) + (behind[0].id != start.snapshot)]
         first = history.first_read(table.history, start.at or 0)
-        if unread and (first is None or first.id != unread[-1].id):
-            message = history.tied(upstream.name, unread[-1])
+        if rest and (first is None or first.id != rest[-1].id):
+            message = history.tied(upstream.name, rest[-1])
             raise StateError("upstream-history", message, f"To go on, {ANEW.format(model.name)}", node=model.name)
-        return unread
+        return rest
     if not table.complete and (start.at is None or start.at < table.history[-1].at):
         raise _expired(model, upstream)
     return [s for s in table.history if start.at is None or s.at >= start.at]

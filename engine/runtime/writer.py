@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile import Expectation
 from engine.errors import EngineError
+from engine.lake.ancestry import Expected
 from engine.lake.commits import Commit
 from engine.runtime import bad_records, expectations
 from engine.runtime.bad_records import Watched
-from engine.runtime.kept import KeptBatches
+from engine.runtime.kept import Kept, KeptBatches
 from engine.runtime.outputs import Output
 from engine.runtime.outputs.files import Appends
 from engine.runtime.quarantine import Quarantine
@@ -99,6 +100,8 @@ class BatchWriter:
         snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
         rules: what must be known of a batch before it is committed.
         output: how its rows reach the table; None: they are appended.
+        base: the table's snapshot at the start; a generation that has written nothing yet commits onto it.
+        descends: see `engine.lake.ancestry.Expected`.
         query: Spark's, as soon as it is started.
         written: what became of each batch of this run.
         error: what went wrong in here; Spark wraps it beyond recognition.
@@ -112,6 +115,8 @@ class BatchWriter:
     snapshots: Mapping[int, int]
     rules: Rules = field(default_factory=Rules)
     output: Output | None = None
+    base: int | None = None
+    descends: Callable[[int, int], bool] = lambda _, __: False
     query: Future[StreamingQuery] = field(default_factory=Future)
     written: dict[int, Written] = field(default_factory=dict)
     error: BaseException | None = None
@@ -144,18 +149,18 @@ class BatchWriter:
         if kept is not None:
             # Computed again for its state; its rows are those of the first time.
             compute_only(frame)
-            return self._commit(kept, batch, kept=True)
-        if not expectations.splits(self.rules.checks):
+            return self._commit(kept.rows, batch, kept)
+        if self.rules.kept is None and not expectations.splits(self.rules.checks):
             return self._commit(frame, batch)
-        # Two tables take rows of it, and it is computed once.
+        # Several outputs take rows of it, and it is computed once.
         cached = frame.persist()
         try:
             return self._commit(cached, batch)
         finally:
             cached.unpersist()
 
-    def _commit(self, frame: DataFrame, batch: int, *, kept: bool = False) -> Written:
-        """Write a batch and commit it, unless what it holds forbids that; `kept`: its rows are in a safe place."""
+    def _commit(self, frame: DataFrame, batch: int, kept: Kept | None = None) -> Written:
+        """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
         rules, output = self.rules, self.output or Appends(self.relation)
         session, query = frame.sparkSession, self._query_id()
         with bad_records.explained(session, self._execution, rules.watched):
@@ -164,8 +169,7 @@ class BatchWriter:
             execution = self._execution()
             bad = bad_records.counted(session, execution, rules.watched)
             taken_out = bad_records.with_dropped(session, execution, rules.watched, bad)
-            counted = expectations.counts_of if kept else expectations.counted
-            failed = counted(frame if kept else execution, rules.checks)
+            failed = _failed(kept, execution, rules.checks)
             refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
             refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
             refusal = refusal or prepared.refusal
@@ -173,17 +177,23 @@ class BatchWriter:
                 prepared.discard()
                 raise refusal
             parted = expectations.parted(rules.checks, failed)
-            if (parted or prepared.several) and rules.kept is not None and not kept:
+            if (parted or prepared.several) and rules.kept is not None and kept is None:
                 prepared.discard()
-                return self._commit(rules.kept.keep(frame, batch), batch, kept=True)
+                safe = rules.kept.keep(frame, batch, failed)
+                return self._commit(safe.rows, batch, safe)
             markers = self.markers(batch)
             prepared.first(batch, markers)
             failing = expectations.failing(frame, rules.checks) if parted else None
             quarantined = self._quarantine(session, batch, bad, failing)
-            commit = prepared.commit(markers)
+            commit = prepared.commit(markers, self._expected(markers["model"]))
         finally:
             prepared.close()
         return _written(commit, taken_out, failed, quarantined)
+
+    def _expected(self, model: str) -> Expected:
+        """What the table must be for the next commit; nobody has written to it since but others."""
+        last = self.base if self.state.snapshot is None else self.state.snapshot
+        return Expected(model, self.state.uuid, last, self.descends)
 
     def _query_id(self) -> str:
         return str(self.query.result(_SOON).id)
@@ -198,12 +208,29 @@ class BatchWriter:
             return 0
         query = self._query_id()
         known = table.wrote(query, batch)
-        parts = [] if known else list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, bad))
-        # Bad records are the same whatever the query; rows that failed belong to the query that made them.
-        if failing is not None and (known is None or known.marker("fingerprint") != markers["fingerprint"]):
+        if known is not None and known.marker("fingerprint") == markers["fingerprint"]:
+            return int(known.summary.get("added-records", 0))
+        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, bad))
+        if failing is not None:
             parts.append(failing)
-        before = int(known.summary.get("added-records", 0)) if known else 0
-        return before + (table.append(session, parts, batch, query, markers) if parts else 0)
+        if known is not None:
+            # The model was changed between the outputs of the batch: all of it follows the new rules.
+            return table.redo(session, parts, batch, query, markers, known)
+        return table.append(session, parts, batch, query, markers) if parts else 0
+
+
+def _failed(kept: Kept | None, execution: Any, checks: tuple[Expectation, ...]) -> Mapping[str, int]:
+    """How many rows failed each check, by its name."""
+    if kept is None:
+        return expectations.counted(execution, checks)
+    if kept.failed is not None and all(check.name in kept.failed for check in checks):
+        return kept.failed
+    # Without marks in its rows only what was computed again can tell.
+    return (
+        expectations.counts_of(kept.rows, checks)
+        if expectations.splits(checks)
+        else (expectations.counted(execution, checks))
+    )
 
 
 def _written(commit: Commit | None, bad: Mapping[str, int], failed: Mapping[str, int], quarantined: int) -> Written:

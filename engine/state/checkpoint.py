@@ -40,9 +40,15 @@ def standing(checkpoint: Path) -> list[dict[str, Any]]:
     committed = last_committed(checkpoint)
     if committed is not None:
         return source_offsets(checkpoint, committed)
+    return beginnings(checkpoint)
+
+
+def beginnings(checkpoint: Path) -> list[dict[str, Any]]:
+    """Where the sources of a query began: `sources/<n>/0`, and of Iceberg `sources/<n>/offsets/0`."""
+    folder = checkpoint / "sources"
     try:
-        begun = sorted((checkpoint / "sources").glob("*/0"))
-        # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog).
+        begun = sorted([*folder.glob("*/0"), *folder.glob("*/offsets/0")])
+        # A source that keeps its beginning writes a version line and JSON (Spark's HDFSMetadataLog), or JSON alone.
         lines = [path.read_text(encoding="utf-8", errors="replace").splitlines()[-1:] for path in begun]
     except OSError:
         return []

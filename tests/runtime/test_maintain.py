@@ -12,8 +12,10 @@ from typing import Any
 import pytest
 
 from engine.compile import compile_project
+from engine.lake.read import SnapshotFacts, TableFacts
 from engine.project import load_project
-from engine.runtime.maintain import Care, maintain
+from engine.runtime import streams
+from engine.runtime.maintain import Care, maintain, since
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -169,3 +171,38 @@ def lost_file(lab: Lab, name: str, days: int) -> Path:
     at = time.time() - days * 86400 - 60
     os.utime(path, (at, at))
     return path
+
+
+def test_snapshots_that_expire_while_a_stream_starts_are_noticed(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    land(shop, 1, 4)
+    shop.build("-s", "paid")
+    table = f"{shop.schema}.paid"
+
+    def expired(*arguments: Any) -> Any:
+        # Somebody compacts and expires between our look at the table and Spark's.
+        spark = shop.session.spark  # type: ignore[union-attr]
+        spark.sql(f"call lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
+        spark.sql(f"call lake.system.expire_snapshots(table => '{table}', older_than => now(), retain_last => 1)")
+        return resumed(*arguments)
+
+    resumed = streams.resume_sources
+    with monkeypatch.context() as patched:
+        patched.setattr(streams, "resume_sources", expired)
+        result = shop.run("build", "-s", "copy")
+    assert (result.code, result.codes()) == (1, ["upstream-history"]), result.text
+    assert shop.rows("copy") == []
+    shop.build("-s", "copy")
+    assert ids(shop, "copy") == [1, 2, 3, 4]
+    # The writer of the table goes on as well: who compacts and expires loses no rows.
+    land(shop, 5, 1)
+    shop.build()
+    assert (ids(shop, "paid"), ids(shop, "copy")) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+
+
+def test_a_snapshot_behind_a_needed_one_stays_though_a_clock_was_set_back() -> None:
+    times = {5: 5000, 4: 1000, 3: 3000, 2: 2000, 1: 900}
+    history = tuple(SnapshotFacts(i, i - 1 or None, "append", {}, at) for i, at in times.items())
+    table = TableFacts("a uuid", {}, history, ())
+    assert since(table, [history[2]]) == 1000
+    assert since(table, [history[0]]) == 5000
+    assert since(table, []) == float("inf")

@@ -8,7 +8,11 @@ from typing import Any
 
 import pytest
 
-from tests.lab import Lab
+from engine.compile import compile_project
+from engine.lake.merge import Range
+from engine.project import load_project
+from engine.runtime.outputs.merge import Merges
+from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
 
@@ -242,3 +246,23 @@ def test_deletes_are_forgotten_after_their_time(lab: Lab) -> None:
     # The second delete has put the first one out of mind.
     assert [r["key"] for r in lab.rows("latest__deleted")] == [{"part": "b", "id": 1}]
     assert table(lab) == {("a", 1): 2.0}
+
+
+def test_a_key_in_an_hour_that_a_zone_has_twice_is_one_key(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    text = "/*---\nstreams: [shop.events]\nunique_key: [at, id]\npartition_by: day(at)\n---*/\n"
+    lab.model("paid", text + "select id, at, amount from {{ source('shop', 'events') }}\n")
+    lab.land("a", [{"id": 1, "at": "2024-11-03T06:30:00Z", "amount": 1.0}])
+    lab.build()
+    compiled = compile_project(load_project(lab.root))
+    session = lab.session.spark.newSession()  # type: ignore[union-attr]
+    # 01:30 there is 05:30 and 06:30 of UTC.
+    session.conf.set("spark.sql.session.timeZone", "America/New_York")
+    rows = session.read.schema("id int, at timestamp, amount double").json(f"file:{lab.root}/landing/events")
+    merged = Merges(compiled.manifest.models[0], f"lake.{lab.schema}.paid", None).prepare(rows, "a query")
+    assert [part.column for part in merged.ranges] == ["at"]
+    merged.commit({"batch-id": "7", "run-id": "another"})
+    merged.close()
+    assert len(lab.rows("paid")) == 1
+    # Days are numbers too.
+    assert "date_from_unix_date(19722)" in Range("on", "date", "19722", "19723").sql

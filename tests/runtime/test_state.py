@@ -99,6 +99,44 @@ def test_a_compaction_by_somebody_else_does_no_harm(built: Lab) -> None:
     assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
 
 
+def rewritten_and_expired(lab: Lab) -> None:
+    """What maintenance by others leaves: one snapshot, whose parent has expired too."""
+    table, spark = f"{lab.schema}.paid", lab.session.spark  # type: ignore[union-attr]
+    for _ in range(2):
+        spark.sql(f"call lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
+    spark.sql(f"call lake.system.expire_snapshots(table => '{table}', older_than => now(), retain_last => 1)")
+    facts = lab.table("paid")
+    assert facts is not None
+    assert (len(facts.history), facts.complete) == (1, False)
+
+
+def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(built: Lab) -> None:
+    older = built.model_json("paid")
+    rewritten_and_expired(built)
+    built.build()
+    assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
+    # A kill behind the table's commit: neither model.json nor Spark know of it, and its marker expires.
+    state = built.model_json("paid")
+    commits = built.state / "paid" / "1" / "checkpoint" / "commits"
+    for name in (str(state["batch"]), f".{state['batch']}.crc"):
+        (commits / name).unlink(missing_ok=True)
+    assert older["batch"] == state["batch"] - 1
+    (built.state / "paid" / "1" / "model.json").write_text(json.dumps(older))
+    rewritten_and_expired(built)
+    built.build()
+    assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
+    # A rollback before the same maintenance is one nevertheless.
+    built.land("d", [event(5)])
+    built.build()
+    table = built.table("paid")
+    assert table is not None
+    built.session.spark.sql(  # type: ignore[union-attr]
+        f"call lake.system.rollback_to_snapshot('{built.schema}.paid', {table.history[1].id})"
+    )
+    rewritten_and_expired(built)
+    refused(built, "table-rolled-back", "paid")
+
+
 def test_a_foreign_table_is_left_alone(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)

@@ -10,17 +10,20 @@ for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Relation
 from engine.errors import StateError
 from engine.lake import write as lake
+from engine.lake.ancestry import Expected
+from engine.lake.commits import CONFLICTS, until_committed
 from engine.lake.layout import Layout
 from engine.lake.names import quoted
-from engine.lake.read import TableFacts
+from engine.lake.read import SnapshotFacts, TableFacts
 from engine.lake.schema_match import SchemaMatch, match_table
+from engine.runtime.expected import check_alone, descends_in
 from engine.runtime.generations import identity
 from engine.runtime.run import Run
 
@@ -41,6 +44,8 @@ class Deleted:
         facts: the table; None: there is none.
         began: the query that began the rows of the model's table; None: the one that runs.
         made: whether it has been made since.
+        last: the newest snapshot that is known to be in it; None: the one of `facts`.
+        descends: see `engine.lake.ancestry.Expected`.
         cleaned: whether what is old enough has been forgotten in this run.
     """
 
@@ -48,6 +53,8 @@ class Deleted:
     facts: TableFacts | None
     began: str | None = None
     made: bool = field(default=False)
+    last: int | None = field(default=None)
+    descends: Callable[[int, int], bool] = lambda _, __: False
     cleaned: bool = field(default=False)
 
     @property
@@ -84,7 +91,7 @@ class Deleted:
                 raise self._unfit(match)
             session = frame.sparkSession
             empty = session.createDataFrame([], self._rows(frame, 0, "").schema)
-            lake.replace(empty, self.relation.sql, self._layout(), {"model": self.model.name})
+            self.last = lake.replace(empty, self.relation.sql, self._layout(), {"model": self.model.name}).snapshot
         elif match.alters:
             lake.add_columns(self.relation.sql, keys)
 
@@ -98,17 +105,35 @@ class Deleted:
         shown = ", ".join([*differing, *match.added, *match.missing])
         return StateError("table-schema", message + shown, hint, node=self.model.name)
 
-    def append(self, rows: DataFrame, batch: int, query: str, markers: Mapping[str, str]) -> None:
-        """Remember the keys of the rows of a micro-batch that delete, unless they were before a crash."""
-        if self._wrote(query, batch):
+    def append(
+        self, session: SparkSession, rows: DataFrame | None, batch: int, query: str, markers: Mapping[str, str]
+    ) -> None:
+        """Remember the keys of the rows of a micro-batch that delete (None: no row does), once.
+
+        What an attempt before a crash has remembered stays, unless the model was another one then.
+
+        Raises:
+            StateError: `batch-begun`.
+        """
+        begun = self._wrote(query, batch)
+        if begun is not None and begun.marker("fingerprint") == markers["fingerprint"]:
             return
-        session = rows.sparkSession
+        said = {**markers, _QUERY: query, _BEGAN: self.began or query}
+        if begun is not None:
+            check_alone(self.model, self.relation, self.facts, begun)
+            gone = session.table(self.relation.sql).where("false") if rows is None else self._rows(rows, batch, query)
+            commit = lake.exchange(lake.stage(gone, self.relation.sql), begun.id, said, self._expected())
+            self.last = commit.snapshot
+            return
+        if rows is None:
+            return
         kept = self._rows(rows, batch, query)
         if self.facts is None and not self.made:
             lake.create_table(session, self.relation.sql, kept, self._layout())
             self.made = True
         self._forget(session)
-        lake.append(lake.stage(kept, self.relation.sql), {**markers, _QUERY: query, _BEGAN: self.began or query})
+        made = lake.append(lake.stage(kept, self.relation.sql), said, expected=self._expected())
+        self.last = made.snapshot if made else self.last
 
     def _rows(self, rows: DataFrame, batch: int, query: str) -> DataFrame:
         from pyspark.sql import functions as f
@@ -121,16 +146,22 @@ class Deleted:
             f.current_timestamp().alias("deleted_at"),
         )
 
-    def _wrote(self, query: str, batch: int) -> bool:
+    def _expected(self) -> Expected:
+        """What the table must be for the next commit."""
+        last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
+        return Expected(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
+
+    def _wrote(self, query: str, batch: int) -> SnapshotFacts | None:
         history = self.facts.history if self.facts else ()
-        return any(s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query for s in history)
+        return next((s for s in history if s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query), None)
 
     def _forget(self, session: SparkSession) -> None:
         if self.facts is None or self.cleaned:
             return
         old = f"deleted_at < current_timestamp() - INTERVAL {self.model.write.deletes_remembered}"
         if not session.table(self.relation.sql).where(old).isEmpty():
-            session.sql(f"DELETE FROM {self.relation.sql} WHERE {old}")  # noqa: S608 - names and an interval of ours
+            text = f"DELETE FROM {self.relation.sql} WHERE {old}"  # noqa: S608 - names and an interval of ours
+            until_committed(lambda: session.sql(text), CONFLICTS)
         self.cleaned = True
 
     def _layout(self) -> Layout:
@@ -165,7 +196,7 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
         hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)
-    return Deleted(model, facts, began)
+    return Deleted(model, facts, began, descends=descends_in(run, relation))
 
 
 def began_by(run: Run, model: Model, table: TableFacts) -> str | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.errors import EngineError
 from engine.lake import write as lake
+from engine.lake.ancestry import Expected
 from engine.lake.commits import Commit
 
 if TYPE_CHECKING:
@@ -62,9 +63,9 @@ class Added:
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         """Nothing."""
 
-    def commit(self, markers: Mapping[str, str]) -> Commit | None:
+    def commit(self, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
         """Add them."""
-        return lake.append(self.staged, markers, self.branch)
+        return lake.append(self.staged, markers, self.branch, expected)
 
     def discard(self) -> None:
         """Remove them."""
@@ -78,6 +79,6 @@ class Added:
 class Whole(Added):
     """Data files that are the whole table."""
 
-    def commit(self, markers: Mapping[str, str]) -> Commit | None:
+    def commit(self, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
         """Put them in place of those that are there."""
-        return lake.overwrite(self.staged, markers)
+        return lake.overwrite(self.staged, markers, expected)

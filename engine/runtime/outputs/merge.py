@@ -16,6 +16,7 @@ from engine.compile import Model
 from engine.compile.settings import Write
 from engine.errors import EngineError, RunError
 from engine.lake import branches
+from engine.lake.ancestry import Expected
 from engine.lake.commits import Commit
 from engine.lake.merge import Merge, Range, merge
 from engine.lake.names import quoted
@@ -57,7 +58,7 @@ class Merges:
         keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
         rows = newest(frame.withColumn(DELETE, gone), keys, write.sequence_by).persist()
         ranged = _ranged(rows, write)
-        ends = [end(named(name)).cast("string") for name in ranged for end in (f.min, f.max)]
+        ends = [_numbered(end(named(name)), kind) for name, kind in ranged.items() for end in (f.min, f.max)]
         known = [f.count(named(name)) for name in ranged]
         with ExitStack() as undone:
             undone.callback(rows.unpersist)
@@ -105,10 +106,11 @@ class Merged:
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         """Remember the keys that are deleted."""
         deleted = self.output.deleted
-        if deleted is not None and self.deletes:
-            deleted.append(self.rows.where(DELETE), batch, self.query, markers)
+        if deleted is not None:
+            rows = self.rows.where(DELETE) if self.deletes else None
+            deleted.append(self.rows.sparkSession, rows, batch, self.query, markers)
 
-    def commit(self, markers: Mapping[str, str]) -> Commit | None:
+    def commit(self, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
         """Merge them."""
         if not self.count:
             return None
@@ -118,7 +120,8 @@ class Merged:
         if write.history:
             source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
             keys = (*write.unique_key, *write.sequence_by)
-            return merge(source, relation, Merge(keys, update=("valid_to", "is_current"), ranges=self.ranges), markers)
+            how = Merge(keys, update=("valid_to", "is_current"), ranges=self.ranges)
+            return merge(source, relation, how, markers, expected=expected)
         source = self.rows.drop(COPIES)
         if deleted is not None:
             source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
@@ -127,7 +130,7 @@ class Merged:
         branch = self.output.branch
         if branch is not None:
             branches.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
-        return merge(source, relation, how, markers, branch)
+        return merge(source, relation, how, markers, branch, expected)
 
     def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
         """Whether a row is not newer than a delete of its key; a delete itself always passes."""
@@ -147,6 +150,14 @@ class Merged:
     def close(self) -> None:
         """Let go of the rows."""
         self.rows.unpersist()
+
+
+def _numbered(end: Column, kind: str) -> Column:
+    """The least or greatest value of a column as `Range` wants it."""
+    from pyspark.sql import functions as f
+
+    number = {"timestamp": f.unix_micros, "date": f.unix_date}.get(kind)
+    return (number(end) if number else end).cast("string")
 
 
 def _ranged(rows: DataFrame, write: Write) -> dict[str, str]:

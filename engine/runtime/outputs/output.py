@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol
 
 from engine.errors import EngineError
+from engine.lake.ancestry import Expected
 from engine.lake.commits import Commit
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class Prepared(Protocol):
     def first(self, batch: int, markers: Mapping[str, str]) -> None:
         """Commit what must be there before everything else."""
 
-    def commit(self, markers: Mapping[str, str]) -> Commit | None:
-        """Commit the rows, marked; None, and no commit, if there are none."""
+    def commit(self, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
+        """Commit the rows, marked, onto the table that is expected; None, and no commit, if there are none."""
 
     def discard(self) -> None:
         """Remove what was written for it; only before a commit was tried."""
