@@ -253,6 +253,7 @@ CODES: dict[str, str] = {
     "expectation-failed": "Rows meet the expectations that say on_fail: fail.",
     "hook-failed": "The SQL of pre_hook and post_hook runs.",
     "key-repeated": "Of rows that are merged by a key, sequence_by says which one is the newer.",
+    "clock-behind": "A commit is not made more than a minute before the one that it follows.",
     "commit-conflict": "A commit that meets other writers is tried again, for a while.",
     "catalog-busy": "Another process that holds the catalog lets it go within some minutes.",
     "disk-full": "The disks of the lake and of the state have room.",

@@ -118,7 +118,7 @@ class Guard:
             f"the last commit of '{model}' (snapshot {self.expected.snapshot}) is no longer in the history of {where}: "
             "the table was rolled back while the model was running"
         )
-        kept = "" if written else "Nothing of this micro-batch was written: its commit would hide the lost rows. "
+        kept = "" if written else "This micro-batch was not written to it: that would hide the lost rows. "
         hint = f"{kept}Roll the table forward to that snapshot, or {_ANEW.format(model)}"
         return StateError("table-rolled-back", message, hint, node=model)
 

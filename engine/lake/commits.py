@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engine.errors import RunError
@@ -24,6 +25,8 @@ CONFLICTS = (
     "CommitStateUnknownException",
     *_BUSY,
 )
+# Iceberg takes a commit that is up to a minute older than the one before.
+_CLOCK = ("Expected sorted snapshot log entries", "Invalid snapshot timestamp", "Invalid update timestamp")
 # So often a commit is tried that can be made twice.
 _ATTEMPTS = 5
 # The branch in which rows wait for their tests (see `engine.lake.branches`).
@@ -112,6 +115,8 @@ def _committed_after_all(table: Any, markers: Mapping[str, str], guard: Guard, e
     guard.refresh()
     found = _marked(table, markers, guard.branch)
     if found is None:
+        if any(text in str(error) for text in _CLOCK):
+            raise _behind(table) from error
         if not any(name in str(error) for name in CONFLICTS):
             raise error
         return False
@@ -148,6 +153,16 @@ def _marked(table: Any, markers: Mapping[str, str], branch: str | None) -> Any |
         parent = snapshot.parentId()
         snapshot, looked = (table.snapshot(parent) if parent is not None else None), looked + 1
     return None
+
+
+def _behind(table: Any) -> RunError:
+    last = datetime.fromtimestamp(int(table.operations().current().lastUpdatedMillis()) / 1000, UTC)
+    message = (
+        f"the clock of this machine is behind: the last commit of {table.name()} is of {last:%Y-%m-%d %H:%M:%S} (UTC), "
+        f"and it is {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+    )
+    hint = "Correct the clock of whichever machine is wrong, and build again; nothing of the micro-batch was written."
+    return RunError("clock-behind", message, hint)
 
 
 def _conflict(table: Any, text: str) -> RunError:

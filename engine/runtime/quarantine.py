@@ -76,7 +76,7 @@ class Quarantine:
     ) -> int:
         """Append the rows of a micro-batch in one marked commit, and give their number."""
         staged = lake.stage(self._rows(session, parts, batch), self._made(session))
-        commit = lake.append(staged, {**markers, _QUERY: query}, expected=self._expected())
+        commit = lake.append(staged, {**markers, _QUERY: query}, None, self._expected())
         self.last = commit.snapshot if commit else self.last
         return commit.rows if commit else 0
 

@@ -56,7 +56,7 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
 
     _around(KeptBatches, "keep", after=half)
 
-    def merging(merged: merge.Merged, markers: Mapping[str, str]) -> None:
+    def merging(merged: merge.Merged, markers: Mapping[str, str], *_: object) -> None:
         table = merged.output.model.name
         if gate.waits("merging", table, int(markers["batch-id"])):
             gate.last()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,3 +204,25 @@ def test_old_deletes_are_forgotten_beside_another_writer(lab: Lab) -> None:
         catalog.executescript("drop trigger busy; drop table armed")
         catalog.close()
     assert [r["key"]["id"] for r in lab.rows("latest__deleted")] == [2]
+
+
+def test_a_clock_that_was_set_back_is_named(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("paid", PAID)
+    land(lab, 1)
+    lab.build()
+    # The commit so far was made by a machine whose clock is ahead.
+    catalog = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None)
+    where = "where table_name = 'paid' and table_namespace = ?"
+    (location,) = catalog.execute(f"select metadata_location from iceberg_tables {where}", (lab.schema,)).fetchone()
+    metadata = json.loads(Path(location.removeprefix("file:")).read_text())
+    for part in (metadata, *metadata["snapshots"], *metadata["snapshot-log"]):
+        part["last-updated-ms" if part is metadata else "timestamp-ms"] += 600_000
+    ahead = location.replace(".metadata.json", "-ahead.metadata.json")
+    Path(ahead.removeprefix("file:")).write_text(json.dumps(metadata))
+    catalog.execute(f"update iceberg_tables set metadata_location = ? {where}", (ahead, lab.schema))
+    catalog.close()
+    land(lab, 2)
+    result = lab.run("build")
+    assert (result.code, result.codes()) == (1, ["clock-behind"]), result.text
+    assert ids(lab, "paid") == [1]

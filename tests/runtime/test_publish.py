@@ -191,4 +191,5 @@ def test_files_that_are_rewritten_while_rows_are_staged_do_no_harm(lab: Lab, mon
     lab.land("b", [event(7, 1)])
     lab.run("build")
     assert [staged(lab, name) for name in ("paid", "latest")] == [[1, 2, 3, 4, 5, 6, 7]] * 2
+    lab.build("-s", "copy")
     assert ids(lab, "copy") == [1, 2, 3, 4, 5, 6]

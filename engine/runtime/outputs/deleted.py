@@ -132,7 +132,7 @@ class Deleted:
             lake.create_table(session, self.relation.sql, kept, self._layout())
             self.made = True
         self._forget(session)
-        made = lake.append(lake.stage(kept, self.relation.sql), said, expected=self._expected())
+        made = lake.append(lake.stage(kept, self.relation.sql), said, None, self._expected())
         self.last = made.snapshot if made else self.last
 
     def _rows(self, rows: DataFrame, batch: int, query: str) -> DataFrame:
