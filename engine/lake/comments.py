@@ -48,7 +48,7 @@ def comment_table(session: SparkSession, relation: str, wanted: Comments) -> boo
     jvm: Any = session._jvm  # noqa: SLF001 - in Spark's SQL each column would take a commit of its own
     util = jvm.org.apache.iceberg.spark.Spark3Util
     name, spark = relation.replace("`", ""), session._jsparkSession  # noqa: SLF001
-    return until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted), _CONFLICT)
+    return until_committed(lambda: _change_table(jvm, util.loadIcebergTable(spark, name), wanted), (_CONFLICT,))
 
 
 def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wanted: Comments) -> bool:
@@ -57,7 +57,7 @@ def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wa
     known = session._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
     views = known.catalog(catalog).icebergCatalog()
     identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(f"{schema}.{name}")
-    return until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted), _CONFLICT)
+    return until_committed(lambda: _change_view(jvm, views.loadView(identifier), wanted), (_CONFLICT,))
 
 
 def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:
