@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from engine import __version__
 from engine.compile import Model
 from engine.compile.settings import OutputMode, StateProvider, TriggerKind
-from engine.errors import RunError
+from engine.errors import EngineError, RunError
 from engine.events import Status
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
@@ -39,7 +39,7 @@ from engine.runtime.end_offsets import EndOffsets
 from engine.runtime.expected import descends_in
 from engine.runtime.inputs import refresh_static, register
 from engine.runtime.kept import KeptBatches
-from engine.runtime.landed import verify
+from engine.runtime.landed import Landed, verify
 from engine.runtime.outputs import output_of
 from engine.runtime.outputs.deleted import deleted_of
 from engine.runtime.progress import Progress
@@ -94,8 +94,9 @@ def run_stream(run: Run, model: Model) -> Outcome:
         )
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
-    relation = rebuild.staging(model, state.generation) if beside else model.relation
-    branch = None if beside else publish.branch_of(model)
+    relation, branch = (
+        (rebuild.staging(model, state.generation), None) if beside else (model.relation, publish.branch_of(model))
+    )
     state, readings = seeds.begin(run, model, session, stream_sources.renamed(run, model, state, folder), folder)
     if any(reading.elsewhere for reading in readings.values()):
         watched = register(session, run.manifest, model, place, bounded=False, tables=readings, since=since)
@@ -105,7 +106,6 @@ def run_stream(run: Run, model: Model) -> Outcome:
     sources = resume_sources(run, model, session, state, folder)
     reached = _reached(state, table)
     landed = verify(run, model, session, folder, state.generation, reached)
-    beginnings = Beginnings(run, model, readings, landed.checkpoint)
     stream_sources.record(folder, state.generation, model, streams)
     deleted = deleted_of(run, model, state.remembers)
     if deleted is not None:
@@ -132,7 +132,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
         snapshots=generations.committed_batches(table.history if table else (), state),
         rules=replace(
             _rules(model, watched, quarantine, folder.generation(state.generation) / "batches"),
-            changed=lambda batch: landed.refused(batch) or beginnings.rejected(batch),
+            changed=partial(_rejected, landed, Beginnings(run, model, readings, landed.checkpoint)),
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
         output=output_of(model, relation.sql, deleted, branch),
@@ -180,6 +180,11 @@ def _reached(state: ModelState, table: TableFacts | None) -> int | None:
         return None
     marked = generations.committed_batch(table.history, state)
     return max((batch for batch in (marked, state.batch) if batch is not None), default=None)
+
+
+def _rejected(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
+    """Why a micro-batch that was computed cannot be committed, because of what was read; None: it can."""
+    return landed.refused(batch) or beginnings.rejected(batch)
 
 
 def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: Path) -> Rules:
