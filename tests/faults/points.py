@@ -48,7 +48,7 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
     gate = _Gate(dict(points))
     watch(gate.arrive)
 
-    def half(kept: KeptBatches, _: object, batch: int) -> None:
+    def half(kept: KeptBatches, _: object, batch: int, *__: object) -> None:
         table = kept.folder.parent.parent.name
         if gate.waits("half kept", table, batch):
             (kept._path(batch) / "_SUCCESS").unlink()
