@@ -47,7 +47,7 @@ SQL = [
     ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),
     ("-- soon\n", "not-a-query models/a.sql:2:1 the model has no SQL", ""),
     ("select " + "(" * 2000 + "1" + ")" * 2000, "sql-too-deep models/a.sql:1:208 the SQL is nested more than 200 levels deep", ""),
-    ("select " + "not " * 3000 + "id {o}", "sql-too-deep models/a.sql:1:1 the SQL is nested too deeply", "CTEs"),
+    ("select " + "not " * 20_000 + "id {o}", "sql-too-deep models/a.sql:1:1 the SQL is nested too deeply", "CTEs"),
     ("\nselect " + ".".join(["id"] * 3000) + " as x {o}",
      "sql-too-deep models/a.sql:2:610 the SQL is nested more than 200 levels deep", "CTEs"),
     ("select cast(id as " + "array<" * 500 + "int" + ">" * 500 + ") as x {o}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -70,7 +71,7 @@ def land(lab: Lab, hour: int) -> None:
 
 def metadata(lab: Lab, name: str) -> tuple[str, dict[str, Any]]:
     """Where the current metadata of a table or view is, and what stands there: as the specification has it."""
-    with sqlite3.connect(lab.lake_path / "catalog.db") as catalog:
+    with closing(sqlite3.connect(lab.lake_path / "catalog.db")) as catalog:
         query = "select metadata_location from iceberg_tables where table_namespace = ? and table_name = ?"
         (location,) = catalog.execute(query, (lab.schema, name)).fetchone()
     content = Path(unquote(urlsplit(location).path)).read_bytes()

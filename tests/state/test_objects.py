@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import stat
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ class Table:
         self._do("create table objects (key text primary key, content blob)")
 
     def _do(self, text: str, *values: object) -> tuple[list[tuple[object, ...]], int]:
-        with sqlite3.connect(self._path, timeout=30) as connection:
+        with closing(sqlite3.connect(self._path, timeout=30)) as connection, connection:
             cursor = connection.execute(text, values)
             return cursor.fetchall(), cursor.rowcount
 
