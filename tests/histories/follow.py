@@ -35,6 +35,7 @@ class Followed:
         deployed: the meaning of what its checkpoint holds; None: it holds nothing.
         asked: why a new checkpoint may begin; empty: it may not.
         skipped: files that a reset passed over.
+        tidy: the last build of it left nothing to repeat.
         warned: renamed files of which the user was told that they are read again.
         frozen: what the table holds while it is set back; None: it is not.
     """
@@ -45,6 +46,7 @@ class Followed:
     oracle: Oracle = field(init=False)
     generation: tuple[int, str] | None = None
     applied: int = -1
+    tidy: bool = True
     deployed: tuple[str, ...] | None = None
     asked: str = ""
     skipped: set[str] = field(default_factory=set)
@@ -58,12 +60,13 @@ class Followed:
     def kind(self) -> Kind:
         return KINDS[self.name]
 
-    def follow(self, *, done: bool, warnings: str) -> None:
+    def follow(self, *, done: bool, warnings: str, late: int) -> None:
         """Compare the table with what its micro-batches must have written.
 
         Args:
             done: the build says that the table is up to date.
             warnings: of the build.
+            late: how many rows or groups it says were late.
 
         Raises:
             DifferenceError: it differs.
@@ -83,6 +86,7 @@ class Followed:
                 self.differs("built, and there is no state")
             self.same()
             return
+        before = self.oracle.late_rows
         seen = read(self.world.state(self.name).checkpoint(state.generation))
         self._began(state, seen)
         meaning = self._meaning()
@@ -93,10 +97,13 @@ class Followed:
         if done:
             self.deployed = meaning if self.applied >= 0 else None
             self._complete(seen, warnings)
+            if self.tidy and (counted := self.oracle.late_rows - before) != late:
+                self.differs(f"late rows were counted as {late}, not {counted}")
         elif len(seen.batches) > self.applied + 1 and self.rows() != self.oracle.table():
             # A micro-batch that is in the table, and that Spark has not noted.
             self._apply(seen.batches[self.applied + 1])
         self.same()
+        self.tidy = done
         if done:
             self._quarantine()
 
@@ -196,7 +203,9 @@ class Followed:
         rows = upstream.oracle.rows
         self.oracle = Oracle(self.kind)
         if self.name == "down":
-            self.oracle.rows = [{name: row.get(name) for name in ("id", "kind", "amount")} for row in rows]
+            columns = self.world.effective(self.name)["columns"]
+            names = ("id", "kind", "amount") if columns != "*" else None
+            self.oracle.rows = [{name: row.get(name) for name in names or row} for row in rows]
         else:
             for kind in {row["kind"] for row in rows}:
                 amounts = [row["amount"] for row in rows if row["kind"] == kind]

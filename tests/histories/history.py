@@ -129,10 +129,12 @@ class History:
     def _check(self, result: Result, command: tuple[str, ...]) -> None:
         """Compare all tables after a build, however it ended."""
         self.tell(f"    {' '.join(command)}: {result.code} {' '.join(sorted(set(result.codes())))}")
-        ended = _statuses(result)
+        ended = {e["node"].split(".", 1)[1]: e for e in result.events if e["event"] == "ModelFinished"}
         warnings = " ".join(str(e) for e in result.events if e["event"] == "Diagnosed")
         for name, known in self.models.items():
-            known.follow(done=ended.get(name, "error") not in ("error", "skipped"), warnings=warnings)
+            end = ended.get(name, {"status": "skipped"})
+            done = end["status"] not in ("error", "skipped")
+            known.follow(done=done, warnings=warnings, late=end.get("late", 0))
         for known in self.models.values():
             if known.asked != LOST:
                 known.asked = ""

@@ -221,9 +221,10 @@ join {{ source('shop', 'more') }} m on m.id = e.id and m.at between e.at and e.a
 )
 DOWN = Kind(
     "down",
-    "/*---\nstreams: [plain]\n---*/\nselect id, kind, amount from {{ ref('plain') }}<alias>\n",
+    "/*---\nstreams: [plain]\n---*/\nselect <columns> from {{ ref('plain') }}<alias>\n",
     (),
-    {**_ALIAS, **_STYLE},
+    # Which columns there are is decided at the beginning: an edit would be about some rows only.
+    {"columns": ("id, kind, amount",), **_ALIAS, **_STYLE},
     upstream="plain",
 )
 COUNTS = Kind(

@@ -222,6 +222,7 @@ class Oracle:
 
     def _joined(self, rows: Rows, settings: Settings, _: int) -> None:
         fresh = {name: [row for row in part if row["at"] > self.state.late] for name, part in rows.items()}
+        self.late_rows += sum(len(part) - len(fresh[name]) for name, part in rows.items())
         sides, bound = self.state.sides, minutes(settings["bound"])
         for left in fresh[EVENTS]:
             self.rows += [_pair(left, right) for right in sides[MORE] if _match(left, right, bound)]

@@ -146,6 +146,7 @@ def plan(seed: int, index: int, length: int, operations: tuple[str, ...] = OPERA
     first = [(source, rows._file(source, "land")) for source in sources]
     options = [("plain", "onchange", "fail")] if dice.random() < 0.3 else []
     options += [("plain", "amount", "cast(amount as int)")] if dice.random() < 0.2 else []
+    options += [("down", "columns", "*")] if dice.random() < 0.3 else []
     steps = [Step("land", files=tuple(first))]
     weights = [WEIGHTS[name] for name in operations]
     steps += [_step(dice, dice.choices(operations, weights)[0], models, rows) for _ in range(length)]
@@ -161,7 +162,7 @@ def _step(dice: random.Random, operation: str, models: tuple[str, ...], rows: _R
     detail: tuple[Any, ...] = ()
     if operation == "edit":
         settings = {("project", name): values for name, values in PROJECT_SETTINGS.items()}
-        settings |= {("model", name): values for name, values in KINDS[model].settings.items()}
+        settings |= {("model", name): values for name, values in KINDS[model].settings.items() if values[1:]}
         (where, name) = dice.choice([*settings, *(s for s in settings if s[0] == "model")])
         first, *others = settings[where, name]
         detail = (where, name, dice.choice([first, *others, *others]))
