@@ -202,6 +202,7 @@ CODES: dict[str, str] = {
     "model-changed": "A changed query does not go on over old state.",
     "source-changed": "A stream resumes with the sources of its checkpoint, in their order.",
     "setting-pinned": "Settings that every model relies on stay as they are: times are UTC.",
+    "state-schema": "What a query keeps in state has the columns and types that its checkpoint has.",
     "upstream-history": "A stream misses no commit of the table that it reads.",
     "upstream-replaced": "A stream goes on with the upstream table it began with.",
     "upstream-rewritten": "A stream reads tables whose rows are added, and not taken away or replaced.",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlglot import exp
 
 # Spark's aggregates that sqlglot knows by name only.
@@ -28,15 +30,56 @@ def has_aggregate(tree: exp.Expr) -> bool:
     return any(is_aggregate(node) for node in tree.find_all(exp.AggFunc, exp.Anonymous))
 
 
-def is_stateful(tree: exp.Expr, streams: int, *, dedup: bool) -> bool:
-    """Whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams."""
+def is_stateful(tree: exp.Expr, streams: Iterable[str], *, dedup: bool) -> bool:
+    """Whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams.
+
+    Args:
+        tree: of the query.
+        streams: the names by which it reads streams; what a query does with static inputs alone keeps no state.
+        dedup: an input drops duplicates.
+    """
     if dedup:
         return True
-    clauses = ("group", "distinct", "limit")
-    if any(select.args.get(clause) for select in tree.find_all(exp.Select) for clause in clauses):
-        return True
-    for operation in tree.find_all(exp.SetOperation):
-        plain = isinstance(operation, exp.Union) and not operation.args.get("distinct")
-        if not plain or operation.args.get("limit"):
-            return True
-    return has_aggregate(tree) or (streams > 1 and any(True for _ in tree.find_all(exp.Join)))
+    steps = [node for node in tree.walk() if isinstance(node, (exp.Query, exp.Join)) or is_aggregate(node)]
+    holding = [step for node in steps if (step := _holding(node)) is not None]
+    if not holding:
+        return False
+    names = _reading(tree, {name.lower() for name in streams})
+    return any(_joins(step, names) if isinstance(step, exp.Join) else _reads(step, names) for step in holding)
+
+
+def _holding(node: exp.Expr) -> exp.Expr | None:
+    """The query or join that would keep state for a part of the tree, if what it reads is a stream."""
+    if isinstance(node, exp.Join):
+        return node
+    if not isinstance(node, exp.Query):
+        return node.find_ancestor(exp.Select)
+    groups = any(node.args.get(clause) for clause in ("group", "limit"))
+    if isinstance(node, exp.SetOperation):
+        groups = groups or not isinstance(node, exp.Union) or bool(node.args.get("distinct"))
+    elif isinstance(node, exp.Select):
+        groups = groups or bool(node.args.get("distinct"))
+    return node if groups else None
+
+
+def _reading(tree: exp.Expr, names: set[str]) -> set[str]:
+    """The names of streams, with those of the CTEs that read one."""
+    ctes = list(tree.find_all(exp.CTE))
+    for _ in ctes:
+        more = {cte.alias.lower() for cte in ctes if _reads(cte.this, names)} - names
+        if not more:
+            break
+        names = names | more
+    return names
+
+
+def _reads(node: exp.Expr, names: set[str]) -> bool:
+    return any(table.name.lower() in names for table in node.find_all(exp.Table))
+
+
+def _joins(join: exp.Join, names: set[str]) -> bool:
+    """Whether both sides of a join read a stream."""
+    right = set(map(id, join.this.find_all(exp.Table)))
+    around = join.parent.find_all(exp.Table) if join.parent is not None else ()
+    left = any(table.name.lower() in names for table in around if id(table) not in right)
+    return left and _reads(join.this, names)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.compile.aggregates import is_stateful
 from engine.compile.columns.facts import InputColumns
+from engine.compile.context import REF
 from engine.compile.data_tests import compile_tests
 from engine.compile.determinism import deterministic, deterministic_text
 from engine.compile.fingerprint import facts, fingerprint
@@ -22,6 +23,8 @@ from engine.compile.output_mode import decide
 from engine.compile.reading import Read
 from engine.compile.session_settings import meaning
 from engine.compile.shared import Shared
+from engine.compile.state_facts import with_state
+from engine.compile.streaming import placeholder
 from engine.compile.typed import Parsed, brings_functions, typed
 from engine.compile.window_uses import lower_windows
 from engine.compile.windows import Window
@@ -79,6 +82,8 @@ def finish(
             problems += unnamed
             model = replace(model, broken=bool(unnamed))
         model, seen = kept(model, seen)
+        if model.streaming and model.stateful:
+            model = with_state(model, columns)
     tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared, known, problems)
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
@@ -185,8 +190,9 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: Known) -> Model:
     config, query = read.config, draft.query
     streaming = config.materialized is Materialized.STREAMING_TABLE
     streams = [i for i in model.inputs if i.stream]
-    held = is_stateful(query.tree, len(streams), dedup=any(i.dedup for i in streams))
     inlined = draft.inlined.values()
+    names = [placeholder(i) for i in streams] + [f"{REF}{model.name}" for model in inlined if model.streamed]
+    held = is_stateful(query.tree, names, dedup=any(i.dedup for i in streams))
     stateful = (streaming or (not model.stored and bool(streams))) and (held or any(i.stateful for i in inlined))
     write = config.write
     if streaming:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from sqlglot import exp
 
+from engine.compile.aggregates import is_stateful
 from engine.compile.columns import InputColumns
 from engine.compile.context import REF, SOURCE, spoken
 from engine.compile.manifest import Input, Materialized, Model
 from engine.compile.rules import Mode, StreamFacts, check, check_text
+from engine.compile.rules.native import parse
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
 from engine.project.section import duration_seconds
@@ -39,7 +42,7 @@ def broken_rules(
     if text is None:
         found = check_text(model.sql, {item.view: facts for item, facts in known.items()}, mode)
     else:
-        found = check(text[0], {_placeholder(item): _short(item, facts) for item, facts in known.items()}, mode)
+        found = check(text[0], {placeholder(item): _short(item, facts) for item, facts in known.items()}, mode)
     for finding in found:
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.start
@@ -48,7 +51,16 @@ def broken_rules(
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
-def _placeholder(item: Input) -> str:
+def reads_state(spelled: str, streams: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a query keeps state, from the facts of a model: its text in one spelling, and its streams."""
+    listed = list(streams)
+    tree = parse(spelled).tree
+    names = [f"{kind}{item['name']}" for item in listed for kind in (REF, SOURCE)]
+    return tree is None or is_stateful(tree, names, dedup=any(item.get("dedup") for item in listed))
+
+
+def placeholder(item: Input) -> str:
+    """The name that stands for an input in the user's query."""
     return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
 
 
@@ -60,7 +72,7 @@ def _spoken(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
     for item in model.inputs:
-        for name in (item.view, item.view.strip("`"), _placeholder(item)):
+        for name in (item.view, item.view.strip("`"), placeholder(item)):
             text = text.replace(name, item.name)
     return text
 

@@ -26,6 +26,7 @@ class Change(StrEnum):
     NEW = "new"
     UNCHANGED = "unchanged"
     FORWARD = "forward"
+    ADDITIVE = "additive"
     REBUILT = "rebuilt"
     REFRESH = "refresh"
     STATE_BREAKING = "state-breaking"
@@ -63,6 +64,9 @@ class Plan:
     actions: Mapping[str, Action]
 
 
+_RULES = "what it expects of its rows changed; that counts for new rows"
+# How a query is compared step by step, and the one with which its state began.
+_STATE = ("state", "began", "stateful")
 _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED}
 
 
@@ -111,9 +115,11 @@ def _changed(model: Model, deployed: DeployedModel, facts: Mapping[str, Any], re
     before = settings.before(old, deployed.recorded.settings if deployed.recorded else None, now)
     changed, frozen = settings.differences(before, now)
     old, new = comparable(_without_settings(old), model.facts), _without_settings(comparable(model.facts, old))
-    if _same(old, new) and not changed:
+    if _same(old, new) and _same_inputs(old, new) and not changed:
         return Action(model.id, Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
     change, reasons = _compare(model, old, new, read.difference, changed)
+    if change is Change.UNCHANGED and frozen:
+        change = Change.FORWARD
     if change not in _BREAKING:
         return Action(model.id, change, (*reasons, *frozen))
     return _refused(model, change, reasons, kind_changed=old["materialized"] != model.materialized.value)
@@ -157,14 +163,44 @@ def _compare(
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
+    kept = new["stateful"] or _kept_state(old)
     if settings_changed:
-        kind = Change.STATE_BREAKING if old["stateful"] or new["stateful"] else Change.FORWARD
-        return kind, tuple(settings_changed)
-    if _without_rules(old) == _without_rules(new):
-        return Change.FORWARD, ("what it expects of its rows changed; that counts for new rows",)
-    if not (old["stateful"] or new["stateful"]):
+        return Change.STATE_BREAKING if kept else Change.FORWARD, tuple(settings_changed)
+    if not kept and _without_rules(old) == _without_rules(new):
+        return Change.FORWARD, (_RULES,)
+    if not kept:
         return Change.FORWARD, ("the query changed; it keeps no state, so the new text counts for new rows",)
-    return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
+    return _stateful(old, new)
+
+
+def _kept_state(old: Mapping[str, Any]) -> bool:
+    """Whether a query kept state; facts without its steps may say so of one that grouped static inputs only."""
+    if "state" in old or not old["stateful"] or old.get("inlined"):
+        return bool(old["stateful"])
+    from engine.compile.streaming import reads_state
+
+    return reads_state(str(old["sql"]), [item for item in old["inputs"] if item["stream"]])
+
+
+def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
+    """What an edit means for a query that keeps state: by its steps, or by its text where that is all there is."""
+    from engine.plan import state  # only where something changed: it reads SQL
+
+    found = state.differences(old, new)
+    if found is None:
+        if _same(old, new):
+            return Change.UNCHANGED, ()
+        if _without_rules(old) == _without_rules(new):
+            return Change.FORWARD, (_RULES,)
+        return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
+    breaking = tuple(item.text for item in found if item.kind == "breaking")
+    if breaking:
+        return Change.STATE_BREAKING, breaking
+    rules = () if _rules(old) == _rules(new) else (_RULES,)
+    reasons = (*rules, *(item.text for item in found))
+    if any(item.kind == "additive" for item in found):
+        return Change.ADDITIVE, reasons
+    return (Change.FORWARD, reasons) if reasons else (Change.UNCHANGED, ())
 
 
 def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
@@ -174,7 +210,13 @@ def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
         rules = {"max_future", "on_null"}
         watermark = {key: value for key, value in (item.get("watermark") or {}).items() if key not in rules}
         inputs.append({**item, "watermark": watermark})
-    return {**{key: value for key, value in facts.items() if key != "expectations"}, "inputs": inputs}
+    return {**{key: value for key, value in facts.items() if key not in {"expectations", *_STATE}}, "inputs": inputs}
+
+
+def _rules(facts: Mapping[str, Any]) -> list[Any]:
+    """What takes rows out before or after the query's state."""
+    futures = [(item.get("watermark") or {}).get("max_future") for item in facts["inputs"]]
+    return [facts.get("expectations") or [], futures]
 
 
 def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
@@ -191,8 +233,14 @@ def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[s
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
     """Whether only the spelling of the query differs."""
-    rest = [{key: value for key, value in facts.items() if key != "sql"} for facts in (old, new)]
+    rest = [{key: value for key, value in facts.items() if key not in {"sql", *_STATE}} for facts in (old, new)]
     return rest[0] == rest[1] and same_meaning(str(old.get("sql")), str(new.get("sql")))
+
+
+def _same_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
+    """Whether the inputs of a query that keeps state have the columns that they had; `*` may stand for them."""
+    known = [facts["state"]["inputs"] for facts in (old, new) if "state" in facts]
+    return known[1:] == known[:1] or len(known) < 2  # noqa: PLR2004 - both
 
 
 def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -44,7 +44,15 @@ def renamed(facts: Mapping[str, Any], names: Mapping[str, StreamSource]) -> Mapp
             sql = sql.replace(f"`@{kind} {old}`", f"`@{kind} {new}`")
         short = old.rpartition(".")[2]
         sql = re.sub(rf"(?<![\w`.]) {re.escape(short)} \. ", f" {new.rpartition('.')[2]} . ", sql)
-    return {**facts, "inputs": sorted(inputs, key=lambda i: (i["name"], i.get("through", ""))), "sql": sql}
+    taken_apart = {key: _with_names(facts[key], now) for key in ("state", "began") if key in facts}
+    inputs.sort(key=lambda i: (i["name"], i.get("through", "")))
+    return {**facts, **taken_apart, "inputs": inputs, "sql": sql}
+
+
+def _with_names(state: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:
+    """The query of a state with the names that its inputs have now; its text keeps the views that it was made with."""
+    inputs = [{**item, "name": now.get(item["name"], item["name"]), "alias": item["name"]} for item in state["inputs"]]
+    return {**state, "inputs": inputs}
 
 
 def comparable(facts: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -117,7 +125,7 @@ def _fields(kind: Any) -> list[tuple[str, str]] | None:
 
 def _words(facts: Mapping[str, Any]) -> list[str]:
     """The tokens of everything in the facts that names columns, in order; `*` stands for all of them."""
-    rest = {key: value for key, value in facts.items() if key not in {"sql", "inputs", "relation", "inlined"}}
+    rest = {key: value for key, value in facts.items() if key not in {"sql", "inputs", "relation", "inlined", "state", "began"}}
     inputs = [{key: value for key, value in item.items() if key not in {"source", "name"}} for item in facts["inputs"]]
     texts = [str(facts["sql"]), *_texts(rest), *_texts(inputs)]
     inlined = facts.get("inlined", {}).values()

@@ -114,7 +114,7 @@ class Progress:
     def outcome(self) -> Outcome:
         """What the query did, all in all."""
         action = self.run.plan.actions[self.model.id]
-        notes = list(action.reasons) if action.change is Change.FORWARD else []
+        notes = list(action.reasons) if action.change in {Change.FORWARD, Change.ADDITIVE} else []
         closes = next_close(self.model, self.watermark, self.state_rows)
         self._event_times()
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())

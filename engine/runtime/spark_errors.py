@@ -36,6 +36,19 @@ _SURROUNDINGS = (
         f"Find who has it open, and build again. {_ON}",
     ),
     (
+        "state-schema",
+        (
+            "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+            "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+            "STATE_STORE_SCHEMA_FILES_THRESHOLD_EXCEEDED",
+            "STATE_STORE_VALUE_SCHEMA_EVOLUTION_THRESHOLD_EXCEEDED",
+            "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
+            "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+        ),
+        "the query keeps other columns or steps in state than the checkpoint has",
+        "If an input gained a column, list the old ones instead of '*'; else undo it, or engine build -f -s <model>.",
+    ),
+    (
         "checkpoint-damaged",
         ("CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
         "the checkpoint is damaged: Spark cannot read its state or its logs",

@@ -49,6 +49,7 @@ from engine.runtime.resuming import resume_sources
 from engine.runtime.run import Outcome, Run
 from engine.runtime.spark_errors import spark_exceptions
 from engine.runtime.state_maintenance import compact
+from engine.runtime.state_order import in_order_of_state
 from engine.runtime.volatile import repeatable
 from engine.runtime.writer import BatchWriter, Rules
 from engine.sources import Place
@@ -79,6 +80,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     refresh = run.plan.actions[model.id].change is Change.REFRESH
     renewed = reset.renewed(run, model, folder) if run.reset is not None and not refresh else None
     known = None if refresh else renewed or before
+    model = in_order_of_state(model, folder, known)
     run, since = reset.placed(run, model, known), reset.after(run, model, known)
     model, place = _as_begun(run, model, folder, known)
     watched = register(session, run.manifest, model, place, bounded=False, since=since)

@@ -1,0 +1,321 @@
+"""Which edits of a query that keeps state build without asking, and which are rejected: the table, edit by edit.
+
+What is accepted here was run with Spark in tests/runtime/test_state_edits.py.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engine.compile import Manifest, compile_project
+from engine.plan import Action, Change, DeployedModel, make_plan
+from engine.project import load_project
+from tests.lab import PROJECT
+
+SOURCES = """
+sources:
+  - name: shop
+    tables:
+      - {name: events, format: json, path: events, schema: "%s"}
+      - {name: pays, format: json, path: pays, schema: "id int, paid_at timestamp, sum double, note string"}
+      - {name: kinds, format: json, path: kinds, schema: "kind string, name string, rank int"}
+"""
+EVENTS = "id int, at timestamp, kind string, amount double, other timestamp"
+E, P, K = (f"{{{{ source('shop', '{name}') }}}}" for name in ("events", "pays", "kinds"))
+
+APPEND = "windows: {hour: 'tumbling(at, 1 hour)'}"
+COUNTED = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
+{APPEND}
+---
+select hour.start as hour_start, kind, count(*) as n, sum(amount) as total, max(amount) as top
+from {E}
+where id > 0
+group by hour, kind
+having count(*) > 1
+"""
+SESSIONS = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
+windows: {{s: 'session(at, 5 minutes)'}}
+---
+select s.start as begins, s.end as ends, kind, count(*) as n from {E} group by s, kind
+"""
+DEDUP = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes, dedup: [id]}}}}
+---
+select id, kind from {E}
+"""
+JOIN = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes}}, shop.pays: {{watermark: paid_at delay 10 minutes}}}}
+---
+select e.id, e.kind, p.sum
+from {E} e left join {P} p on e.id = p.id and p.paid_at between e.at and e.at + interval 1 hour
+"""
+CHAIN = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
+---
+with m as (select window(at, '10 minutes') as w, sum(amount) as s from {E} group by window(at, '10 minutes'))
+select window(w, '1 hour').start as h, max(s) as top from m group by window(w, '1 hour')
+"""
+UPDATED = COUNTED.replace(APPEND, APPEND + "\nunique_key: [hour_start, kind]")
+TOTALS = f"""
+streams: [shop.events]
+output_mode: complete
+---
+select kind, count(*) as n, sum(id) as ids from {E} group by kind order by n desc limit 10
+"""
+DISTINCT = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
+---
+select distinct at, kind from {E}
+"""
+RANKED = f"""
+streams: [shop.events]
+output_mode: update
+unique_key: [kind]
+---
+with g as (select kind, count(*) as n from {E} group by kind)
+select g.kind, g.n, k.rank from g join {K} k on g.kind = k.kind where k.rank > 1
+"""
+STATIC = f"""
+streams: [shop.events]
+---
+select e.id, k.top from {E} e join (select kind, max(rank) as top from {K} group by kind) k on e.kind = k.kind
+"""
+HELD = f"""
+streams: {{shop.events: {{watermark: at delay 10 minutes}}}}
+{APPEND}
+---
+select hour.start as hour_start, k.name, count(*) as n
+from {E} e join {K} k on e.kind = k.kind group by hour, k.name
+"""
+
+
+def manifest(root: Path, text: str, schema: str = EVENTS) -> Manifest:
+    header, _, sql = text.strip().partition("---\n")
+    for name, content in {
+        "project.yml": PROJECT.format(lake=".engine/lake", schema="s"),
+        "sources/shop.yml": SOURCES % schema,
+        "models/m.sql": f"/*---\n{header}---*/\n{sql}",
+    }.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    result = compile_project(load_project(root)).manifest
+    assert not result.errors, result.errors
+    return result
+
+
+def compare(root: Path, before: str, after: str, schema: str = EVENTS) -> Action:
+    old, new = manifest(root, before).model("m"), manifest(root, after, schema)
+    assert old.facts != new.model("m").facts, "nothing was edited"
+    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
+    return plan.actions["model.m"]
+
+
+def edited(text: str, *pairs: tuple[str, str]) -> str:
+    for old, new in pairs:
+        assert old in text, old
+        text = text.replace(old, new)
+    return text
+
+
+SAME = {
+    "an alias of the table": (COUNTED, [(f"from {E}", f"from {E} as e")]),
+    "qualified columns": (COUNTED, [(f"from {E}", f"from {E} e"), ("sum(amount)", "sum(e.amount)"), ("id > 0", "e.id > 0")]),
+    "the order of the SELECT list": (COUNTED, [("count(*) as n, sum(amount) as total", "sum(amount) as total, count(*) as n")]),
+    "a renamed window": (COUNTED, [("{hour:", "{h:"), ("hour.start", "h.start"), ("by hour", "by h")]),
+    "grouped by the start": (COUNTED, [("by hour,", "by hour.start,")]),
+    "grouped by an alias": (COUNTED, [("by hour,", "by hour_start,")]),
+    "grouped by position": (COUNTED, [("by hour, kind", "by 1, 2")]),
+    "grouped by ALL": (COUNTED, [("by hour, kind", "by all")]),
+    "another spelling of a window": (COUNTED, [("1 hour", "60 minutes")]),
+    "another spelling of a delay": (COUNTED, [("10 minutes", "600 seconds")]),
+    "count(1)": (COUNTED, [("count(*) as n", "count(1) as n")]),
+    "a CTE": (COUNTED, [("select hour.start", f"with q as (select * from {E} where id > 0)\nselect hour.start"),
+              (f"from {E}\nwhere id > 0\ngroup", "from q\ngroup")]),
+    "a subquery": (COUNTED, [(f"from {E}\nwhere id > 0", f"from (select * from {E} where id > 0) q")]),
+    "another spelling of a gap": (SESSIONS, [("5 minutes", "300 seconds")]),
+    "another spelling of a bound": (JOIN, [("interval 1 hour", "interval '60' minute")]),
+    "aliases of a join": (JOIN, [(" e left", " a left"), ("e.", "a."), ("p.sum", "p.sum as sum")]),
+    "the SELECT list of a join": (JOIN, [("e.id, e.kind, p.sum", "p.sum, e.kind, e.id")]),
+    "an alias of what is distinct": (DISTINCT, [(f"distinct at, kind from {E}", f"distinct e.at, e.kind from {E} e")]),
+    "a chain in other words": (CHAIN, [("select window(at, '10 minutes') as w, sum(amount) as s", ("select sum(amount) as s, "
+                               "window(at, '600 seconds') as w")), ("from m group", "from m as x group")]),
+}  # fmt: skip
+FORWARD = {
+    "HAVING changed": (COUNTED, [("count(*) > 1", "count(*) > 2 and max(amount) < 9")], "filter count(*) > 2 was added"),
+    "HAVING removed": (COUNTED, [("having count(*) > 1", "")], "filter count(*) > 1 was removed"),
+    "a filter above a static join that uses an aggregate": (RANKED, [("k.rank > 1", "k.rank > 1 and g.n > 2")], "was added"),
+    "HAVING in update mode": (UPDATED, [("count(*) > 1", "sum(amount) > 2")], "was added"),
+    "a larger delay": (COUNTED, [("delay 10 minutes", "delay 1 hour")], "from 10 minutes to 1 hour"),
+    "a smaller delay": (SESSIONS, [("delay 10 minutes", "delay 30 seconds")], "from 10 minutes to 30 seconds"),
+    "a delay in update mode": (UPDATED, [("delay 10 minutes", "delay 1 hour")], "from 10 minutes to 1 hour"),
+    "a delay of dedup": (DEDUP, [("delay 10 minutes", "delay 1 hour")], "from 10 minutes to 1 hour"),
+    "a delay of a join": (JOIN, [("at delay 10 minutes}, shop.p", "at delay 20 minutes}, shop.p")], "to 20 minutes"),
+    "a session gap": (SESSIONS, [("5 minutes", "20 minutes")], "gap of the session window changed"),
+    "a filter before an append aggregate": (COUNTED, [("id > 0", "id > 5")], "mix both rules"),
+    "HAVING over a key": (COUNTED, [("count(*) > 1", "count(*) > 1 and kind = 'a'")], "mix both rules"),
+    "a filter behind a dedup": (DEDUP, [(f"from {E}", f"from {E} where kind = 'a'")], "was added"),
+    "another expression over aggregates": (COUNTED, [("count(*) as n", "count(*) * 2 as n")], "column 'n' changed"),
+    "a column no longer returned": (COUNTED, [("max(amount) as top", "max(amount) as total2"), ("sum(amount) as total,",
+                                    "sum(amount) as top,")], "no longer returns column 'total'"),
+    "the number of a LIMIT": (TOTALS, [("limit 10", "limit 20")], "LIMIT changed from 10 to 20"),
+    "ORDER BY": (TOTALS, [("order by n desc", "order by n")], "ORDER BY changed"),
+}  # fmt: skip
+ADDITIVE = {
+    "a renamed output": (COUNTED, [("as total", "as amounts")], "new column 'amounts' (sum(events.amount))"),
+    "a derived column": (COUNTED, [("count(*) as n,", "sum(amount) / count(*) as mean, count(*) as n,")], "mean"),
+    "an aggregate once more": (COUNTED, [("count(*) as n,", "count(*) as n, count(*) as again,")], "again"),
+    "one more column of a dedup": (DEDUP, [("id, kind", "id, kind, amount")], "new column 'amount'"),
+    "a column from what a join has": (JOIN, [("p.sum", "p.sum, p.sum * 2 as twice")], "twice"),
+}  # fmt: skip
+BREAKING = {
+    "another function": (COUNTED, [("sum(amount)", "max(amount) + min(amount)")], "sum(events.amount) to min(events.amount)"),
+    "another argument": (COUNTED, [("sum(amount)", "sum(amount * 1000)")], "sum(events.amount) to sum(events.amount * 1000)"),
+    "count(*) to count(v)": (COUNTED, [("count(*)", "count(amount)")], "count(*) to count(events.amount)"),
+    "IGNORE NULLS": (edited(COUNTED, ("max(amount)", "first(amount)")), [("first(amount)", "first(amount) ignore nulls")], "IGNORE"),
+    "a filter above a static join of groups": (RANKED, [("k.rank > 1", "k.rank > 1 and g.kind <> 'a'")], "was added below GROUP BY"),
+    "a FILTER": (COUNTED, [("sum(amount)", "sum(amount) filter (where id > 3)")], "FILTER"),
+    "DISTINCT-like collects": (edited(COUNTED, ("max(amount)", "collect_list(amount)")), [("collect_list", "collect_set")], "collect_"),
+    "one more aggregate": (COUNTED, [("max(amount) as top", "max(amount) as top, min(amount) as low")], "to min(events.amount)"),
+    "one aggregate less": (COUNTED, [(", max(amount) as top", "")], "from max(events.amount) to nothing"),
+    "an aggregate only in HAVING": (COUNTED, [("count(*) > 1", "min(amount) > 1")], "min(events.amount)"),
+    "other keys": (COUNTED, [("by hour, kind", "by hour, id"), ("kind, count", "id, count")], "became"),
+    "swapped keys": (COUNTED, [("by hour, kind", "by kind, hour")], "became events.kind, window("),
+    "swapped keys by ALL": (edited(COUNTED, ("by hour, kind", "by all")),
+                            [("hour.start as hour_start, kind,", "kind, hour.start as hour_start,")], "became"),
+    "one key less": (COUNTED, [("by hour, kind", "by hour"), ("kind, count", "count")], "became"),
+    "the size of a window": (COUNTED, [("1 hour", "2 hours")], "from window(events.at, '1 hour') to window(events.at, '2 hours')"),
+    "the start of a window": (COUNTED, [("1 hour)", "1 hour, 5 minutes)")], "window(events.at, '1 hour', '1 hour', '5 minutes')"),
+    "tumbling to sliding": (COUNTED, [("tumbling(at, 1 hour)", "sliding(at, 1 hour, 30 minutes)")], "'30 minutes'"),
+    "tumbling to session": (COUNTED, [("tumbling(at, 1 hour)", "session(at, 1 hour)")], "session_window(events.at"),
+    "another event time": (COUNTED, [("watermark: at", "watermark: other"), ("(at,", "(other,")], "from at to other"),
+    "a filter in update mode": (UPDATED, [("id > 0", "id > 5")], "filter events.id > 5 was added below GROUP BY"),
+    "HAVING over a key in update mode": (UPDATED, [("count(*) > 1", "kind = 'a'")], "events.kind = 'a' was added below"),
+    "a filter in complete mode": (TOTALS, [("group by kind", "where id > 5 group by kind")], "was added below"),
+    "dedup keys": (DEDUP, [("[id]", "[id, kind]")], "from id to id, kind"),
+    "dedup removed": (DEDUP, [(", dedup: [id]", "")], "no state any more"),
+    "a join of another kind": (JOIN, [("left join", "join")], "the left join is now a inner join"),
+    "the bound of a join": (JOIN, [("1 hour", "2 hours")], "INTERVAL '2' HOUR"),
+    "a filter on one side of a join": (JOIN, [("interval 1 hour", "interval 1 hour\nwhere e.id > 5")], "below the left join"),
+    "one more column of a join": (JOIN, [("p.sum", "p.sum, p.note")], "to pays.id, pays.paid_at, pays.sum, pays.note"),
+    "one column less of a join": (JOIN, [("e.kind, ", "")], "buffers of its left side"),
+    "the other side of a join": (edited(JOIN, ("left join", "join")), [(f"{E} e join {P} p", f"{P} p join {E} e")], "became"),
+    "columns of DISTINCT": (DISTINCT, [("at, kind", "at, kind, id")], "columns of DISTINCT changed"),
+    "the order of DISTINCT": (DISTINCT, [("at, kind", "kind, at")], "columns of DISTINCT changed"),
+    "LIMIT removed": (TOTALS, [(" limit 10", "")], "LIMIT"),
+    "no state any more": (COUNTED, [("hour.start as hour_start, kind, count(*) as n, sum(amount) as total, max(amount) as top",
+                          "id"), ("group by hour, kind\nhaving count(*) > 1", ""), (APPEND, "")], "keeps no state any more"),
+    "a filter inside a chain": (CHAIN, [("from m group", "from m where s > 1 group")], "was added below"),
+    "a static input of an aggregate": (HELD, [("e.kind = k.kind", "e.kind = k.name")], "join condition changed"),
+    "an order that no SELECT list has": (edited(COUNTED, ("sum(amount) as total", "sum(amount) + max(amount) as total")),
+                                         [("sum(amount) + max(amount)", "max(amount) + sum(amount)"), (", max(amount) as top", "")], "order"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_the_same_meaning_is_unchanged(tmp_path: Path, name: str) -> None:
+    before, pairs = SAME[name]
+    action = compare(tmp_path, before, edited(before, *pairs))
+    assert (action.change, action.reasons, action.refusal) == (Change.UNCHANGED, (), None)
+
+
+@pytest.mark.parametrize("name", FORWARD)
+def test_what_leaves_the_state_as_it_is_builds_with_a_note(tmp_path: Path, name: str) -> None:
+    before, pairs, words = FORWARD[name]
+    action = compare(tmp_path, before, edited(before, *pairs))
+    assert action.refusal is None, action.refusal
+    assert words in " ".join(action.reasons)
+    assert action.change is (Change.ADDITIVE if "no longer returns" in words else Change.FORWARD)
+
+
+@pytest.mark.parametrize("name", ADDITIVE)
+def test_new_columns_from_the_same_state_are_additive(tmp_path: Path, name: str) -> None:
+    before, pairs, words = ADDITIVE[name]
+    action = compare(tmp_path, before, edited(before, *pairs))
+    assert (action.change, action.refusal) == (Change.ADDITIVE, None)
+    assert words in " ".join(action.reasons)
+
+
+@pytest.mark.parametrize("name", BREAKING)
+def test_what_changes_the_state_is_rejected_with_before_and_after(tmp_path: Path, name: str) -> None:
+    before, pairs, words = BREAKING[name]
+    action = compare(tmp_path, before, edited(before, *pairs))
+    assert action.change is Change.STATE_BREAKING
+    assert action.refusal is not None
+    assert action.refusal.code == "model-changed"
+    assert words in action.refusal.message
+
+
+@pytest.mark.parametrize("text", [COUNTED, SESSIONS, DEDUP, CHAIN, UPDATED, JOIN, HELD])
+@pytest.mark.parametrize(
+    "schema", [EVENTS + ", more string", "other timestamp, kind string, amount double, id int, at timestamp"]
+)
+def test_columns_added_to_a_source_or_reordered_leave_a_reader_unchanged(
+    tmp_path: Path, text: str, schema: str
+) -> None:
+    action = compare(tmp_path, text, text, schema=schema)
+    if text == JOIN and schema.startswith("other"):
+        # A join buffers the columns in the order in which its side has them.
+        assert action.change is Change.STATE_BREAKING
+    else:
+        assert action.change is Change.UNCHANGED
+
+
+def test_another_type_of_a_used_column_is_rejected(tmp_path: Path) -> None:
+    action = compare(tmp_path, COUNTED, COUNTED, schema=EVENTS.replace("amount double", "amount float"))
+    assert action.refusal is not None
+    assert "column 'amount' of 'shop.events' changed from double to float" in action.refusal.message
+
+
+def test_another_type_of_a_dedup_key_is_rejected(tmp_path: Path) -> None:
+    other = edited(DEDUP, ("id, kind", "kind"))
+    action = compare(tmp_path, other, other, schema=EVENTS.replace("id int", "id bigint"))
+    assert action.refusal is not None
+    assert "column 'id' of 'shop.events' changed from int to bigint" in action.refusal.message
+
+
+def test_a_star_that_gains_a_column_is_rejected_where_a_join_buffers_it_and_additive_behind_a_dedup(
+    tmp_path: Path,
+) -> None:
+    star = edited(JOIN, ("e.id, e.kind, p.sum", "e.*, p.sum"))
+    action = compare(tmp_path, star, star, schema=EVENTS + ", more string")
+    assert action.refusal is not None
+    assert "events.other to events.id, events.at, events.kind, events.amount, events.other, events.more" in (
+        action.refusal.message
+    )
+    named = edited(star, ("e.*", "e.id, e.at, e.kind, e.amount, e.other"))
+    assert compare(tmp_path, star, named, schema=EVENTS + ", more string").change is Change.UNCHANGED
+    dedup = edited(DEDUP, ("id, kind", "*"))
+    assert compare(tmp_path, dedup, dedup, schema=EVENTS + ", more string").change is Change.ADDITIVE
+
+
+def test_a_stream_joined_with_a_static_subquery_that_groups_keeps_no_state(tmp_path: Path) -> None:
+    assert not manifest(tmp_path, STATIC).model("m").stateful
+    assert compare(tmp_path, STATIC, edited(STATIC, ("max(rank)", "min(rank)"))).change is Change.FORWARD
+
+
+def test_a_stream_joined_with_itself_keeps_state(tmp_path: Path) -> None:
+    own = edited(JOIN, (f"join {P} p", f"join {E} p"), ("paid_at", "at"), ("p.sum", "p.amount"))
+    own = own.replace(", shop.pays: {watermark: at delay 10 minutes}", "")
+    assert manifest(tmp_path, own).model("m").stateful
+
+
+@pytest.mark.parametrize("keys", [("state",), ("state", "stateful")])
+def test_facts_of_an_earlier_version_are_compared_as_text(tmp_path: Path, keys: tuple[str, ...]) -> None:
+    old, new = manifest(tmp_path, COUNTED).model("m"), manifest(tmp_path, edited(COUNTED, ("n,", "n , ")))
+    facts = {key: value for key, value in old.facts.items() if key not in keys}
+    facts["stateful"] = True
+    for facts_of, change in ((facts, Change.UNCHANGED), ({**facts, "sql": "select 1"}, Change.STATE_BREAKING)):
+        plan = make_plan(new, ["model.m"], {"model.m": DeployedModel("before", facts_of)})
+        assert plan.actions["model.m"].change is change
+
+
+def test_earlier_facts_that_called_a_static_grouping_state_are_no_rejection(tmp_path: Path) -> None:
+    old = manifest(tmp_path, STATIC).model("m").facts
+    new = manifest(tmp_path, edited(STATIC, ("max(rank)", "min(rank)")))
+    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel("before", {**old, "stateful": True})})
+    assert plan.actions["model.m"].change is Change.FORWARD
