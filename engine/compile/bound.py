@@ -114,11 +114,6 @@ def has_loose(tree: exp.Expr) -> bool:
     return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())
 
 
-def called(tree: exp.Expr) -> bool:
-    """Whether an expression uses an aggregate of the step below it."""
-    return next(_calls(tree), None) is not None
-
-
 def normal(node: exp.Expr) -> exp.Expr:
     """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window."""
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and node.this.this == "1":

@@ -6,6 +6,8 @@ aggregates are named first as they are stored. Tables are written by name, so no
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
@@ -13,8 +15,11 @@ from engine.compile.sql import tokenize
 from engine.compile.stateful import Block, Meaning, Selected, blocks
 
 
-def reordered(sql: str, began: Meaning, now: Meaning) -> str | None:
-    """The query with its SELECT lists in the order of the state.
+def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
+    """The query with its SELECT lists in the order of the state, as far as that is known without Spark.
+
+    Spark may compute the items of a SELECT above a group in the group itself (CollapseProject), so that its order
+    counts: which of these texts gives the order of the state is for Spark to say.
 
     Args:
         sql: the text that `now` was made from.
@@ -22,36 +27,56 @@ def reordered(sql: str, began: Meaning, now: Meaning) -> str | None:
         now: the query that resumes; its blocks are those of `began`.
 
     Returns:
-        None where no order of the items gives the order of the state.
+        Nothing where no order of the items gives the order of the state.
     """
-    edits: list[tuple[int, int, str]] = []
-    for old, new in zip(blocks(began.block), blocks(now.block), strict=True):
-        if [b.key for b in old.aggregates] == [b.key for b in new.aggregates]:
+    old, new = (_groups(said) for said in (began, now))
+    if len(old) != 1 or len(new) != 1 or new[0].select is None:
+        return []
+    found: dict[str, None] = {}
+    for stored in dict.fromkeys([tuple(b.key for b in old[0].aggregates), _outermost(began)]):
+        if sorted(stored) != sorted(b.key for b in new[0].aggregates):
             continue
-        order = _order([b.key for b in old.aggregates], new)
-        spans = _spans(sql, new.select.node) if new.select is not None and order is not None else None
-        if order is None or spans is None:
-            return None
-        texts = [sql[start:end] for start, end in spans]
-        edits += [(*span, texts[index]) for span, index in zip(spans, order, strict=True)]
-        edits += _ordinals(new, order)
+        inner, *outer = ([*_edits(sql, said, stored)] for said in (new[0].select, *now.outer))
+        for edits in (inner, [e for part in (inner, *outer) for e in part], [e for part in outer for e in part]):
+            if edits:
+                found[_applied(sql, edits)] = None
+    return list(found)
+
+
+def _groups(said: Meaning) -> list[Block]:
+    return [block for block in blocks(said.block) if block.aggregates]
+
+
+def _outermost(said: Meaning) -> tuple[str, ...]:
+    """The aggregates in the order of the outermost SELECT."""
+    return tuple(dict.fromkeys(call for _, column in said.columns for call in column.calls))
+
+
+def _edits(sql: str, said: Selected, stored: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+    order = _order(list(stored), said)
+    spans = _spans(sql, said.node) if order is not None else None
+    if order is not None and spans is not None:
+        yield from ((*span, sql[slice(*spans[index])]) for span, index in zip(spans, order, strict=True))
+        yield from _ordinals(said, order)
+
+
+def _applied(sql: str, edits: list[tuple[int, int, str]]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
 
 
-def _ordinals(block: Block, order: list[int]) -> list[tuple[int, int, str]]:
+def _ordinals(said: Selected, order: list[int]) -> list[tuple[int, int, str]]:
     """The positions in a GROUP BY, after the items have moved."""
-    group = block.select.node.args.get("group") if block.select is not None else None
+    group = said.node.args.get("group")
     named = [item for item in (group.expressions if group is not None else ()) if isinstance(item, exp.Literal)]
     places = [(item.meta["start"], item.meta["end"] + 1, int(item.this) - 1) for item in named if item.is_int]
     return [(start, end, str(order.index(place) + 1)) for start, end, place in places]
 
 
-def _order(stored: list[str], block: Block) -> list[int] | None:
+def _order(stored: list[str], said: Selected) -> list[int] | None:
     """The items in an order that names the aggregates first as they are stored."""
-    said = block.select
-    if said is None or not _may_move(said):
+    if not _may_move(said):
         return None
     left, order, seen = list(range(len(said.items))), [], 0
     while left:
@@ -62,7 +87,7 @@ def _order(stored: list[str], block: Block) -> list[int] | None:
         order.append(fits)
         seen = max(seen, *(stored.index(key) + 1 for key in said.items[fits])) if said.items[fits] else seen
     rest = [key for key in said.rest if key not in stored[:seen]]
-    return order if rest == stored[seen:] else None
+    return order if not said.rest or rest == stored[seen:] else None
 
 
 def _continues(item: tuple[str, ...], stored: list[str], seen: int) -> bool:

@@ -15,11 +15,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from engine.compile.bound import bare, called, calls, gap_of, has_loose, key_of, normal, text_of, wrapped
+from engine.compile.bound import bare, calls, gap_of, has_loose, key_of, normal, text_of, wrapped
 from engine.compile.rules import plan as p
 from engine.compile.rules.build import Builder
 from engine.compile.rules.grouping import Item
@@ -44,12 +44,17 @@ class UnprovableError(ValueError):
 class Bound:
     """An expression over the inputs: `key` to compare it, `text` to show it.
 
-    `aggregates`: it uses a value that a group holds, not only its keys.
+    `calls` are the keys of the aggregates of the step below that it uses, in the order in which Spark finds them.
     """
 
     key: str
     text: str
-    aggregates: bool = False
+    calls: tuple[str, ...] = ()
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether it uses a value that a group holds, and not only its keys."""
+        return bool(self.calls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +117,17 @@ class Selected:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """A query taken apart: its top block, the columns above that, and what is compared as it is written."""
+    """A query taken apart: its top block, the columns above that, and what is compared as it is written.
+
+    `streams` are in the order in which Spark numbers them for the checkpoint: those of CTEs first (measured).
+    `outer` are the SELECTs above a group: Spark may compute their items in the group itself.
+    """
 
     block: Block
     columns: tuple[tuple[str, Bound], ...]
     literals: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+    outer: tuple[Selected, ...] = ()
 
 
 def meaning(said: Mapping[str, Any]) -> Meaning:
@@ -141,13 +152,27 @@ def meaning(said: Mapping[str, Any]) -> Meaning:
         if builder.found or builder.domains or plan.open:
             raise UnprovableError("names are not certain")
         taker = _Taker(builder, inputs)
-        block, trees = taker.block(plan, frozenset(c.id for c in plan.columns))
+        block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
         columns = tuple((c.name, _bound(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError) as error:
         raise UnprovableError(str(error)) from error
     formats = any(node.args.get("format") is not None for node in tree.walk())
     literals = sorted(n.this for n in tree.find_all(exp.Literal) if n.is_string) if formats else []
-    return Meaning(block, columns, tuple(literals))
+    return Meaning(block, columns, tuple(literals), _streams(tree, inputs), tuple(taker.outer))
+
+
+def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    found = []
+    for table in tree.find_all(exp.Table):
+        item = inputs.get(".".join(part.name for part in table.parts).lower())
+        if item is not None and item["stream"]:
+            place = min(part.meta.get("start", 0) for part in table.find_all(exp.Identifier))
+            found.append((table.find_ancestor(exp.CTE) is None, place, str(item["name"])))
+    order = tuple(dict.fromkeys(name for *_, name in sorted(found)))
+    clauses = list(tree.find_all(exp.With))
+    if len(order) > 1 and any(clause.parent is not tree for clause in clauses):
+        raise UnprovableError("a WITH inside a query of several streams")
+    return order
 
 
 def blocks(block: Block) -> Iterable[Block]:
@@ -172,7 +197,7 @@ def _facts(item: Mapping[str, Any]) -> StreamFacts:
 
 
 def _bound(tree: exp.Expr) -> Bound:
-    return Bound(key_of(tree), text_of(tree), called(tree))
+    return Bound(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(call) for call in calls(tree))))
 
 
 @dataclass(slots=True)
@@ -222,6 +247,24 @@ class _Reader(Values):
         return made
 
 
+class _Wanted(NamedTuple):
+    """The columns of a plan that are needed above it: `all`, and those `shown`, not only looked at by filters.
+
+    What a filter alone looks at is dropped where the filter moves to, below a join or not: that depends on the filters,
+    which are compared by themselves.
+    """
+
+    all: frozenset[int]
+    shown: frozenset[int]
+
+
+def _asked(plan: p.Plan, wanted: _Wanted) -> tuple[_Wanted, ...]:
+    every, shown = (next(iter(needed(plan, ids)))[1] for ids in wanted)
+    if isinstance(plan, p.Filter) and not isinstance(plan.node, exp.Having):
+        shown = (wanted.shown & frozenset(column.id for column in plan.child.columns),)
+    return tuple(map(_Wanted, every, shown))
+
+
 @dataclass(slots=True)
 class _Taker:
     """Takes a lowered query apart."""
@@ -229,15 +272,16 @@ class _Taker:
     builder: _Recorder
     inputs: Mapping[str, Mapping[str, Any]]
     names: dict[str, int] = field(default_factory=dict)
+    outer: list[Selected] = field(default_factory=list)
 
-    def block(self, plan: p.Plan, wanted: frozenset[int]) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
+    def block(self, plan: p.Plan, wanted: _Wanted) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
         """The blocks of a plan of which some columns are wanted, and the expressions of its columns."""
         while isinstance(plan, (p.With, p.Ref)):
             plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed(plan)[0]
-        asked = next(iter(needed(plan, wanted)))[1]
+        asked = _asked(plan, wanted)
         match plan:
             case p.Source():
-                return self._read(plan, wanted)
+                return self._read(plan, wanted.all)
             case p.Filter() if isinstance(plan.node, exp.Having):
                 return self._having(plan, asked[0])
             case p.Filter():
@@ -246,7 +290,7 @@ class _Taker:
                 return _filtered(block, map(_bound, self._conditions(plan.conditions, bind))), trees
             case p.Project():
                 block, trees = self.block(plan.child, asked[0])
-                return block, self._projected(plan, trees, wanted)
+                return block, self._projected(plan, block, trees, wanted.all)
             case p.Aggregate():
                 return self._group(plan, wanted, [])
             case p.Distinct() | p.Limit() | p.Sort():
@@ -280,7 +324,7 @@ class _Taker:
         )
         return block, {c.id: exp.column(c.name, table=shown) for c in plan.columns}
 
-    def _projected(self, plan: p.Project, trees: _Trees, wanted: frozenset[int]) -> _Trees:
+    def _projected(self, plan: p.Project, block: Block, trees: _Trees, wanted: frozenset[int]) -> _Trees:
         made: _Trees = dict(trees)
         for column in plan.columns:
             if column.id in trees or column.id not in wanted:
@@ -294,22 +338,23 @@ class _Taker:
                 made[column.id] = trees[below]
         if any(tree.find(exp.Window) is not None for tree in made.values()):
             raise UnprovableError("OVER")
+        if block.kind == "group" and isinstance(plan.node, exp.Select) and plan.node is not _select(block):
+            self.outer.append(self._selected(plan.node, [made.get(c.id) for c in plan.columns], ()))
         return made
 
-    def _having(self, plan: p.Filter, wanted: frozenset[int]) -> tuple[Block, _Trees]:
+    def _having(self, plan: p.Filter, wanted: _Wanted) -> tuple[Block, _Trees]:
         if not isinstance(plan.child, p.Aggregate):
             raise UnprovableError("HAVING over something else")
         said = plan.node.this.unnest()
         parts = [part.unnest() for part in said.flatten()] if isinstance(said, exp.And) else [said]
         used = frozenset(self.builder.resolved[id(c)].column.id for c in said.find_all(exp.Column))
-        return self._group(plan.child, wanted | used, parts)
+        return self._group(plan.child, _Wanted(wanted.all | used, wanted.shown | used), parts)
 
-    def _group(self, plan: p.Aggregate, wanted: frozenset[int], having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
+    def _group(self, plan: p.Aggregate, wanted: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
         clause = plan.node
         if isinstance(clause, exp.Group) and any(clause.args.get(k) for k in ("rollup", "cube", "grouping_sets")):
             raise UnprovableError("grouping sets")
-        asked = next(iter(needed(plan, wanted)))[1]
-        below, trees = self.block(plan.child, asked[0])
+        below, trees = self.block(plan.child, _asked(plan, wanted)[0])
         select = clause if isinstance(clause, exp.Select) else clause.parent
         if not isinstance(select, exp.Select):
             raise UnprovableError("a GROUP BY without SELECT")
@@ -317,7 +362,7 @@ class _Taker:
         grouped = {key_of(key) for key in keys}
         made: _Trees = {}
         for column in plan.columns:
-            if column.id in wanted:
+            if column.id in wanted.all:
                 tree = trees[column.id] if column.id in trees else self._bind(self.builder.made[column.id], trees)
                 made[column.id] = wrapped(tree, grouped)
                 if has_loose(made[column.id]):
@@ -331,15 +376,8 @@ class _Taker:
         order = select.args.get("order")
         ordered = [wrapped(self._bind(o.this, trees), grouped) for o in order.expressions] if order is not None else []
         items = [made.get(column.id) for column in plan.columns]
-        named = [tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items]
         held = {key_of(a): a for tree in (*items, *said, *ordered) for a in _calls(tree)}
         rest = tuple(dict.fromkeys(key_of(a) for tree in (*said, *ordered) for a in _calls(tree)))
-        aliased = any(
-            found.alias
-            for item in select.expressions
-            for c in item.find_all(exp.Column)
-            if (found := self.builder.resolved.get(id(c))) is not None
-        )
         block = Block(
             "group",
             plan.streaming,
@@ -348,16 +386,22 @@ class _Taker:
             aggregates=tuple(_bound(bare(tree)) for tree in held.values()),
             event_time=any(_timed(key) for key in plan.keys),
             gap=next((gap for key in keys if (gap := gap_of(key))), ""),
-            select=Selected(select, tuple(named), rest, aliased),
+            select=self._selected(select, items, rest),
         )
         return _filtered(block, map(_bound, said)), made
+
+    def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
+        named = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
+        columns = [column for item in select.expressions for column in item.find_all(exp.Column)]
+        found = [self.builder.resolved.get(id(column)) for column in columns]
+        return Selected(select, named, rest, any(one is not None and one.alias for one in found))
 
     def _key(self, key: p.Key, trees: _Trees) -> exp.Expr:
         if key.column is not None and key.column.id in trees:
             return trees[key.column.id]
         return self._bind(key.node, trees)
 
-    def _above(self, plan: p.Plan, wanted: frozenset[int]) -> tuple[Block, _Trees]:
+    def _above(self, plan: p.Plan, wanted: _Wanted) -> tuple[Block, _Trees]:
         below, trees = self.block(plan.child, wanted)
         if isinstance(plan, p.Limit):
             said = plan.node.args.get("expression")
@@ -375,7 +419,7 @@ class _Taker:
         keys = tuple(map(_bound, own))
         return Block("distinct", plan.streaming, children=(below,), keys=keys, event_time=event_time), {**made}
 
-    def _join(self, plan: p.Join, asked: tuple[frozenset[int], ...]) -> tuple[Block, _Trees]:
+    def _join(self, plan: p.Join, asked: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
         if plan.lateral:
             raise UnprovableError("a lateral join")
         sides = [self.block(child, ids) for child, ids in zip(plan.children, asked, strict=True)]
@@ -384,11 +428,13 @@ class _Taker:
         carried: tuple[tuple[Bound, ...], ...] = ()
         if all(child.streaming for child in plan.children):
             pairs = zip(plan.children, asked, strict=True)
-            carried = tuple(tuple(_bound(trees[c.id]) for c in child.columns if c.id in ids) for child, ids in pairs)
+            carried = tuple(
+                tuple(_bound(trees[c.id]) for c in child.columns if c.id in ids.shown) for child, ids in pairs
+            )
         children = tuple(block for block, _ in sides)
         return Block("join", plan.streaming, children=children, name=plan.kind, on=on, carried=carried), trees
 
-    def _union(self, plan: p.Union, asked: tuple[frozenset[int], ...]) -> tuple[Block, _Trees]:
+    def _union(self, plan: p.Union, asked: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
         sides = [self.block(child, ids) for child, ids in zip(plan.children, asked, strict=True)]
         made: _Trees = {}
         pairs = zip(plan.columns, *(child.columns for child in plan.children), strict=True)
@@ -464,6 +510,10 @@ def _filtered(block: Block, said: Iterable[Bound]) -> Block:
 def _of_side(tree: exp.Expr) -> exp.Expr:
     """A column of one side of a join; what is computed below a join is not what is computed above it."""
     return tree if isinstance(tree, (exp.Column, exp.Paren)) else exp.Paren(this=tree.copy())
+
+
+def _select(block: Block) -> exp.Select | None:
+    return block.select.node if block.select is not None else None
 
 
 def _timed(key: p.Key) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engine.compile.ordering import reordered
+from engine.compile.ordering import reorderings
 from engine.compile.stateful import Block, Bound, Meaning, UnprovableError, blocks, meaning
 
 _KINDS = {
@@ -46,6 +46,10 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
         mode = str(new.get("output_mode") or "append")
         single = sum(block.stateful for block in blocks(after.block)) == 1
         found = [*_Comparison(mode, single).blocks(before.block, after.block, ()), *_columns(before, after)]
+        if before.streams != after.streams and sorted(before.streams) == sorted(after.streams):
+            was, now = (", ".join(said.streams) for said in (before, after))
+            text = f"the streams are read in the order {now}, and were in the order {was} (those of a CTE come first)"
+            found.append(Difference("breaking", f"{text}; the checkpoint has their positions by that order"))
         if not any(item.kind == "breaking" for item in found):
             found += _order(before if "began" not in old else meaning(old["began"]), after, new["state"])
     except UnprovableError:
@@ -235,7 +239,7 @@ def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[
     """The aggregates in another order than in the state: the SELECT list is run in the order of the state."""
     pairs = zip(blocks(began.block), blocks(after.block), strict=True)
     moved = [(a, b) for a, b in pairs if [one.key for one in a.aggregates] != [one.key for one in b.aggregates]]
-    if not moved or reordered(str(said["sql"]), began, after) is not None:
+    if not moved or reorderings(str(said["sql"]), began, after):
         return
     for old, new in moved:
         change = f"from {_list(old.aggregates)} to {_list(new.aggregates)}"

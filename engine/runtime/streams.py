@@ -80,10 +80,10 @@ def run_stream(run: Run, model: Model) -> Outcome:
     refresh = run.plan.actions[model.id].change is Change.REFRESH
     renewed = reset.renewed(run, model, folder) if run.reset is not None and not refresh else None
     known = None if refresh else renewed or before
-    model = in_order_of_state(model, folder, known)
     run, since = reset.placed(run, model, known), reset.after(run, model, known)
     model, place = _as_begun(run, model, folder, known)
     watched = register(session, run.manifest, model, place, bounded=False, since=since)
+    model = in_order_of_state(session, model, folder, known)
     frame = session.sql(model.sql)
     tables.check_declared(model, frame)
     rebuild.clear_staging(run, model, session)

@@ -100,6 +100,7 @@ def test_an_older_fingerprint_stays(tmp_path):
         "inputs",
         "output_mode",
         "partition_by",
+        "state",
         "stateful",
     }
     assert a.facts["partition_by"] == [{"transform": "day", "column": "s", "number": None}]

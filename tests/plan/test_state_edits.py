@@ -142,6 +142,8 @@ SAME = {
     "aliases of a join": (JOIN, [(" e left", " a left"), ("e.", "a."), ("p.sum", "p.sum as sum")]),
     "the SELECT list of a join": (JOIN, [("e.id, e.kind, p.sum", "p.sum, e.kind, e.id")]),
     "an alias of what is distinct": (DISTINCT, [(f"distinct at, kind from {E}", f"distinct e.at, e.kind from {E} e")]),
+    "CTEs of a join in its order": (JOIN, [("select e.id", f"with a as (select * from {E}), q as (select * from {P})\nselect e.id"),
+                                    (f"from {E} e", "from a e"), (f"join {P} p", "join q p")]),
     "a chain in other words": (CHAIN, [("select window(at, '10 minutes') as w, sum(amount) as s", ("select sum(amount) as s, "
                                "window(at, '600 seconds') as w")), ("from m group", "from m as x group")]),
 }  # fmt: skip
@@ -198,10 +200,14 @@ BREAKING = {
     "a filter in complete mode": (TOTALS, [("group by kind", "where id > 5 group by kind")], "was added below"),
     "dedup keys": (DEDUP, [("[id]", "[id, kind]")], "from id to id, kind"),
     "dedup removed": (DEDUP, [(", dedup: [id]", "")], "no state any more"),
+    "a CTE that moves a stream to the front": (JOIN, [("select e.id", f"with q as (select * from {P})\nselect e.id"),
+                                               (f"join {P} p", "join q p")], "order shop.pays, shop.events"),
     "a join of another kind": (JOIN, [("left join", "join")], "the left join is now a inner join"),
     "the bound of a join": (JOIN, [("1 hour", "2 hours")], "INTERVAL '2' HOUR"),
     "a filter on one side of a join": (JOIN, [("interval 1 hour", "interval 1 hour\nwhere e.id > 5")], "below the left join"),
     "one more column of a join": (JOIN, [("p.sum", "p.sum, p.note")], "to pays.id, pays.paid_at, pays.sum, pays.note"),
+    "a column that only a filter had": (edited(JOIN, ("interval 1 hour", "interval 1 hour\nwhere e.other > e.at and p.note = 'x'")),
+                                        [("p.sum", "p.note as sum")], "pays.paid_at, pays.sum to pays.id, pays.paid_at, pays.note"),
     "one column less of a join": (JOIN, [("e.kind, ", "")], "buffers of its left side"),
     "the other side of a join": (edited(JOIN, ("left join", "join")), [(f"{E} e join {P} p", f"{P} p join {E} e")], "became"),
     "columns of DISTINCT": (DISTINCT, [("at, kind", "at, kind, id")], "columns of DISTINCT changed"),

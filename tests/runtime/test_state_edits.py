@@ -74,7 +74,7 @@ AFTER = {
       f"from {E} e group by 3) select count(*) as n, max(x) as top, sum(s) as total, window(w, '60 minutes').start as h "
       "from m group by window(w, '1 hour')",
     "joined": JOIN % ("20 minutes", "25 minutes")
-    + f"with q as (select * from {P}) select q.sum, q.sum * 2 as twice, v.kind, v.id from {E} as v left join q "
+    + f"with v as (select * from {E}), q as (select * from {P}) select q.sum, q.sum * 2 as twice, v.kind, v.id from v left join q "
       "on v.id = q.id and q.paid_at between v.at and v.at + interval 60 minutes",
 }  # fmt: skip
 
@@ -154,7 +154,7 @@ def test_edits_that_leave_the_state_give_the_right_rows(lab: Lab) -> None:
 
     # The order of the state lasts as long as the state, also where nothing was edited since.
     lab.land("4", [event(20, "14:40", "a", 1.5), event(21, "17:00", "a", 9.0)])
-    lab.build("-s", "moved", "keyed")
+    lab.build("-s", "moved", "-s", "keyed")
     closed = {"h": at("14:00"), "n": 2, "ids": 29}
     assert [row for row in lab.rows("moved") if row["h"] == at("14:00")] == [{**closed, "total": 2.0, "top": 1.5}]
     assert [row for row in lab.rows("keyed") if row["h"] == at("14:00")] == [{**closed, "kind": "a"}]
@@ -223,6 +223,7 @@ def test_what_only_spark_finds_of_the_state_has_a_message_of_its_own(lab: Lab) -
     before = lab.snapshot("paid")
     result = lab.run("build")
     assert result.code == 1
-    assert result.codes() == ["state-schema"]
+    assert "state-schema" in result.codes()
+    assert "model-changed" not in result.codes()
     assert "instead of '*'" in result.text
     assert lab.snapshot("paid") == before
