@@ -70,8 +70,8 @@ AFTER = {
     "totals": header("10 minutes", "output_mode: complete")
     + f"select sum(e.id) * 2 as ids, e.kind, count(*) as n from {E} e group by e.kind having count(*) > 1",
     "chained": header("5 minutes")
-    + f"with m as (select max(e.amount) as x, sum(e.amount) as s, window(at, '600 seconds') as w, min(id) as unused "
-      f"from {E} e group by 3) select count(*) as n, max(x) as top, sum(s) as total, window(w, '60 minutes').start as h "
+    + f"with m as (select sum(e.amount) as s, max(e.amount) as x, window(at, '600 seconds') as w, min(id) as unused "
+      f"from {E} e group by 3) select sum(s) as total, max(x) as top, count(*) as n, window(w, '60 minutes').start as h "
       "from m group by window(w, '1 hour')",
     "joined": JOIN % ("20 minutes", "25 minutes")
     + f"with v as (select * from {E}), q as (select * from {P}) select q.sum, q.sum * 2 as twice, v.kind, v.id from v left join q "
