@@ -215,8 +215,8 @@ def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _rules(facts: Mapping[str, Any]) -> list[Any]:
     """What takes rows out before or after the query's state."""
-    futures = [(item.get("watermark") or {}).get("max_future") for item in facts["inputs"]]
-    return [facts.get("expectations") or [], futures]
+    times = [item.get("watermark") or {} for item in facts["inputs"]]
+    return [facts.get("expectations") or [], [(mark.get("max_future"), mark.get("on_null")) for mark in times]]
 
 
 def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:

@@ -83,9 +83,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     run, since = reset.placed(run, model, known), reset.after(run, model, known)
     model, place = _as_begun(run, model, folder, known)
     watched = register(session, run.manifest, model, place, bounded=False, since=since)
-    model = in_order_of_state(session, model, folder, known)
-    frame = session.sql(model.sql)
-    tables.check_declared(model, frame)
+    model, frame = _resuming(session, model, folder, known)
     rebuild.clear_staging(run, model, session)
     quarantine = quarantine_of(run, model) if quarantines(model, watched) else None
     if renewed is not None:
@@ -160,6 +158,16 @@ def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | No
     settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
     ordered = dedup_keys.ordered(model, folder.checkpoint(known.generation))
     return ordered, replace(run.place, settled=dict(settled))
+
+
+def _resuming(
+    session: SparkSession, model: Model, folder: TableState, known: ModelState | None
+) -> tuple[Model, DataFrame]:
+    """The query in the order of the state that it resumes, and its checked rows."""
+    model = in_order_of_state(session, model, folder, known)
+    frame = session.sql(model.sql)
+    tables.check_declared(model, frame)
+    return model, frame
 
 
 def _rebuilt(run: Run, model: Model, session: SparkSession, writer: BatchWriter) -> int | None:
