@@ -125,7 +125,11 @@ def _fields(kind: Any) -> list[tuple[str, str]] | None:
 
 def _words(facts: Mapping[str, Any]) -> list[str]:
     """The tokens of everything in the facts that names columns, in order; `*` stands for all of them."""
-    rest = {key: value for key, value in facts.items() if key not in {"sql", "inputs", "relation", "inlined", "state", "began"}}
+    rest = {
+        key: value
+        for key, value in facts.items()
+        if key not in {"sql", "inputs", "relation", "inlined", "state", "began"}
+    }
     inputs = [{key: value for key, value in item.items() if key not in {"source", "name"}} for item in facts["inputs"]]
     texts = [str(facts["sql"]), *_texts(rest), *_texts(inputs)]
     inlined = facts.get("inlined", {}).values()
