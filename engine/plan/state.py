@@ -25,10 +25,11 @@ _MEANT = ("materialized", "relation", "output_mode", "partition_by", "write")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference: `kind` is breaking, forward or additive."""
+    """One difference: `kind` is breaking, forward or additive; `column`: it is the type of a column of this input."""
 
     kind: str
     text: str
+    column: str = ""
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...] | None:
@@ -46,6 +47,9 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
         mode = str(new.get("output_mode") or "append")
         single = sum(block.stateful for block in blocks(after.block)) == 1
         found = [*_Comparison(mode, single).blocks(before.block, after.block, ()), *_columns(before, after)]
+        # Of a struct only the fields that are read count.
+        read = _read_as_before(old, new)
+        found = [item for item in found if item.column not in read]
         if before.streams != after.streams and sorted(before.streams) == sorted(after.streams):
             was, now = (", ".join(said.streams) for said in (before, after))
             text = f"the streams are read in the order {now}, and were in the order {was} (those of a CTE come first)"
@@ -55,6 +59,15 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
     except UnprovableError:
         return None
     return tuple({item.text: item for item in found}.values())
+
+
+def _read_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """The inputs whose declared columns and fields, as far as they are read, are the same."""
+    schemas = [
+        {item["name"]: item["source"].get("schema") for item in facts["inputs"] if item.get("source")}
+        for facts in (old, new)
+    ]
+    return {name for name, schema in schemas[0].items() if schema and schemas[1].get(name) == schema}
 
 
 def _stateful(said: Meaning) -> bool:
@@ -148,7 +161,7 @@ def _read(old: Block, new: Block) -> Iterator[Difference]:
             if not (types[name] and kind):
                 raise UnprovableError("an unknown type")
             text = f"column '{name}' of '{new.name}' changed from {_or(types[name])} to {_or(kind)}; "
-            yield Difference("breaking", text + "state holds values of the old type")
+            yield Difference("breaking", text + "state holds values of the old type", column=new.name)
 
 
 def _group(old: Block, new: Block) -> Iterator[Difference]:
