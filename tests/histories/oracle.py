@@ -22,8 +22,8 @@ _LENGTH = {"1 hour": 60, "2 hours": 120, "5 minutes": 5, "10 minutes": 10, "30 m
 
 
 def content(rows: Iterable[Mapping[str, Any]]) -> Content:
-    """Rows in no order; a column that is NULL counts as one that is not there."""
-    return Counter(tuple(sorted((k, _plain(v)) for k, v in row.items() if v is not None)) for row in rows)
+    """Rows in no order; a NULL column counts as one that is not there, and the letter case of names does not count."""
+    return Counter(tuple(sorted((k.lower(), _plain(v)) for k, v in row.items() if v is not None)) for row in rows)
 
 
 def _plain(value: Any) -> Any:
