@@ -48,5 +48,5 @@ def _input(item: Input, columns: InputColumns | None) -> dict[str, Any]:
         if mark.expression is not None:
             found["watermark"]["expression"] = spelling_of(mark.expression)
     if item.stream and item.dedup:
-        found["dedup"] = sorted(item.dedup)
+        found["dedup"] = sorted(name.lower() for name in item.dedup)
     return found

@@ -320,7 +320,7 @@ class _Taker:
             columns=tuple(sorted((c.name, c.type) for c in plan.columns if c.id in wanted or c.name in used)),
             watermark=(str(mark.get("column") or ""), str(mark.get("expression") or "")),
             delay=int(mark.get("delay") or 0),
-            dedup=tuple(sorted(said.get("dedup") or ())),
+            dedup=tuple(sorted(column.lower() for column in said.get("dedup") or ())),
         )
         return block, {c.id: exp.column(c.name, table=shown) for c in plan.columns}
 

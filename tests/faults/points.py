@@ -79,7 +79,7 @@ def watch(arrive: Callable[..., None]) -> None:
         return staged.table.name().rsplit(".", 1)[-1], int(markers.get("batch-id", -1))
 
     def committing(_: object, markers: Mapping[str, str], *__: object, **___: object) -> None:
-        arrive("committing", markers["model"], int(markers.get("batch-id", -1)))
+        arrive("committing", markers.get("model", ""), int(markers.get("batch-id", -1)))
 
     for module in (write, lake_merge):
         _around(module, "settled", before=committing)

@@ -24,7 +24,7 @@ sources:
 """
 COPY = "/*---\nstreams: [shop.{0}]\n---*/\nselect id from {{{{ source('shop', '{0}') }}}}\n"
 LATEST = COPY.replace("]\n", "]\nunique_key: id\n")
-# After the new generation is saved, in and after the end of the old one, and before the first micro-batch.
+# After the new generation is saved, in and after the end of the old one, and before the end of the first micro-batch.
 POINTS = {"k_copy": "renewed", "k_latest": "half discarded", "i_copy": "discarded", "i_latest": "started"}
 
 
@@ -61,7 +61,8 @@ def test_a_reset_of_kafka_and_of_tables(lab: Lab, broker: Broker) -> None:
     assert not (lab.state / "k_latest" / "1" / "model.json").exists()
     started = {name for name in POINTS if spark_checkpoint.query_id(lab.state / name / "2" / "checkpoint")}
     assert started == {"i_latest"}
-    assert spark_checkpoint.last_started(lab.state / "i_latest" / "2" / "checkpoint") is None
+    # Spark may have planned the first micro-batch by then; it has not ended.
+    assert spark_checkpoint.last_committed(lab.state / "i_latest" / "2" / "checkpoint") is None
     add(4)
     assert lab.build().codes() == []
     assert ids() == [[1, 2, 4]] * 4

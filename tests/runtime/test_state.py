@@ -183,8 +183,8 @@ def test_a_changed_window_over_old_state_is_refused_and_undone(built: Lab) -> No
     before = built.snapshots()
     result = built.run("build", "-s", "windowed")
     assert (result.code, result.codes()) == (1, ["model-changed"])
-    assert "1 hours" in result.text
-    assert "2 hours" in result.text
+    assert "the window of GROUP BY changed from" in result.text
+    assert result.text.index("'1 hour'") < result.text.index("'2 hours'")
     assert built.snapshots() == before
     built.model("windowed", WINDOWED.format(size="1 hour") + "-- a comment is no change\n")
     assert built.build().model("windowed")["status"] == "unchanged"
