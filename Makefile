@@ -92,7 +92,7 @@ test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that nee
 	@fast=0; $(PYTEST_FAST) $(PYTEST_ARGS) || fast=$$?; \
 	if [ $$fast -ne 0 ] && { [ $$fast -ne 5 ] || [ -z "$$PYTEST_ARGS" ]; }; then exit $$fast; fi; \
 	echo "==> tests with Spark or a browser"; \
-	$(BIN)/engine warmup || exit 1; \
+	$(BIN)/engine warmup || echo "sessions start without the archive"; \
 	rest=0; $(PYTEST_REST) $(PYTEST_ARGS) || rest=$$?; \
 	if [ $$rest -eq 5 ] && [ $$fast -eq 0 ] && [ -n "$$PYTEST_ARGS" ]; then rest=0; fi; \
 	exit $$rest
