@@ -186,6 +186,7 @@ class Followed:
         known = self.oracle.state.watermark
         if self.kind.watermark and len(rows) == 1 and batch.watermark != known:
             self.differs(f"batch {batch.number} began with the watermark {batch.watermark}, not {known}")
+        self.oracle.there = self.rows()
         self.oracle.batch(rows, bad, self.world.effective(self.name), batch.watermark)
         self.applied, self.deployed = batch.number, self._meaning()
 

@@ -76,6 +76,7 @@ class Oracle:
         quarantined: how many rows the quarantine has.
         late_rows: how many rows or groups were late.
         state: of its checkpoint.
+        there: what the table holds; it decides where any of several rows would be right.
     """
 
     kind: Kind
@@ -85,6 +86,7 @@ class Oracle:
     quarantined: int = 0
     late_rows: int = 0
     state: State = field(default_factory=State)
+    there: Content = field(default_factory=Counter)
 
     def table(self) -> Content:
         if self.kind.name == "versions":
@@ -149,13 +151,20 @@ class Oracle:
     def _uniq(self, rows: Rows, settings: Settings, watermark: int) -> None:
         names, delay = settings["keys"].strip("[]").split(", "), minutes(settings["delay"])
         names, seen = sorted(names), self.state.seen
+        given: dict[Any, list[Row]] = {}
         for row in rows[EVENTS]:
             key = tuple(row[name] for name in names)
             if row["at"] <= self.state.late:
                 self.late_rows += 1
             elif key not in seen:
-                seen[key] = row["at"] + delay
-                self.rows.append({"id": row["id"], "kind": row["kind"], "at": moment(row["at"])})
+                given.setdefault(key, []).append(row)
+        for key, several in given.items():
+            made = [{"id": row["id"], "kind": row["kind"], "at": moment(row["at"])} for row in several]
+            # Which of the rows of one micro-batch is kept depends on the order in which Spark reads its files.
+            here = self.there - content(self.rows)
+            kept = next((n for n, row in enumerate(made) if content([row]) <= here), 0)
+            seen[key] = several[kept]["at"] + delay
+            self.rows.append(made[kept])
         self.state.seen = {key: expires for key, expires in seen.items() if expires > watermark}
 
     def _windows(self, rows: Rows, settings: Settings) -> set[int]:
