@@ -50,26 +50,26 @@ class History:
         self.world.make(self.plan)
         for name in self.plan.models:
             self.models[name] = Followed(self.world, name, self.models.get(KINDS[name].upstream))
-        result = None
         for step in self.plan.steps:
             self.tally[step.operation] += 1
             self.tell(f"  {step}")
-            result = self._step(step)
-        # The last step may have been a kill: one build brings all tables up to date, and one more changes nothing.
-        if result is None or result.code != 0:
-            self._settled("refresh", self._build())
+            self._step(step)
+        # The last step may have been a kill, or a build of some models: one build brings all tables up to date, and one
+        # more changes nothing.
+        self._settled("refresh", self._build())
         before, last = self._snapshots(), self._build()
         if last.code != 0 or self._snapshots() != before:
             raise DifferenceError(f"a second build: {last.code} {errors(last)}, {before} {self._snapshots()}")
 
-    def _step(self, step: Step) -> Result | None:
-        """Do a step; the last build of it if that was not killed."""
+    def _step(self, step: Step) -> None:
+        """Do a step, and unless it is a kill what is offered until a build is not rejected."""
         for source, rows in step.files:
             self.world.land(source, rows)
         arguments = operations.begin(step, self.world, self.models, self.points, self.undo)
         result = self._crash(step) if step.operation == "crash" else self._build(*arguments)
         self.points.armed = None
-        return None if step.operation in ("kill", "crash") else self._settled(step.way, result)
+        if step.operation not in ("kill", "crash"):
+            self._settled(step.way, result)
 
     def _crash(self, step: Step) -> Result:
         """Build in a process of its own, which is killed at a point."""
@@ -89,7 +89,7 @@ class History:
             raise DifferenceError(f"a raw error {errors(result) & RAW}: {result.text[-3000:]}")
         return result
 
-    def _settled(self, way: str, result: Result) -> Result:
+    def _settled(self, way: str, result: Result) -> None:
         """Take the ways that are offered until a build is not rejected."""
         for chosen in (way, "refresh", "undo", "refresh"):
             if result.code == 0 and not self._frozen():
@@ -99,7 +99,6 @@ class History:
         if result.code != 0 or self._frozen():
             raise DifferenceError(f"stuck: {errors(result)} {result.text[-3000:]}")
         self.undo.clear()
-        return result
 
     def _way(self, way: str, result: Result) -> Result:
         failed = self._failed(result)

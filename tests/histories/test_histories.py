@@ -15,8 +15,8 @@ SEED = 5
 LENGTH = 3
 # Of the others some compute much, or start a process of their own.
 QUICK = (
-    "land", "late", "null", "bad", "duplicate", "kill", "reset-now", "reset-earliest", "refresh", "rollback", "compact",
-    "lost-state", "lost-checkpoint",
+    "land", "late", "null", "bad", "duplicate", "edit", "kill", "reset-now", "reset-earliest", "refresh", "rename",
+    "rollback", "rollback-in-build", "compact", "lost-state", "lost-checkpoint",
 )  # fmt: skip
 ROW = {"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "a", "amount": 1.25}
 
