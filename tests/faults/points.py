@@ -66,14 +66,20 @@ def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
     _around(merge.Merged, "commit", before=merging)
 
 
-def watch(arrive: Callable[..., None]) -> None:
-    """Let every point tell who comes by: its name, the table, and of a micro-batch the number."""
+def watch(arrive: Callable[..., None]) -> Callable[[], None]:
+    """Let every point tell who comes by: its name, the table, and of a micro-batch the number; gives how to end that."""
     from engine.lake import branches, write
     from engine.lake import merge as lake_merge
     from engine.runtime import rebuild
     from engine.runtime.writer import BatchWriter
     from engine.state import TableState
     from engine.state.objects import Folder
+
+    before: list[tuple[Any, str, Any]] = []
+
+    def around(owner: Any, name: str, **how: Callable[..., object]) -> None:
+        before.append((owner, name, getattr(owner, name)))
+        _around(owner, name, **how)
 
     def of_staged(staged: Any, markers: Mapping[str, str]) -> tuple[str, int]:
         return staged.table.name().rsplit(".", 1)[-1], int(markers.get("batch-id", -1))
@@ -82,16 +88,16 @@ def watch(arrive: Callable[..., None]) -> None:
         arrive("committing", markers.get("model", ""), int(markers.get("batch-id", -1)))
 
     for module in (write, lake_merge):
-        _around(module, "settled", before=committing)
-    _around(BatchWriter, "_write", before=lambda w, _, batch: arrive("computing", _table(w.relation), batch))
-    _around(
+        around(module, "settled", before=committing)
+    around(BatchWriter, "_write", before=lambda w, _, batch: arrive("computing", _table(w.relation), batch))
+    around(
         write,
         "append",
-        before=lambda *given: arrive("written", *of_staged(*given[:2])),
-        after=lambda *given: arrive("appended", *of_staged(*given[:2])),
+        before=lambda *given, **_: arrive("written", *of_staged(*given[:2])),
+        after=lambda *given, **_: arrive("appended", *of_staged(*given[:2])),
     )
-    _around(write, "overwrite", before=lambda *given: arrive("written", *of_staged(*given[:2])))
-    _around(
+    around(write, "overwrite", before=lambda *given, **_: arrive("written", *of_staged(*given[:2])))
+    around(
         BatchWriter,
         "record",
         before=lambda w, **new: arrive("committed", _table(w.relation), new.get("batch")),
@@ -99,34 +105,40 @@ def watch(arrive: Callable[..., None]) -> None:
             "recorded" if "batch" in new else "started", _table(w.relation), new.get("batch")
         ),
     )
-    _around(
+    around(
         branches,
         "publish",
-        before=lambda _, relation: arrive("publishing", _table(relation)),
-        after=lambda _, relation: arrive("published", _table(relation)),
+        before=lambda _, relation, *__, **___: arrive("publishing", _table(relation)),
+        after=lambda _, relation, *__, **___: arrive("published", _table(relation)),
     )
-    _around(write, "replace", before=lambda *given: arrive("replacing", _table(given[1])))
-    _around(
+    around(write, "replace", before=lambda *given, **_: arrive("replacing", _table(given[1])))
+    around(
         rebuild,
         "_record",
-        before=lambda model, *_: arrive("replaced", model.name),
-        after=lambda model, *_: arrive("noted", model.name),
+        before=lambda model, *_, **__: arrive("replaced", model.name),
+        after=lambda model, *_, **__: arrive("noted", model.name),
     )
-    _around(
+    around(
         TableState,
         "save",
         after=lambda folder, state: arrive("renewed", folder.table) if state.generation > 1 else None,
     )
-    _around(
+    around(
         TableState,
         "discard",
         after=lambda folder, old: arrive("discarded", folder.table) if old == 1 else None,
     )
-    _around(
+    around(
         Folder,
         "delete",
         after=lambda _, key: arrive("half discarded", key.split("/")[-3]) if key.endswith("/1/model.json") else None,
     )
+
+    def end() -> None:
+        for owner, name, inner in reversed(before):
+            setattr(owner, name, inner)
+
+    return end
 
 
 class _Gate:

@@ -37,13 +37,20 @@ class Points:
 
     def __init__(self) -> None:
         self.armed: Armed | None = None
+        self.end = points.watch(self.arrive)
 
     @classmethod
     def planted(cls) -> Points:
         if cls._planted is None:
             cls._planted = cls()
-            points.watch(cls._planted.arrive)
         return cls._planted
+
+    @classmethod
+    def removed(cls) -> None:
+        """Leave the process as if there had been none."""
+        if cls._planted is not None:
+            cls._planted.end()
+            cls._planted = None
 
     def arrive(self, point: str, table: str, _: int | None = None) -> None:
         armed = self.armed

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
 from tests.histories.follow import DifferenceError
 from tests.histories.history import History
 from tests.histories.oracle import content
+from tests.histories.points import Points
 from tests.histories.steps import OPERATIONS, Plan, Step, plan
 from tests.histories.world import World
 from tests.lab import Lab
@@ -19,6 +22,13 @@ QUICK = (
     "rollback", "rollback-in-build", "compact", "lost-state", "lost-checkpoint",
 )  # fmt: skip
 ROW = {"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "a", "amount": 1.25}
+
+
+@pytest.fixture(autouse=True)
+def _no_points_are_left() -> Iterator[None]:
+    """Other tests share the process."""
+    yield
+    Points.removed()
 
 
 def run(lab: Lab, history: Plan) -> None:
