@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -194,6 +195,7 @@ def test_old_deletes_are_forgotten_beside_another_writer(lab: Lab) -> None:
     table = f"lake.{lab.schema}.latest__deleted"
     lab.session.spark.sql(f"alter table {table} set tblproperties ('commit.retry.num-retries' = '0')")  # type: ignore[union-attr]
     lab.land("b", [{"id": 2, "at": "2024-05-01T10:00:00Z", "kind": "deleted"}])
+    time.sleep(1.1)  # the first delete is older than it is remembered
     catalog = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None)
     catalog.executescript(BUSY)
     try:
