@@ -22,6 +22,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
+# How to fix most of what is wrong with a table and its state; it takes the model's name.
+REBUILD = "rebuild the table from the first row: engine build -f -s {0}"
+
 
 class Level(StrEnum):
     """How bad a diagnostic is: errors decide the exit code, warnings do not."""

@@ -13,12 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from engine.errors import StateError
+from engine.errors import REBUILD, StateError
 from engine.spark.executions import spark_exceptions
 
-_ANEW = "build the table anew from the first row: engine build -f -s {0}"
 _MAIN = "main"
-# What Java says of a table that was dropped, or dropped and made again.
+# What Java says of a table that was dropped, or dropped and recreated.
 _DROPPED = "NoSuchTableException"
 _REPLACED = "Table UUID does not match"
 
@@ -119,18 +118,18 @@ class Guard:
             "the table was rolled back while the model was running"
         )
         kept = "" if written else "This micro-batch was not written to it: that would hide the lost rows. "
-        hint = f"{kept}Roll the table forward to that snapshot, or {_ANEW.format(model)}"
+        hint = f"{kept}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
         return StateError("table-rolled-back", message, hint, node=model)
 
     def _replaced(self) -> StateError:
         model = self.expected.model
         message = f"{self.table.name()} was dropped and recreated by somebody while '{model}' was running"
-        return StateError("table-replaced", message, f"Restore the table, or {_ANEW.format(model)}", node=model)
+        return StateError("table-replaced", message, f"Restore the table, or {REBUILD.format(model)}", node=model)
 
     def _missing(self) -> StateError:
         model = self.expected.model
         message = f"{self.table.name()} was dropped by somebody while '{model}' was running"
-        return StateError("table-missing", message, f"Restore the table, or {_ANEW.format(model)}", node=model)
+        return StateError("table-missing", message, f"Restore the table, or {REBUILD.format(model)}", node=model)
 
 
 @dataclass(slots=True)

@@ -264,7 +264,7 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
 
 def _refused(model: Model, change: Change, reasons: tuple[str, ...], *, kind_changed: bool = False) -> Action:
     message = f"{model.relation} was written by another query: {'; '.join(reasons)}"
-    hint = f"Going on would mix rows of both. Undo the edit, or build the table anew: engine build -f -s {model.name}"
+    hint = f"Continuing would mix rows of both. Undo the edit, or rebuild the table: engine build -f -s {model.name}"
     if kind_changed:
         hint = f"Undo the edit, or drop {model.relation} and its state, or give the model another 'alias'."
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.compile import Model
-from engine.errors import StateError
+from engine.errors import REBUILD, StateError
 from engine.lake.read import TableFacts
 from engine.runtime.generations import committed_batch, wrote
 from engine.runtime.ownership import made_by
@@ -18,8 +18,7 @@ from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.damage import OFFSETS, find_damage
 
-_ANEW = "build the table anew from the first row: engine build -f -s {0}"
-_BACKUP = "Restore the missing part from a backup, or " + _ANEW
+_BACKUP = "Restore the missing part from a backup, or " + REBUILD
 
 
 def fresh(model: Model, table: TableFacts | None) -> None:
@@ -30,11 +29,9 @@ def fresh(model: Model, table: TableFacts | None) -> None:
     """
     if table is None or (not table.history and made_by(model, table.properties)):
         return
-    hint = (
-        f"If the state folder was lost, restore it from a backup; to build the table anew, drop {model.relation} first."
-    )
+    hint = f"If the state folder was lost, restore it from a backup; to rebuild the table, drop {model.relation} first."
     if made_by(model, table.properties):
-        hint = f"Restore the state folder from a backup, or build the table anew: engine build -f -s {model.name}"
+        hint = f"Restore the state folder from a backup, or rebuild the table: engine build -f -s {model.name}"
     message = f"{model.relation} exists, but there is no state of this project for it"
     raise StateError("state-missing", message, hint, node=model.name)
 
@@ -60,10 +57,10 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
     name = str(model.relation)
     if table is None:
         message = f"{name} is gone, but its state stands at micro-batch {state.batch}"
-        hint = f"Restore the table, or {_ANEW.format(model.name)}"
+        hint = f"Restore the table, or {REBUILD.format(model.name)}"
         raise StateError("table-missing", message, hint, node=model.name)
     if table.uuid != state.uuid:
-        message = f"{name} is another table than the one this state was made for (it was dropped and made again)"
+        message = f"{name} is another table than the one this state was made for (it was dropped and recreated)"
         raise StateError("table-replaced", message, _BACKUP.format(model.name), node=model.name)
     _check_history(model, state, table)
     _check_checkpoint(model, state, folder, table)
@@ -77,12 +74,12 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
     if reached is not None and state.batch is not None and reached >= state.batch:
         return
     message = (
-        f"the last commit of the model (snapshot {state.snapshot}, micro-batch {state.batch}) is not in the history "
-        f"of {model.relation} any more: the table was rolled back, or its history expired"
+        f"the last commit of the model (snapshot {state.snapshot}, micro-batch {state.batch}) is no longer in the "
+        f"history of {model.relation}: the table was rolled back, or its history expired"
     )
     hint = (
-        "The stream would go on behind the lost rows and leave a hole. Roll the table forward to that snapshot, "
-        f"or {_ANEW.format(model.name)}"
+        "The stream would continue behind the lost rows and leave a gap. Roll the table forward to that snapshot, "
+        f"or {REBUILD.format(model.name)}"
     )
     raise StateError("table-rolled-back", message, hint, node=model.name)
 
@@ -98,7 +95,7 @@ def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
         f"{model.relation} has a commit of micro-batch {batches[0]} (snapshot {ours[0].id}) beside what the state of "
         f"this model knows (micro-batch {state.batch}, snapshot {state.snapshot}): two copies of the state have written"
     )
-    hint = f"Resume with the copy that wrote last, or {_ANEW.format(model.name)}"
+    hint = f"Resume with the copy that wrote last, or {REBUILD.format(model.name)}"
     raise StateError("state-copied", message, hint, node=model.name)
 
 
@@ -116,7 +113,7 @@ def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table
     message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
     if found is not None and found != state.query_id:
         message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
-    hint = "Starting anew would write every row a second time. " + _BACKUP.format(model.name)
+    hint = "Starting from scratch would write every row a second time. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
 
 

@@ -177,7 +177,7 @@ def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, i
         return
     hint = (
         "A stream reads a file once: new rows in it would be missing silently. Land new rows as a new file and put "
-        "the old one back as it was, or move it away; or build the table anew from what the files hold now: engine "
+        "the old one back as it was, or move it away; or rebuild the table from what the files hold now: engine "
         f"build -f -s {found.model.name}; or take such files as read: 'on_changed_file: ignore' of the source."
     )
     raise StateError("file-changed", message, hint)
@@ -212,7 +212,7 @@ def _missing(found: Landed, uris: list[str]) -> StateError:
     message = f"{number(len(uris), 'file')} listed to be read, and gone before that: {found.some(uris)}"
     hint = (
         "Spark would go on without the rows. Restore what is gone; or put an empty file of the same name there, to go "
-        f"on without its rows knowingly; or build the table anew: engine build -f -s {found.model.name}"
+        f"on without its rows knowingly; or rebuild the table: engine build -f -s {found.model.name}"
     )
     return StateError("file-missing", message, hint)
 

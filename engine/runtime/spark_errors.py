@@ -52,7 +52,7 @@ _SURROUNDINGS = (
         "checkpoint-damaged",
         ("CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
         "the checkpoint is damaged: Spark cannot read its state or its logs",
-        "Restore the state folder from a backup, or build the table anew: engine build -f -s <model>.",
+        "Restore the state folder from a backup, or rebuild the table: engine build -f -s <model>.",
     ),
 )
 _JAVA_CLASS = re.compile(r"^: ?(?:[\w.$]+(?:Exception|Error)): ")

@@ -83,26 +83,16 @@ def test_an_archive_belongs_to_one_java_and_its_jars(env):
     assert archive.core_of(jars[1:]) == ()
 
 
-def test_an_archive_that_java_did_not_write(env):
+@pytest.mark.parametrize("taken", [False, True], ids=["java wrote nothing", "no folder"])
+def test_an_archive_that_cannot_be_written(env, taken):
+    if taken:
+        env.write_text("a file")
     java = find_java(ORDINARY)
-    with (
-        pytest.raises(SetupError) as caught,
-        archive.writing(java, archive.core_of(jar_paths(("core",), fetch=True, java=java))),
-    ):
+    core = archive.core_of(jar_paths(("core",), fetch=True, java=java))
+    with pytest.raises(SetupError) as caught, archive.writing(java, core):
         pass
     assert caught.value.diagnostic.code == "archive"
-    assert list(env.glob("*.jsa")) == []
-
-
-def test_a_folder_that_cannot_be_written(env):
-    env.write_text("a file")
-    java = find_java(ORDINARY)
-    with (
-        pytest.raises(SetupError) as caught,
-        archive.writing(java, archive.core_of(jar_paths(("core",), fetch=True, java=java))),
-    ):
-        pass
-    assert caught.value.diagnostic.code == "archive"
+    assert taken or list(env.glob("*.jsa")) == []
 
 
 def test_the_archives_used_last_are_kept(env):

@@ -36,7 +36,7 @@ def committing(model: Model, table: TableFacts | None) -> Committing:
         fitted, _ = tables.fitted(model, rows)
         if not same_partitions(lake.load(rows.sparkSession, relation), tables.layout(model, 1)):
             message = f"{model.relation} is partitioned in another way than 'partition_by' says"
-            hint = f"Only whole partitions can be replaced; build the table anew: engine build -f -s {model.name}"
+            hint = f"Only whole partitions can be replaced; rebuild the table: engine build -f -s {model.name}"
             raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
         return lake.overwrite_partitions(lake.stage(fitted, relation, options), markers)
 

@@ -243,7 +243,7 @@ def resume(
     if wrong:
         message = f"{full_name(spec, place)} has changed since '<model>' read it last: {'; '.join(wrong)}"
         hint = (
-            "Declare the columns that are meant ('schema:' of the source), change them back, or build the table anew: "
+            "Declare the columns that are meant ('schema:' of the source), change them back, or rebuild the table: "
             "engine build -f -s <model>"
         )
         raise StateError("source-columns", message, hint)

@@ -116,7 +116,7 @@ def _check_ends(spec: SourceSpec, stand: Stand, ends: Stand) -> None:
                 )
                 hint = (
                     "Records that were read are gone from the broker: it lost data, or the topic was replaced. "
-                    "Restore it, or build the table anew: engine build -f -s <model>"
+                    "Restore it, or rebuild the table: engine build -f -s <model>"
                 )
                 raise StateError("source-shrunk", message, hint)
 
