@@ -1,8 +1,8 @@
 """The order of `dedup` keys: Spark keeps them as one row, by position, and compares types but not names.
 
 Two keys of one type in another order are other keys (measured, Spark 4.1.4: duplicates are written and new rows
-dropped). A new generation uses one order, however the header has it; an older one goes on in the order in which
-its state was written, which the state itself tells.
+dropped). A new generation uses one order, however the header has it; an older one continues in the order in which
+its state was written, which the state itself records.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from engine.compile import Model
+from engine.state import checkpoint as spark_checkpoint
 
 _OPERATORS = {"dedupe", "dedupeWithinWatermark"}
 
@@ -32,23 +33,14 @@ def ordered(model: Model, checkpoint: Path | None) -> Model:
 
 def _recorded(checkpoint: Path) -> Iterator[tuple[str, ...]]:
     """The keys of each dedup step, in lower case and in the order of its state."""
-    for about in sorted((checkpoint / "state").glob("*/_metadata/metadata")):
-        step = about.parent.parent
-        if _operator(about) not in _OPERATORS:
+    for step, name in spark_checkpoint.operator_folders(checkpoint).items():
+        if name not in _OPERATORS:
             continue
         for schema in sorted(step.glob("*/_metadata/schema")):
             keys = _key_columns(schema.read_bytes())
             if keys:
                 yield keys
                 break
-
-
-def _operator(about: Path) -> str:
-    try:
-        line = about.read_text(encoding="utf-8").splitlines()[1]
-        return str(json.loads(line)["operatorInfo"]["operatorName"])
-    except (OSError, ValueError, LookupError, TypeError):
-        return ""
 
 
 def _key_columns(content: bytes) -> tuple[str, ...]:

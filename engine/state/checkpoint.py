@@ -74,15 +74,23 @@ def offset_lines(checkpoint: Path, batch: int) -> list[dict[str, Any] | None]:
 
 
 def operators(checkpoint: Path) -> frozenset[str]:
-    """What keeps state, as Spark calls it: stateStoreSave, dedupe, globalLimit, ... Empty: nothing, or it is not known.
+    """What keeps state, as Spark calls it: stateStoreSave, dedupe, globalLimit, ... Empty: nothing, or not known."""
+    return frozenset(operator_folders(checkpoint).values())
+
+
+def operator_folders(checkpoint: Path) -> dict[Path, str]:
+    """The folder of each step that keeps state, with what Spark calls the step.
 
     `state/<n>/_metadata` has a version line and JSON with `operatorInfo` (Spark class OperatorStateMetadata).
     """
-    found = []
-    for path in (checkpoint / "state").glob("*/_metadata/**/*"):
+    found: dict[Path, str] = {}
+    for path in sorted((checkpoint / "state").glob("*/_metadata/**/*")):
         if path.is_file() and not path.name.startswith("."):
-            found += _objects(path.read_text(encoding="utf-8", errors="replace").splitlines()[1:])
-    return frozenset(str(value.get("operatorInfo", {}).get("operatorName")) for value in found)
+            lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[1:]
+            folder = checkpoint / "state" / path.relative_to(checkpoint / "state").parts[0]
+            for value in _objects(lines):
+                found[folder] = str(value.get("operatorInfo", {}).get("operatorName"))
+    return found
 
 
 def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
