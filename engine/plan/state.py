@@ -175,9 +175,17 @@ def _group(old: Block, new: Block) -> Iterator[Difference]:
     gone = [b.text for key, b in before.items() if key not in after]
     come = [b.text for key, b in after.items() if key not in before]
     if gone or come:
-        was, now = _or(", ".join(gone)), _or(", ".join(come))
-        yield Difference("breaking", f"an aggregate of {_step(new)} changed from {was} to {now}; "
-                         "open groups hold values of the old aggregates, continued as the new ones")  # fmt: skip
+        change = _changed(", ".join(gone), ", ".join(come), _step(new))
+        yield Difference(
+            "breaking", f"{change}; open groups hold values of the old aggregates, continued as the new ones"
+        )
+
+
+def _changed(gone: str, come: str, step: str) -> str:
+    """What became of the aggregates of a step."""
+    if gone and come:
+        return f"an aggregate of {step} changed from {gone} to {come}"
+    return f"{come} was added to {step}" if come else f"{gone} was removed from {step}"
 
 
 def _distinct(old: Block, new: Block) -> Iterator[Difference]:
