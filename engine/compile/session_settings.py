@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from engine.compile.spelling import spelling_of
-
 TIME_ZONE = "spark.sql.session.timeZone"
 # With several watermarks a checkpoint keeps the policy it began with, whatever the session says (measured).
 FROZEN = "spark.sql.streaming.multipleWatermarkPolicy"
@@ -59,6 +57,9 @@ def meaning(conf: Mapping[str, str], pre_hook: Iterable[str]) -> dict[str, Any]:
         known, text = _BY_LOWER.get(key.lower(), key), str(value).strip().lower()
         if known.startswith(_MEANING) and _DEFAULTS.get(known) != text:
             chosen[known] = text
+    # Late: targets are read where nothing is compiled, and it imports sqlglot.
+    from engine.compile.spelling import spelling_of
+
     hooks = [spelling_of(text) for text in pre_hook if not _OF_TABLES.match(text)]
     found: dict[str, Any] = {"conf": chosen, "pre_hook": hooks}
     return {key: value for key, value in found.items() if value}
