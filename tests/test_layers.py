@@ -80,3 +80,9 @@ def test_compiling_loads_no_spark_and_no_arrow():
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert loaded.isdisjoint(HEAVY)
     assert "sqlglot" in loaded
+
+
+def test_what_is_compiled_already_is_read_without_sqlglot():
+    code = "import sys, engine.compile, engine.compile.target, engine.project; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "sqlglot" not in {name.split(".")[0] for name in done.stdout.split()}
