@@ -185,6 +185,7 @@ CODES: dict[str, str] = {
     "jars-cache": "The jar cache is a folder that can be written.",
     "catalog": "The catalog can be reached.",
     "lake-moved": "Tables are where their metadata says: Iceberg records absolute paths.",
+    "lake-outside": "A lake's catalog, metadata and data are below its own folder; none is a link elsewhere.",
     "session": "The Spark session could be started.",
     # state
     "target-unwritable": "The folder target/ can be written.",

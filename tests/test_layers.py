@@ -86,3 +86,8 @@ def test_what_is_compiled_already_is_read_without_sqlglot():
     code = "import sys, engine.compile, engine.compile.target, engine.project; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "sqlglot" not in {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_pyiceberg_is_used_in_the_lake_alone_which_keeps_its_configuration_out() -> None:
+    users = {part(path) for path in modules() if any(name.split(".")[0] == "pyiceberg" for name in imported(path))}
+    assert users == {"lake"}

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
+import os
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from engine.errors import SetupError
-from engine.lake.catalogs import CatalogConfig, database
+from engine.lake import database
+from engine.lake.catalogs import CatalogConfig
 
 
 def check(config: CatalogConfig) -> None:
     """Make sure that tables are where the catalog has them, without Java.
 
     Raises:
-        SetupError: `lake-moved`.
+        SetupError: `lake-moved`; `lake-outside` or `catalog` if the catalog is not read.
     """
     error = moved(config)
     if error is not None:
@@ -23,10 +23,14 @@ def check(config: CatalogConfig) -> None:
 
 
 def moved(config: CatalogConfig) -> SetupError | None:
-    """Why the metadata of a table is not where the catalog has it, if that is because the lake is elsewhere now."""
+    """Why the metadata of a table is not where the catalog has it, if that is because the lake is elsewhere now.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
     here = (config.path / "warehouse").absolute()
     elsewhere = (path for path in _locations(config) if not path.is_relative_to(here))
-    location = next((path for path in elsewhere if not path.exists()), None)
+    location = next((path for path in elsewhere if not os.path.exists(path)), None)  # noqa: PTH110 - False for any name
     if location is None:
         return None
     # <lake>/warehouse/<schema>/<table>/metadata/<file>
@@ -44,13 +48,13 @@ def moved(config: CatalogConfig) -> SetupError | None:
 
 def _locations(config: CatalogConfig) -> list[Path]:
     """The metadata files of all tables on this machine."""
-    path = database(config)
-    if not path.exists():
-        return []
+    places = [place for location in database.locations(config) if (place := _parsed(location))]
+    paths = [Path(unquote(place.path)) for place in places if place.scheme in {"", "file"} and not place.netloc]
+    return [path for path in paths if path.is_absolute()]
+
+
+def _parsed(location: str) -> SplitResult | None:
     try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
-            rows = connection.execute("select metadata_location from iceberg_tables").fetchall()
-    except sqlite3.Error:
-        return []
-    places = [urlsplit(row[0]) for row in rows if row[0]]
-    return [Path(unquote(place.path)) for place in places if place.scheme in {"", "file"}]
+        return None if "\0" in location else urlsplit(location)
+    except ValueError:
+        return None

@@ -1,19 +1,27 @@
-"""Reading tables without a JVM, through PyIceberg (imported late: it takes a third of a second)."""
+"""Reading tables without a JVM, through PyIceberg (imported late: it takes a third of a second).
+
+The catalog, the metadata and the files may come with a project that somebody else wrote: nothing in them chooses what
+runs, and nothing outside the warehouse is read.
+"""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import SetupError
-from engine.lake.catalogs import CatalogConfig, database, pyiceberg_properties
+from engine.errors import EngineError, SetupError
+from engine.lake import database
+from engine.lake.catalogs import CatalogConfig
+from engine.lake.isolation import isolate
 from engine.lake.moved import moved
 from engine.lake.types import spark_type
 
+_LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
+
 if TYPE_CHECKING:
-    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
@@ -80,43 +88,37 @@ class Column:
 
 
 class Lake:
-    """An open catalog; without a database file yet it is empty."""
+    """A catalog and its tables; without a database file yet it is empty."""
 
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config
-        self._catalog: Catalog | None = None
 
-    def _open(self) -> Catalog | None:
-        if self._catalog is None and database(self._config).exists():
-            from pyiceberg.catalog import load_catalog
-            from sqlalchemy.exc import SQLAlchemyError
-
-            try:
-                self._catalog = load_catalog(self._config.name, **pyiceberg_properties(self._config))
-            except (SQLAlchemyError, OSError) as error:
-                raise self._unreadable(error) from error
-        return self._catalog
-
-    def _table(self, schema: str, name: str) -> Table | None:
-        from pyiceberg.exceptions import NoSuchTableError
-
-        catalog = self._open()
-        if catalog is None:
-            return None
-        from sqlalchemy.exc import SQLAlchemyError
+    @contextmanager
+    def _table(self, schema: str, name: str) -> Iterator[Table | None]:
+        """A table, or None; what goes wrong while it is read is an error of the catalog."""
+        location = database.location(self._config, schema, name)
+        if location is None:
+            yield None
+            return
+        isolate()
+        from engine.lake.warehouse import OutsideError, open_table
 
         try:
-            return catalog.load_table((schema, name))
-        except NoSuchTableError:
-            return None
+            yield open_table(self._config.path / "warehouse", (schema, name), location)
+        except EngineError:
+            raise
+        except OutsideError as error:
+            raise moved(self._config) or self._outside(f"{schema}.{name}", error) from error
         except FileNotFoundError as error:
-            raise moved(self._config) or self._unreadable(error) from error
-        except (SQLAlchemyError, OSError) as error:
-            raise self._unreadable(error) from error
+            raise moved(self._config) or database.unreadable(self._config, str(error)) from error
+        # Readers of JSON, Avro and Parquet raise anything over bytes that are not what they should be.
+        except Exception as error:
+            raise database.unreadable(self._config, f"the table {schema}.{name}: {_reason(error)}") from error
 
-    def _unreadable(self, error: Exception) -> SetupError:
-        message = f"the catalog {self._config.name} cannot be read: {error}"
-        return SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.")
+    def _outside(self, table: str, location: Exception) -> SetupError:
+        warehouse = self._config.path / "warehouse"
+        message = f"the table {table} names a file outside the warehouse {warehouse}: {str(location)[:200]!r}"
+        return SetupError("lake-outside", message, "Copy the table into the warehouse, or remove it from the catalog.")
 
     def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
         """The facts of a table, or None if there is none; its history is that of a branch if it has that.
@@ -129,79 +131,84 @@ class Lake:
                 metadata files before, as far as the table still names them.
 
         Raises:
-            SetupError: `catalog`; `lake-moved` if its folder was renamed.
+            SetupError: `catalog`; `lake-outside`; `lake-moved` if its folder was renamed.
         """
-        table = self._table(schema, name)
-        if table is None:
-            return None
-        refs = {key: ref for key, ref in table.refs().items() if ref.snapshot_ref_type == "branch"}
-        main = table.metadata.current_snapshot_id
-        head = refs[branch].snapshot_id if branch in refs else main
-        return TableFacts(
-            uuid=str(table.metadata.table_uuid),
-            properties=dict(table.metadata.properties),
-            history=tuple(_history(table, head, back_to)),
-            columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
-            snapshots=frozenset(s.snapshot_id for s in table.metadata.snapshots),
-            main=main,
-            branches=frozenset(refs) - {"main"},
-        )
+        with self._table(schema, name) as table:
+            return None if table is None else _facts(table, branch, back_to)
 
     def columns(self, schema: str, name: str) -> tuple[Column, ...] | None:
         """The columns of a table with their types as Spark has them, or None if there is no such table."""
-        table = self._table(schema, name)
-        if table is None:
-            return None
-        return tuple(Column(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
+        with self._table(schema, name) as table:
+            if table is None:
+                return None
+            return tuple(Column(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
 
     def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
         """The names that today's columns of a table had at a snapshot; None: they came later."""
-        table = self._table(schema, name)
-        found = table.snapshot_by_id(snapshot) if table else None
-        if table is None or found is None:
-            return {}
-        then = table.schemas().get(found.schema_id, table.schema()) if found.schema_id is not None else table.schema()
-        old = {f.field_id: f.name for f in then.fields}
-        return {f.name: old.get(f.field_id) for f in table.schema().fields}
+        with self._table(schema, name) as table:
+            found = table.snapshot_by_id(snapshot) if table else None
+            if table is None or found is None:
+                return {}
+            now = table.schema()
+            then = table.schemas().get(found.schema_id, now) if found.schema_id is not None else now
+            old = {f.field_id: f.name for f in then.fields}
+            return {f.name: old.get(f.field_id) for f in now.fields}
 
     def names(self, schema: str) -> tuple[str, ...]:
         """The tables of a schema.
 
         Raises:
-            SetupError: `catalog`.
+            SetupError: `lake-outside`, `catalog`.
         """
-        catalog = self._open()
-        if catalog is None:
-            return ()
-        from pyiceberg.exceptions import NoSuchNamespaceError
-        from sqlalchemy.exc import SQLAlchemyError
-
-        try:
-            return tuple(name for *_, name in catalog.list_tables(schema))
-        except NoSuchNamespaceError:
-            return ()
-        except (SQLAlchemyError, OSError) as error:
-            raise self._unreadable(error) from error
+        return database.names(self._config, schema)
 
     def rows(self, schema: str, name: str, limit: int | None) -> tuple[list[str], list[tuple[Any, ...]]] | None:
         """Column names and rows of a table, or None if there is none."""
-        table = self._table(schema, name)
-        if table is None:
-            return None
-        data = table.scan(limit=limit).to_arrow()
-        return list(data.column_names), list(zip(*(c.to_pylist() for c in data.columns), strict=True))
+        with self._table(schema, name) as table:
+            if table is None:
+                return None
+            data = table.scan(limit=limit).to_arrow()
+            return list(data.column_names), list(zip(*(c.to_pylist() for c in data.columns), strict=True))
 
     def count(self, schema: str, name: str) -> int | None:
         """The number of rows, deletes taken into account."""
-        table = self._table(schema, name)
-        return None if table is None else int(table.scan().count())
+        with self._table(schema, name) as table:
+            return None if table is None else int(table.scan().count())
+
+
+def _reason(error: Exception) -> str:
+    """What a reader says, without the content that some of them show."""
+    from pyiceberg.exceptions import ValidationError
+
+    text = "" if isinstance(error, ValidationError) else str(error).partition("\n")[0][:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _facts(table: Table, branch: str | None, back_to: int | None) -> TableFacts:
+    refs = {key: ref for key, ref in table.refs().items() if ref.snapshot_ref_type == "branch"}
+    main = table.metadata.current_snapshot_id
+    head = refs[branch].snapshot_id if branch in refs else main
+    return TableFacts(
+        uuid=str(table.metadata.table_uuid),
+        properties=dict(table.metadata.properties),
+        history=tuple(_history(table, head, back_to)),
+        columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
+        snapshots=frozenset(s.snapshot_id for s in table.metadata.snapshots),
+        main=main,
+        branches=frozenset(refs) - {"main"},
+    )
 
 
 def _history(table: Table, head: int | None, back_to: int | None) -> Iterator[SnapshotFacts]:
     by_id = {s.snapshot_id: s for s in table.metadata.snapshots}
     older = _older_snapshots(table)
     wanted, reached = head, back_to is None
+    seen: set[int] = set()
     while wanted is not None:
+        if wanted in seen:
+            message = f"the snapshot {wanted} is its own ancestor"
+            raise ValueError(message)
+        seen.add(wanted)
         while wanted not in by_id and not reached:
             more = next(older, None)
             if more is None:
@@ -210,6 +217,9 @@ def _history(table: Table, head: int | None, back_to: int | None) -> Iterator[Sn
         snapshot = by_id.get(wanted)
         if snapshot is None:
             return
+        if not 0 <= snapshot.timestamp_ms <= _LAST_MS:
+            message = f"the snapshot {wanted} has no possible time"
+            raise ValueError(message)
         reached = reached or wanted == back_to
         summary = snapshot.summary
         properties = dict(summary.additional_properties) if summary else {}
@@ -223,11 +233,15 @@ def _older_snapshots(table: Table) -> Iterator[dict[int, Snapshot]]:
 
     Files that are gone are skipped; Iceberg keeps `write.metadata.previous-versions-max` of them.
     """
-    from pyiceberg.serializers import FromInputFile
+    from pyiceberg.exceptions import ValidationError
 
+    from engine.lake.warehouse import WarehouseIO, read_metadata
+
+    files = table.io
+    assert isinstance(files, WarehouseIO)  # noqa: S101 - a table of this module
     for entry in reversed(table.metadata.metadata_log):
         try:
-            before = FromInputFile.table_metadata(table.io.new_input(entry.metadata_file))
-        except (OSError, ValueError):
+            before = read_metadata(files, entry.metadata_file)
+        except (OSError, ValueError, ValidationError):
             continue
         yield {s.snapshot_id: s for s in before.snapshots}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from importlib import metadata
@@ -13,13 +12,11 @@ from pathlib import Path
 from engine import __version__
 from engine.compile import Target
 from engine.errors import EngineError
-from engine.lake import catalogs
 from engine.lake.moved import check as lake_check
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry import Registry, read_settings
 from engine.spark.jars import JarState, status
 from engine.spark.java import find_java
-from engine.state.objects import make_private
 
 _REGISTRY_SECONDS = 5.0
 
@@ -67,26 +64,17 @@ def _jars() -> Iterator[Finding]:
 
 def _catalog(target: Target) -> Finding:
     try:
-        catalogs.prepare(target.catalog)
-        _write_probe(target.catalog.path)
         lake_check(target.catalog)
     except EngineError as error:
         return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
-    except OSError as error:
-        return Finding("catalog", False, f"{target.catalog.path} cannot be written: {error.strerror}",
-                       "Make the folder writable.")  # fmt: skip
+    if not _writable(target.catalog.path):
+        return Finding("catalog", False, f"{target.catalog.path} cannot be written", "Make the folder writable.")
     return Finding("catalog", True, f"{target.catalog.type} '{target.catalog.name}' in {target.catalog.path}")
 
 
 def _state(target: Target) -> Finding:
-    try:
-        make_private(target.state)
-        _write_probe(target.state)
-    except EngineError as error:
-        return Finding("state", False, error.diagnostic.message, error.diagnostic.hint)
-    except OSError as error:
-        return Finding("state", False, f"{target.state} cannot be written: {error.strerror}",
-                       "Make the folder writable.")  # fmt: skip
+    if not _writable(target.state):
+        return Finding("state", False, f"{target.state} cannot be written", "Make the folder writable.")
     return Finding("state", True, str(target.state))
 
 
@@ -108,7 +96,7 @@ def _registry(target: Target, name: str, root: Path) -> Finding:
     return Finding("registry", True, f"'{name}' at {settings.url}")
 
 
-def _write_probe(folder: Path) -> None:
-    descriptor, name = tempfile.mkstemp(prefix=".probe-", dir=folder)
-    os.close(descriptor)
-    Path(name).unlink()
+def _writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or the folder itself; nothing is made: its path is the project's word."""
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

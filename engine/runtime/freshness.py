@@ -87,7 +87,8 @@ def look(sources: Sequence[Source], manifest: Manifest, target: Target, root: Pa
     place = target.place(root)
     reads = [source for source in sources if not _by_commit(source)]
     jars = sorted({name for source in reads for name in KINDS[source.spec.format].jars(source.spec)})
-    catalogs.prepare(target.catalog)
+    if reads:
+        catalogs.prepare(target.catalog)
     with spark_session(target, target_dir, sets=(*CORE, *jars)) if reads else nullcontext() as spark:
         for source in sources:
             session = spark.newSession() if spark is not None else None
