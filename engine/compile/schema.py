@@ -12,6 +12,7 @@ _TOKEN = re.compile(
     r"\s+|(?P<quoted>`(?:[^`]|``)+`)|(?P<word>\w+)|(?P<text>'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\")"
     r"|(?P<sign>[<>(),:])"
 )
+_WORD = re.compile(r"\w+")
 _ALIASES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
     "dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp",
@@ -167,7 +168,9 @@ class _Parser:
 
     def member(self) -> str:
         name, type_ = self.field("field", colon=True)
-        return f"{name}: {type_}"
+        # The text is read again, by Spark too: a name that is no word stays in its quotes.
+        written = name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
+        return f"{written}: {type_}"
 
     def precision(self, owner: str) -> str:
         numbers: list[str] = []

@@ -17,7 +17,7 @@ from engine.sources import KINDS, avro
 from engine.sources.sample import known_columns, sampled
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 
 class _Lines(str):
@@ -68,12 +68,20 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tu
 
 def _columns(schema: StructType) -> tuple[avro.AvroColumn, ...]:
     fields = [field for field in schema.fields if not field.name.startswith("_")]
-    return tuple(avro.AvroColumn(f.name, _type(f.dataType.simpleString())) for f in fields)
+    return tuple(avro.AvroColumn(f.name, _type(f.dataType)) for f in fields)
 
 
-def _type(text: str) -> str:
-    """A type with spaces where people write them."""
-    return text.replace(",", ", ").replace(":", ": ")
+def _type(type_: DataType) -> str:
+    """A type as DDL; the names inside come from the data, and Spark's own text does not quote them."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(type_, StructType):
+        return f"struct<{', '.join(f'{avro.quoted(f.name)}: {_type(f.dataType)}' for f in type_.fields)}>"
+    if isinstance(type_, ArrayType):
+        return f"array<{_type(type_.elementType)}>"
+    if isinstance(type_, MapType):
+        return f"map<{_type(type_.keyType)}, {_type(type_.valueType)}>"
+    return type_.simpleString().replace(",", ", ")
 
 
 def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:

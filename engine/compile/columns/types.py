@@ -10,6 +10,7 @@ from sqlglot import exp
 
 _TOKEN = re.compile(r"\s+|(`(?:[^`]|``)+`|\w+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[<>(),:])")
 _WORD = re.compile(r"\w+")
+_QUOTED = re.compile(r"`((?:[^`]|``)*)`:(.*)", re.DOTALL)
 _ALIASES = {
     "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "real": "float",
     "dec": "decimal", "numeric": "decimal", "timestamp_ltz": "timestamp", "char": "string",
@@ -130,8 +131,11 @@ def fields(type_: str | None) -> tuple[tuple[str, str], ...] | None:
         return None
     pairs = []
     for part in _split(type_[7:-1]):
-        name, colon, inner = part.rpartition("`:") if part.startswith("`") else part.partition(":")
-        pairs.append((name[1:].replace("``", "`") if colon == "`:" else name, inner))
+        if match := _QUOTED.fullmatch(part):
+            pairs.append((match[1].replace("``", "`"), match[2]))
+        else:
+            name, _, inner = part.partition(":")
+            pairs.append((name, inner))
     return tuple(pairs)
 
 

@@ -161,7 +161,7 @@ def _plain(type_: Primitive | Fixed, path: Path) -> str:
 
 def quoted(name: str) -> str:
     """A name as DDL has it."""
-    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name}`"
+    return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
 
 
 def _offset(text: str, path: Path) -> int:
