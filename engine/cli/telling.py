@@ -43,11 +43,14 @@ def serve(chosen: Settings, port: int) -> None:
     """Serve the written site on this machine until Ctrl-C.
 
     Raises:
-        UsageError: there is no site, or the port is taken.
+        UsageError: there is no site, it is a link, or the port is taken.
     """
     from engine.docs.serve import HOST, serving
 
     folder = chosen.target_dir / _SITE
+    if chosen.target_dir.is_symlink() or folder.is_symlink():
+        hint = "Remove the link and run engine docs generate."
+        raise UsageError("usage", f"{_shown(folder, chosen)} is a link: only a site that is there is served", hint)
     if not (folder / "index.html").is_file():
         raise UsageError("usage", f"there is no site in {_shown(folder, chosen)}", "Run engine docs generate first.")
     try:

@@ -1,15 +1,23 @@
 """The server of the site: one folder, on this machine only.
 
 It listens on 127.0.0.1, and answers only requests that name that host: a page elsewhere that lets a name of its own
-point here (DNS rebinding) gets nothing. Files of the folder are read and nothing else is done.
+point here (DNS rebinding) gets nothing. Files of the folder are read and nothing else is done; links are not followed.
+What a client may hold is bounded: the number of connections, the size of a request's head, and how long a connection
+waits for one and takes to receive the answer, in all and not by the byte.
 """
 
 from __future__ import annotations
 
+import io
 import os
+import socket
+import stat
 import sys
+import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +26,7 @@ from typing import IO, Any
 from urllib.parse import unquote, urlsplit
 
 HOST = "127.0.0.1"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NAMES = {HOST, "localhost"}
 _TYPES = {
     ".html": "text/html; charset=utf-8",
@@ -39,19 +48,56 @@ _HEADERS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one server gives its clients.
+
+    Attributes:
+        connections: open at the same time; further ones are closed at once.
+        request_seconds: from the beginning of a connection, or the answer before, to the last byte of a request's head.
+        answer_seconds: for sending a file in full.
+        head_bytes: of a request's line and headers.
+    """
+
+    connections: int = 64
+    request_seconds: float = 15
+    answer_seconds: float = 60
+    head_bytes: int = 16 * 1024
+
+
 @contextmanager
-def serving(folder: Path, port: int = 0) -> Iterator[ThreadingHTTPServer]:
+def serving(folder: Path, port: int = 0, limits: Limits | None = None) -> Iterator[ThreadingHTTPServer]:
     """A server of a folder, ready to `serve_forever`; port 0 takes a free one.
 
     Raises:
         OSError: the port is taken.
     """
-    with _Server((HOST, port), partial(_Handler, directory=str(folder.resolve()))) as server:
+    handler = partial(_Handler, directory=str(folder.absolute()))
+    with _Server((HOST, port), handler, limits or Limits()) as server:
         yield server
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+
+    def __init__(self, address: tuple[str, int], handler: Any, limits: Limits) -> None:
+        self.limits = limits
+        self._free = threading.BoundedSemaphore(limits.connections)
+        super().__init__(address, handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own, if there are not too many."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """Answer, and make room."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that hangs up is no fault."""
@@ -59,25 +105,101 @@ class _Server(ThreadingHTTPServer):
             super().handle_error(request, client_address)
 
 
+class _Head(io.RawIOBase):
+    """What a client sends, as far as one request may be long and may take."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._left = 0
+        self._deadline = 0.0
+        self.too_long = False
+
+    def begin(self, limits: Limits) -> None:
+        """The next bytes are those of a request."""
+        self._left = limits.head_bytes
+        self._deadline = time.monotonic() + limits.request_seconds
+
+    def readable(self) -> bool:
+        """It is."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what is there, of what is left.
+
+        Raises:
+            TimeoutError: the request took too long.
+        """
+        size = min(len(buffer), self._left)
+        wait = self._deadline - time.monotonic()
+        if not size:
+            self.too_long = True
+            return 0
+        if wait <= 0:
+            raise TimeoutError
+        self._connection.settimeout(wait)
+        count = self._connection.recv_into(buffer, size)
+        self._left -= count
+        return count
+
+
 class _Handler(SimpleHTTPRequestHandler):
+    server: _Server
     server_version = "headrace"
     sys_version = ""
     protocol_version = "HTTP/1.1"
     # An answer is written in two parts; the second would wait for the first one's receipt.
     disable_nagle_algorithm = True
 
+    def setup(self) -> None:
+        """Read through the limits."""
+        super().setup()
+        self._head = _Head(self.connection)
+        self.rfile = io.BufferedReader(self._head, 1024)
+
+    def handle_one_request(self) -> None:
+        """Answer a request, if it comes in time and is not too long."""
+        self._head.begin(self.server.limits)
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read the headers; a request with a body is none for a file."""
+        good = super().parse_request()
+        if self._head.too_long:
+            self.close_connection = True
+            if good:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            return False
+        if good and ("Content-Length" in self.headers or "Transfer-Encoding" in self.headers):
+            self.close_connection = True
+        self.connection.settimeout(self.server.limits.answer_seconds)
+        return good
+
+    def copyfile(self, source: Any, outputfile: Any) -> None:
+        """Send a file within the time for it.
+
+        Raises:
+            TimeoutError: the client does not take it.
+        """
+        deadline = time.monotonic() + self.server.limits.answer_seconds
+        while chunk := source.read(1 << 16):
+            wait = deadline - time.monotonic()
+            if wait <= 0:
+                raise TimeoutError
+            self.connection.settimeout(wait)
+            outputfile.write(chunk)
+
     def send_head(self) -> IO[bytes] | None:  # type: ignore[override] # a file, or nothing
         """The file of a GET or HEAD, after its headers."""
         if not self._is_for_us():
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
-        path = self._file()
-        if path is None:
+        found = self._file()
+        if found is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return None
-        file = path.open("rb")
+        file, suffix = found
         self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", _TYPES[path.suffix])
+        self.send_header("Content-Type", _TYPES[suffix])
         self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
         self.end_headers()
         return file
@@ -88,16 +210,17 @@ class _Handler(SimpleHTTPRequestHandler):
         port = self.connection.getsockname()[1]
         return len(hosts) == 1 and hosts[0].lower() in {f"{name}:{port}" for name in _NAMES}
 
-    def _file(self) -> Path | None:
-        """The file that is asked for, if it is one of the site's; links that lead out of the folder are none."""
-        folder = Path(self.directory)
+    def _file(self) -> tuple[IO[bytes], str] | None:
+        """The file that is asked for and the end of its name, if it is one of the site's."""
         try:
             asked = unquote(urlsplit(self.path).path, errors="strict").removeprefix("/") or "index.html"
-            path = (folder / asked).resolve()
-            known = path.is_relative_to(folder) and path.is_file() and path.suffix in _TYPES
-        except (ValueError, OSError):  # a NUL, a name too long, a loop of links
+            parts = asked.split("/")
+            suffix = Path(asked).suffix
+            if suffix not in _TYPES or any(part in {"", ".", ".."} for part in parts):
+                return None
+            return _opened(Path(self.directory), parts), suffix
+        except (ValueError, OSError):  # a NUL, a name too long, a link, no file
             return None
-        return path if known and ".." not in Path(asked).parts else None
 
     def _refuse(self, status: HTTPStatus) -> None:
         text = f"{status.value} {status.phrase}\n".encode()
@@ -116,3 +239,25 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Nothing: requests are nobody's news."""
+
+
+def _opened(folder: Path, parts: list[str]) -> IO[bytes]:
+    """A regular file below a folder; neither it nor a folder on the way is a link, nor is the folder itself.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    before = os.open(folder.parent, _FOLDER)
+    try:
+        for part in (folder.name, *parts[:-1]):
+            inner = os.open(part, _FOLDER, dir_fd=before)
+            os.close(before)
+            before = inner
+        # Without waiting: a pipe would hold the thread.
+        descriptor = os.open(parts[-1], os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=before)
+    finally:
+        os.close(before)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise IsADirectoryError(parts[-1])
+    return os.fdopen(descriptor, "rb")
