@@ -19,7 +19,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
@@ -27,6 +27,9 @@ import pytest
 from engine.cli.main import invoke
 from engine.lake import catalogs
 from engine.lake.read import Lake, TableFacts
+
+if TYPE_CHECKING:
+    from pyiceberg.catalog.sql import SqlCatalog
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -211,6 +214,13 @@ class Lab:
 
     def model_json(self, name: str, generation: int = 1) -> dict[str, Any]:
         return json.loads((self.state / name / str(generation) / "model.json").read_text())
+
+
+def writable_catalog(lake: Path) -> SqlCatalog:
+    """A lake's catalog as another program has it: PyIceberg's own, which writes."""
+    from pyiceberg.catalog.sql import SqlCatalog
+
+    return SqlCatalog("lake", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=(lake / "warehouse").as_uri())
 
 
 def run_alone(

@@ -1,4 +1,4 @@
-"""One catalog block, two clients: settings for Spark and for PyIceberg.
+"""The catalog block of a target as settings for Spark; `engine.lake.read` reads the same catalog without Java.
 
 The catalog's name must be the same on both sides, or everything looks empty without an error; views need
 JDBC schema version V1; without WAL a second writer meets SQLITE_BUSY (all measured, Iceberg 1.12.0).
@@ -66,13 +66,4 @@ def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
         f"{prefix}.cache-enabled": "false",
         # Iceberg sets it in the session that is active on a thread, which need not be the one that stages files.
         "spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog",
-    }
-
-
-def pyiceberg_properties(catalog: CatalogConfig) -> dict[str, str]:
-    """PyIceberg's settings for the same catalog."""
-    return {
-        "type": "sql",
-        "uri": f"sqlite:///{database(catalog)}",
-        "warehouse": (catalog.path / "warehouse").as_uri(),
     }

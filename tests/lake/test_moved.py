@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyiceberg.catalog import load_catalog
 
 from engine.compile import compile_project
-from engine.lake.catalogs import prepare, pyiceberg_properties
+from engine.lake.catalogs import prepare
 from engine.project import load_project
-from tests.lab import Lab
+from tests.lab import Lab, writable_catalog
 
 PROJECT = """
 name: lab
@@ -28,10 +27,10 @@ def old(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lab:
     lab.model("m", "/*---\nmaterialized: table\n---*/\nselect id from {{ ref('base') }}")
     catalog = compile_project(load_project(lab.root)).target.catalog
     prepare(catalog)
-    opened = load_catalog("lake", **pyiceberg_properties(catalog))
+    opened = writable_catalog(catalog.path)
     opened.create_namespace("s")
     opened.create_table("s.base", pa.schema([("id", pa.int32())])).append(pa.table({"id": pa.array([1], pa.int32())}))
-    opened.close()  # type: ignore[attr-defined]
+    opened.close()
     return lab
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, writable_catalog
 
 pytestmark = pytest.mark.spark
 
@@ -32,9 +32,7 @@ select * from {{ ref('all_of_them') }}
 
 def table_of(lab: Lab, name: str) -> Any:
     """The table as PyIceberg has it."""
-    found = lab._lake()._table(lab.schema, name)
-    assert found is not None
-    return found
+    return writable_catalog(lab.lake_path).load_table((lab.schema, name))
 
 
 def spec(table: Any) -> list[tuple[str, str, str]]:

@@ -18,7 +18,7 @@ import pytest
 
 from engine.lake.catalogs import CatalogConfig, prepare
 from engine.lake.read import Lake
-from tests.lab import REPOSITORY, Lab
+from tests.lab import REPOSITORY, Lab, writable_catalog
 
 PROJECT = """
 name: lab
@@ -68,14 +68,12 @@ class Hostile(Lab):
 
 @pytest.fixture
 def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Hostile:
-    from pyiceberg.catalog.sql import SqlCatalog
-
     lab = Hostile(tmp_path / "project", None, capsys)
     lab.write("project.yml", PROJECT)
     lab.model("base", "/*---\nmaterialized: table\n---*/\nselect 1 as id")
     lab.model("m", "/*---\nmaterialized: table\n---*/\nselect id from {{ ref('base') }}")
     prepare(_config(lab))
-    catalog = SqlCatalog("lake", uri=f"sqlite:///{lab.database}", warehouse=(lab.lake_path / "warehouse").as_uri())
+    catalog = writable_catalog(lab.lake_path)
     catalog.create_namespace("s")
     rows = pa.table({"id": pa.array([1, 2], pa.int32())})
     catalog.create_table("s.base", rows.schema).append(rows)

@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from engine.lake.read import SnapshotFacts
-from tests.lab import Lab
+from tests.lab import Lab, writable_catalog
 
 pytestmark = pytest.mark.spark
 
@@ -142,8 +142,7 @@ def test_a_table_that_spark_writes_is_read_from_its_first_row_on_commit_by_commi
 
 
 def test_a_table_that_pyiceberg_writes(lab: Lab) -> None:
-    catalog = lab._lake()._open()
-    assert catalog is not None
+    catalog = writable_catalog(lab.lake_path)
     schema = f"x{lab.schema}"
     catalog.create_namespace(schema)
     kinds = pa.schema([("id", pa.int64()), ("at", pa.timestamp("us", tz="UTC")), ("tags", pa.list_(pa.string()))])
