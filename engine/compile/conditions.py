@@ -11,6 +11,7 @@ from engine.compile.aggregates import has_aggregate
 from engine.compile.merged import Settings
 from engine.compile.settings import Expectation, OnFail
 from engine.compile.sql import DIALECT, is_expression
+from engine.compile.tokens import VARIABLE, VARIABLE_HINT, variable
 from engine.project.section import UNKNOWN, Section, shown
 
 _KEYS = ("name", "check", "on_fail", "description")
@@ -26,6 +27,8 @@ def read_condition(settings: Settings, key: str, section: Section | None) -> str
     text = section.text().strip()
     if not text and not isinstance(section.value, str):
         return None
+    if _has_variable(section, text):
+        return None
     fault = _fault(text)
     if fault:
         section.report("condition-syntax", f"{shown(text)} {fault}", _CONDITION)
@@ -33,6 +36,13 @@ def read_condition(settings: Settings, key: str, section: Section | None) -> str
     for column in _columns(text):
         settings.name(key, column, section)
     return text
+
+
+def _has_variable(section: Section, text: str) -> bool:
+    found = variable(text)
+    if found:
+        section.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
+    return found is not None
 
 
 def _fault(text: str) -> str:

@@ -12,6 +12,7 @@ from engine.compile.context import THIS
 from engine.compile.merged import Settings
 from engine.compile.settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
 from engine.compile.sql import tokenize
+from engine.compile.tokens import VARIABLE, VARIABLE_HINT, variable
 from engine.errors import Diagnostic, Level
 from engine.project.section import Section, duration_seconds, parse_duration, shown
 
@@ -114,6 +115,8 @@ def _hooks(section: Section | None) -> tuple[str, ...]:
         text = item.text().strip()
         if text and not _is_sql(text):
             item.report("sql-syntax", f"{shown(text)} cannot be read", "Write one SQL statement in each item.")
+        elif found := variable(text):
+            item.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
         elif text:
             texts.append(text.rstrip(";"))
     return tuple(texts)

@@ -64,4 +64,6 @@ def _text(value: str) -> str:
 
 
 def _escaped(sql: str) -> str:
-    return sql.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    # Python reads a carriage return as the end of a line, and no NUL at all.
+    text = sql.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    return text.replace("\r", "\\r").replace("\0", "\\x00")

@@ -20,7 +20,15 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.context import REF, SOURCE, THIS, spoken
 from engine.compile.spelling import spelling
-from engine.compile.tokens import HIDDEN_WINDOW, WINDOW_TABLES, check_depth, check_tokens, open_quote, parseable
+from engine.compile.tokens import (
+    HIDDEN_WINDOW,
+    WINDOW_TABLES,
+    check_depth,
+    check_tokens,
+    open_quote,
+    parseable,
+    variable,
+)
 from engine.errors import Diagnostic, near
 from engine.jinja import Rendered
 
@@ -312,7 +320,12 @@ def is_expression(text: str) -> bool:
         trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT) if tokens and not too_deep else []
     except (SqlglotError, RecursionError):
         return False
-    if any(token.comments for token in tokens) or len(trees) != 1 or not isinstance(trees[0], exp.Select):
+    if (
+        variable(text)
+        or any(token.comments for token in tokens)
+        or len(trees) != 1
+        or not isinstance(trees[0], exp.Select)
+    ):
         return False
     said = [key for key, value in trees[0].args.items() if value]
     return said == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias

@@ -15,6 +15,7 @@ from engine.compile.layers import not_yet
 from engine.compile.session_settings import TIME_ZONE, is_utc
 from engine.compile.values import Values
 from engine.errors import Diagnostic, ProjectError, near
+from engine.pinned import pinned
 from engine.project import Project
 from engine.project.section import Section
 from engine.sources import Place
@@ -231,6 +232,10 @@ def _spark(part: Section | None) -> dict[str, Any]:
                     f"from_utc_timestamp(ts, '{value.option()}')."
                 )
                 value.report("setting-pinned", f"the session's time zone is UTC, not {value.option()}", hint)
+            fixed = pinned(key)
+            if fixed and value.option().strip().lower() != fixed[1]:
+                message = f"the setting '{fixed[0]}' is {fixed[1]}, not {value.option()}"
+                value.report("setting-pinned", message, "Remove it; the SQL of a project is checked for this value.")
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import pairwise, zip_longest
 
@@ -29,6 +30,14 @@ WINDOW_TABLES = {
     "CUMULATE": "Group by windows of the step (tumbling(ts, 10 minutes)), and sum them up in a batch table.",
 }
 
+# What Spark would replace by a setting, a property of Java or a variable of the environment, wherever it stands.
+_VARIABLE = re.compile(r"\$\{(?:(?:env|system|spark|sparkconf|hiveconf|hivevar):|spark\.)\S+?\}")
+VARIABLE = "Spark does not replace {} in SQL"
+VARIABLE_HINT = (
+    "Write {{ var('name') }} or {{ env_var('NAME') }}; as plain text write concat('$', '{..}'). "
+    "Secrets belong in connections, not in SQL."
+)
+
 Report = Callable[[str, str, str, int], None]
 
 
@@ -46,6 +55,8 @@ def parseable(tokens: list[Token]) -> list[Token]:
 def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
     """Report nesting that is too deep, brackets and commas too many, and clauses that the header has instead."""
     check_depth(tokens, report)
+    if check_variables(tokens, text, report):
+        return
     check_brackets(tokens, report)
     check_commas(tokens, report)
     words = text.upper()
@@ -53,6 +64,25 @@ def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
         check_stream_clauses(tokens, report)
     if any(name in words for name in WINDOW_TABLES):
         check_window_tables(tokens, report)
+
+
+def variable(text: str) -> str | None:
+    """The first variable of Spark's in a text without comments, such as `${env:HOME}`; None: there is none."""
+    match = _VARIABLE.search(text)
+    return match[0] if match else None
+
+
+def check_variables(tokens: list[Token], text: str, report: Report) -> bool:
+    """Report variables of Spark's, which are not replaced, in strings and names too; whether there is one."""
+    if "${" not in text:
+        return False
+    places = [(token.start, token.end + 1) for token in tokens]
+    for match in _VARIABLE.finditer(text):
+        # A comment belongs to no token.
+        if any(start <= match.start() < end for start, end in places):
+            report("spark-variable", VARIABLE.format(match[0]), VARIABLE_HINT, match.start())
+            return True
+    return False
 
 
 def check_depth(tokens: list[Token], report: Report) -> None:

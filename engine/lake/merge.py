@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine.lake.ancestry import Expected, guard
 from engine.lake.commits import Commit, settled
 from engine.lake.names import quoted
-from engine.lake.write import literal, load
+from engine.lake.write import load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,9 +19,12 @@ _SOURCE = "__batch"
 _MARKER = "spark.sql.iceberg.snapshot-property.engine."
 
 
-# How a bound is written: times and days by their number, as a text of theirs means another moment in another zone, or
-# two at the end of summer time.
-_BOUNDS = {"timestamp": "timestamp_micros({0})", "date": "date_from_unix_date({0})"}
+# Times and days are given by their number, as a text of theirs means another moment in another zone, or two at the end
+# of summer time. The values are data: they are parameters, and never a part of the statement.
+_BOUNDS = {
+    "timestamp": "timestamp_micros(CAST({0} AS bigint))",
+    "date": "date_from_unix_date(CAST({0} AS int))",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,15 @@ class Range:
     least: str
     greatest: str
 
-    @property
-    def sql(self) -> str:
-        """A condition on the table, by which files are passed over that no row can match."""
-        ends = (self._bound(end) for end in (self.least, self.greatest))
+    def sql(self, number: int) -> str:
+        """A condition on the table, by which files are skipped that no row can match; number: of its parameters."""
+        as_type = _BOUNDS.get(self.type, f"CAST({{0}} AS {self.type})")
+        ends = (as_type.format(f":{name}") for name in self.parameters(number))
         return f"t.{quoted(self.column)} BETWEEN {' AND '.join(ends)}"
 
-    def _bound(self, end: str) -> str:
-        if self.type in _BOUNDS:
-            return _BOUNDS[self.type].format(int(end))
-        return f"CAST({literal(end)} AS {self.type})"
+    def parameters(self, number: int) -> dict[str, str]:
+        """The values of the parameters of `sql`."""
+        return {f"least_{number}": self.least, f"greatest_{number}": self.greatest}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,11 @@ def merge(
     columns = tuple(str(column.name()) for column in table.schema().columns())
     target = f"{relation}.`branch_{branch}`" if branch else relation
     text = _sql(target, columns, frozenset(rows.columns), how)
+    bounds = _bounds(how.ranges)
     with _marking(session, markers):
-        return settled(table, markers, lambda: session.sql(text), 0, guard(session, table, branch, expected))
+        return settled(
+            table, markers, lambda: session.sql(text, args=bounds), 0, guard(session, table, branch, expected)
+        )
 
 
 @contextmanager
@@ -118,7 +123,7 @@ def _marking(session: SparkSession, markers: Mapping[str, str]) -> Iterator[None
 
 def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Merge) -> str:
     same = (f"t.{quoted(key)} <=> s.{quoted(key)}" for key in how.keys)
-    match = " AND ".join([*same, *(part.sql for part in how.ranges)])
+    match = " AND ".join([*same, *(part.sql(number) for number, part in enumerate(how.ranges))])
     newer = f" AND {_struct('s', how.sequence)} > {_struct('t', how.sequence)}" if how.sequence else ""
     stays = f" AND NOT s.{quoted(how.delete)}" if how.delete else ""
     values = {name: f"s.{quoted(name)}" if name in given else "NULL" for name in columns}
@@ -130,6 +135,11 @@ def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Me
     names, taken = ", ".join(map(quoted, columns)), ", ".join(values.values())
     lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({taken})")  # noqa: S608 - quoted
     return "\n".join(lines)
+
+
+def _bounds(ranges: Sequence[Range]) -> dict[str, str]:
+    """All parameters of a MERGE."""
+    return {name: end for number, part in enumerate(ranges) for name, end in part.parameters(number).items()}
 
 
 def _struct(side: str, names: tuple[str, ...]) -> str:

@@ -26,7 +26,7 @@ _SUMMARY = "snapshot-property."
 
 
 def literal(text: str) -> str:
-    """A text as a Spark SQL literal."""
+    """A text as a Spark SQL literal, for statements that take no parameters; read with the settings that are pinned."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from engine.compile.session_settings import FROZEN
+from engine.pinned import PINNED
 
 
 def before(facts: Mapping[str, Any], recorded: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -27,7 +28,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[st
     confs = old.get("conf", {}), new.get("conf", {})
     for key in sorted({*confs[0], *confs[1]}):
         values = [conf.get(key, "its default") for conf in confs]
-        if values[0] == values[1]:
+        # What is pinned has one value, whether a target repeats it or not.
+        if values[0] == values[1] or key in PINNED:
             continue
         if key == FROZEN:
             frozen.append(f"the setting '{key}' changed; the checkpoint keeps the value that it began with")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model
 from engine.compile.session_settings import TIME_ZONE, is_utc
 from engine.errors import Location, RunError
+from engine.pinned import PINNED
 from engine.runtime.spark_errors import summary
 from engine.spark.executions import spark_exceptions
 
@@ -18,15 +19,23 @@ def before(session: SparkSession, model: Model) -> None:
     """Run `pre_hook`; a temporary function that it makes is there for the query.
 
     Raises:
-        RunError: `hook-failed`, or `setting-pinned` if it changes the time zone; nothing of the model was built.
+        RunError: `hook-failed`, or `setting-pinned` if it changes a setting that is pinned; nothing of the model was built.
     """
+    if not model.operation.pre_hook:
+        return
     _run(session, model, "pre_hook", model.operation.pre_hook)
-    zone = str(session.conf.get(TIME_ZONE)) if model.operation.pre_hook else "UTC"
+    place = model.positions.settings.get("pre_hook", Location(model.file))
+    zone = str(session.conf.get(TIME_ZONE))
     if not is_utc(zone):
-        place = model.positions.settings.get("pre_hook", Location(model.file))
         hint = f"Remove it; for local days and hours write from_utc_timestamp(ts, '{zone}')."
         message = f"'pre_hook' sets the session's time zone to {zone}, and it is UTC"
         raise RunError("setting-pinned", message, hint, node=model.name, location=place)
+    for key, wanted in PINNED.items():
+        value = str(session.conf.get(key, wanted))
+        if value.lower() != wanted:
+            message = f"'pre_hook' sets '{key}' to {value}, and it is {wanted}"
+            hint = "Remove it; the SQL of a project is checked for this value."
+            raise RunError("setting-pinned", message, hint, node=model.name, location=place)
 
 
 def after(session: SparkSession, model: Model) -> None:

@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
+from engine.pinned import PINNED
 from engine.spark._command import AVRO_LIMITS
 from engine.spark.java import Java
 from engine.spark.jvm import EXIT_SECONDS, Jvm, start_jvm
@@ -126,9 +127,9 @@ def open_session(settings: SessionSettings) -> Session:
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:
-    """All settings of a session: the engine's defaults under the caller's."""
+    """All settings of a session: the engine's defaults under the caller's, and what is pinned above both."""
     conf = {**_defaults(settings), **settings.conf}
-    conf |= {"spark.master": settings.master, "spark.app.name": settings.app_name}
+    conf |= {**PINNED, "spark.master": settings.master, "spark.app.name": settings.app_name}
     if settings.jar_paths and not settings.local:
         # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
         conf["spark.jars"] = ",".join(filter(None, [*map(str, settings.jar_paths), conf.get("spark.jars", "")]))

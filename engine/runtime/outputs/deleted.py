@@ -66,8 +66,8 @@ class Deleted:
         """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
         if self.facts is None and not self.made:
             return None
-        ours = f"query_id = {lake.literal(self.began or query)}"
-        return session.table(self.relation.sql).where(ours).select("key", "sequence")
+        rows = session.table(self.relation.sql)
+        return rows.where(rows["query_id"] == (self.began or query)).select("key", "sequence")
 
     def fit(self, frame: DataFrame, *, fresh: bool) -> None:
         """Bring an existing table of deletes and the keys of the query together: their types may have changed.
