@@ -206,7 +206,7 @@ CODES: dict[str, str] = {
     "checkpoint-damaged": "The logs and the state of a checkpoint are whole.",
     "model-changed": "A changed query does not go on over old state.",
     "source-changed": "A stream resumes with the sources of its checkpoint, in their order.",
-    "setting-pinned": "Settings that every model relies on cannot be changed: times are UTC, and SQL is read in one way.",
+    "setting-pinned": "Settings that every model relies on are fixed: times are UTC, and SQL is read in one way.",
     "state-schema": "What a query keeps in state has the columns and types that its checkpoint has.",
     "upstream-history": "A stream misses no commit of the table that it reads.",
     "upstream-replaced": "A stream goes on with the upstream table it began with.",

@@ -6,6 +6,8 @@ JDBC schema version V1; without WAL a second writer meets SQLITE_BUSY (all measu
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 from typing import Protocol
 
@@ -45,10 +47,25 @@ def prepare(catalog: CatalogConfig) -> None:
         if not catalog.path.exists():
             catalog.path.parent.mkdir(parents=True, exist_ok=True)
             catalog.path.mkdir(mode=PRIVATE, exist_ok=True)
-        (catalog.path / "warehouse").mkdir(exist_ok=True)
+        (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
     except OSError as error:
         hint = "Make the folder writable, or set the 'path' of the target's catalog to another one."
         raise SetupError("catalog", f"the lake {catalog.path} cannot be written: {error.strerror}", hint) from error
+
+
+def umask(catalog: CatalogConfig) -> int:
+    """Which permissions new files of the lake do not get: none beyond those that its folder gives to others.
+
+    The folder is its owner's alone unless somebody made it otherwise. Of a lake that a group reads on purpose, the
+    group reads what is written next, too.
+    """
+    try:
+        given = stat.S_IMODE(catalog.path.stat().st_mode)
+    except OSError:
+        given = PRIVATE
+    mine = os.umask(0o077)
+    os.umask(mine)
+    return mine | (0o077 & ~given)
 
 
 def spark_conf(catalog: CatalogConfig) -> dict[str, str]:

@@ -265,6 +265,7 @@ def spark_session(
         master=target.master,
         conf=conf,
         inherit_fds=locks,
+        umask=catalogs.umask(target.catalog),
     )
     session = open_session(settings)
     try:

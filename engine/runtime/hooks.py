@@ -19,7 +19,7 @@ def before(session: SparkSession, model: Model) -> None:
     """Run `pre_hook`; a temporary function that it makes is there for the query.
 
     Raises:
-        RunError: `hook-failed`, or `setting-pinned` if it changes a setting that is pinned; nothing of the model was built.
+        RunError: `hook-failed`, or `setting-pinned` if it changes one that is pinned; nothing of the model was built.
     """
     if not model.operation.pre_hook:
         return

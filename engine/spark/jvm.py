@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import struct
 import subprocess
 import tempfile
@@ -30,6 +31,7 @@ from engine.spark._command import (
     write_properties,
 )
 from engine.spark.java import Java
+from engine.spark.private import LOCAL_DIRS, UMASK, Scratch, remove, scratch
 
 LOG_NAME: Final = "spark.log"
 _START_SECONDS: Final = 60.0
@@ -48,12 +50,14 @@ class Jvm:
         process: the Java process itself, also where Spark's scripts started it.
         port: of its gateway, on the loopback interface.
         log: the file that takes what the JVM prints.
+        scratch: its temporary folders.
     """
 
     process: subprocess.Popen[bytes]
     port: int
     log: Path
     _secret: str = field(repr=False)
+    scratch: tuple[Path, ...] = ()
 
     @property
     def pid(self) -> int:
@@ -70,7 +74,7 @@ class Jvm:
         os.environ.update(zip(_GATEWAY_VARIABLES, (str(self.port), self._secret), strict=True))
 
     def stop(self, exit_seconds: float = EXIT_SECONDS) -> None:
-        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated.
+        """End the JVM: by closing its input, else by force; bounded, and harmless when repeated. Its folders go too.
 
         Args:
             exit_seconds: how long it may take to end by itself; one that writes a class archive takes longer.
@@ -79,6 +83,7 @@ class Jvm:
             for name in _GATEWAY_VARIABLES:
                 os.environ.pop(name, None)
         _end(self.process, exit_seconds)
+        remove(self.scratch)
 
 
 def start_jvm(
@@ -91,6 +96,7 @@ def start_jvm(
     log_level: str = "warn",
     jars: Sequence[Path] = (),
     archiving: Sequence[str] = (),
+    umask: int = UMASK,
 ) -> Jvm:
     """Start a driver JVM and hand its gateway to PySpark through the environment.
 
@@ -104,6 +110,7 @@ def start_jvm(
         log_level: of the root logger.
         jars: of the driver.
         archiving: the options by which the JVM writes that archive (`archive.writing`); left out, it uses one.
+        umask: which permissions the files of the JVM and of its workers do not get.
 
     Raises:
         SetupError: jvm-start, with the last thing the JVM said.
@@ -112,7 +119,8 @@ def start_jvm(
         # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.
         folder = Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="headrace-")))
         properties, connection = folder / "spark.properties", folder / "connection"
-        own_conf = with_jars(java, driver_conf(conf, memory, log_level), jars)
+        own = undo.enter_context(scratch(conf))
+        own_conf = with_jars(java, driver_conf(_in_scratch(conf, own), memory, log_level), jars)
         full_conf = with_options_file(own_conf, folder / "java.options")
         write_properties(properties, full_conf)
         log = _open_log(log_dir)
@@ -120,14 +128,24 @@ def start_jvm(
         core = archive.core_of(jars) if archivable(java, conf) else ()
         options = archiving or (archive.reading(java, core) if core else ())
         arguments = command(java, full_conf, properties, jars, options)
-        process = _spawn(arguments, environment(java, connection), log, inherit_fds)
+        env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own.folders))}
+        process = _spawn(arguments, env, log, (*inherit_fds, *own.locks), umask)
         on_failure = undo.enter_context(ExitStack())
         on_failure.callback(_end, process, EXIT_SECONDS)
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
-    jvm = Jvm(process, port, log, secret)
+    jvm = Jvm(process, port, log, secret, own.folders)
     jvm.publish()
     return jvm
+
+
+def _in_scratch(conf: Mapping[str, str], own: Scratch) -> dict[str, str]:
+    """The configuration with Java's temporary folder; options given by the caller come behind it, and win.
+
+    Libraries put there what they load: the state store's, the compression's and SQLite's machine code.
+    """
+    key = "spark.driver.extraJavaOptions"
+    return {**conf, key: f"{shlex.quote(f'-Djava.io.tmpdir={own.folders[0]}')} {conf.get(key, '')}".strip()}
 
 
 def _open_log(log_dir: Path) -> Path:
@@ -142,7 +160,7 @@ def _open_log(log_dir: Path) -> Path:
 
 
 def _spawn(
-    arguments: Sequence[str], env: Mapping[str, str], log: Path, inherit_fds: Sequence[int]
+    arguments: Sequence[str], env: Mapping[str, str], log: Path, inherit_fds: Sequence[int], umask: int
 ) -> subprocess.Popen[bytes]:
     try:
         with log.open("ab") as output:
@@ -156,6 +174,7 @@ def _spawn(
                 pass_fds=tuple(inherit_fds),
                 # Ctrl-C is ours to handle: the JVM must live until the running batch is dealt with.
                 start_new_session=True,
+                umask=umask,
             )
     except OSError as error:
         raise SetupError("jvm-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error

@@ -21,6 +21,7 @@ from engine.pinned import PINNED
 from engine.spark._command import AVRO_LIMITS
 from engine.spark.java import Java
 from engine.spark.jvm import EXIT_SECONDS, Jvm, start_jvm
+from engine.spark.private import AUTHENTICATE, LOCAL_SETTINGS, UMASK, guard_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,6 +57,7 @@ class SessionSettings:
         inherit_fds: locks that the JVM holds until it is gone.
         log_level: of the JVM's log.
         archiving: the options by which the JVM writes an archive of its classes when it ends (`engine.spark.archive`).
+        umask: of the JVM: which permissions its files do not get.
     """
 
     java: Java
@@ -67,6 +69,7 @@ class SessionSettings:
     inherit_fds: Sequence[int] = ()
     log_level: str = "warn"
     archiving: Sequence[str] = ()
+    umask: int = UMASK
 
     @property
     def local(self) -> bool:
@@ -117,6 +120,7 @@ def open_session(settings: SessionSettings) -> Session:
         log_level=settings.log_level,
         jars=settings.jar_paths if settings.local else (),
         archiving=settings.archiving,
+        umask=settings.umask,
     )
     # A worker of a local session is this Python, not whatever python3 is on the path.
     own_python = settings.local and _PYTHON_VARIABLE not in os.environ
@@ -165,6 +169,9 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             # Executors of a cluster must reach the driver; on one machine nothing beyond it may.
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
+            **(LOCAL_SETTINGS if settings.conf.get(AUTHENTICATE, "true") == "true" else {}),
+            # Hadoop sets the permissions of a checkpoint's files itself.
+            "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
             "spark.sql.shuffle.partitions": _LOCAL_STATE_PARTITIONS,
             "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
         }
@@ -181,13 +188,15 @@ def _connect(jvm: Jvm) -> SparkSession:
     for name in _LOUD:
         PySparkLogger.getLogger(name).disabled = True
     try:
-        return SparkSession.builder.getOrCreate()
+        spark = SparkSession.builder.getOrCreate()
+        guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
         text = "".join(traceback.format_exception(error))
         with jvm.log.open("a", encoding="utf-8") as log:
             log.write(text)
         reason = _one_line(text)
         raise SetupError("session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
+    return spark
 
 
 def _one_line(trace: str) -> str:

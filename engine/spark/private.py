@@ -1,0 +1,143 @@
+"""What keeps other users of the machine away from a session: its temporary folder and the server for callbacks."""
+
+# PySpark has no public way to its gateway.
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.errors import SetupError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+AUTHENTICATE: Final = "spark.authenticate"
+PREFIX: Final = "headrace-spark-"
+LOCAL_DIR: Final = "spark.local.dir"
+LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
+_MAKING_SECONDS: Final = 60
+# Nobody else reads or writes what the JVM makes. A lake that is shared on purpose has another (engine.lake.catalogs).
+UMASK: Final = 0o077
+# For a session in one JVM: its ports answer nobody who does not know its secret, which Spark makes for a local master
+# and keeps out of all settings. On a cluster the secret is the cluster's, so nothing is set there.
+LOCAL_SETTINGS: Final[Mapping[str, str]] = {
+    AUTHENTICATE: "true",
+    "spark.network.crypto.enabled": "true",
+    "spark.network.crypto.saslFallback": "false",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """Folders for what Spark keeps outside of memory, mode 0700: one below each folder that was named.
+
+    Attributes:
+        folders: at least one; the first is Java's own temporary folder too.
+        locks: descriptors that the JVM inherits: a folder whose lock is free was left behind.
+    """
+
+    folders: tuple[Path, ...]
+    locks: tuple[int, ...]
+
+
+@contextmanager
+def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Iterator[Scratch]:
+    """Make the folders of one session, and remove those that killed sessions left behind.
+
+    The folders stay when the block ends; see `remove`.
+
+    Args:
+        conf: `spark.local.dir` may name folders, on a larger disk for instance.
+        env: SPARK_LOCAL_DIRS wins over it, as in Spark.
+
+    Raises:
+        SetupError: jvm-start, one of the folders cannot be made.
+    """
+    folders: list[Path] = []
+    locks: list[int] = []
+    try:
+        for parent in _parents(conf, env):
+            remove_leftovers(parent)
+            try:
+                parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folders.append(Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
+            except OSError as error:
+                message = f"Spark's temporary folder {parent} cannot be written: {error.strerror}."
+                raise SetupError("jvm-start", message, f"Correct {LOCAL_DIR}, or the variable TMPDIR.") from error
+            locks.append(os.open(folders[-1], os.O_RDONLY | os.O_DIRECTORY))
+            fcntl.flock(locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield Scratch(tuple(folders), tuple(locks))
+    except BaseException:
+        remove(folders)
+        raise
+    finally:
+        # The JVM has its own copies by now.
+        for descriptor in locks:
+            os.close(descriptor)
+
+
+def _parents(conf: Mapping[str, str], env: Mapping[str, str]) -> list[Path]:
+    named = env.get(LOCAL_DIRS) or conf.get(LOCAL_DIR) or ""
+    chosen = [Path(part.strip()).absolute() for part in named.split(",") if part.strip()]
+    return chosen or [Path(tempfile.gettempdir())]
+
+
+def remove(folders: Sequence[Path]) -> None:
+    """Remove folders with all that is in them."""
+    for folder in folders:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_leftovers(parent: Path) -> None:
+    """Remove our folders below another one whose JVM is gone."""
+    with suppress(OSError):
+        for folder in parent.glob(f"{PREFIX}*"):
+            with suppress(OSError):
+                _remove_free(folder)
+
+
+def _remove_free(folder: Path) -> None:
+    stat = folder.lstat()
+    # One that was just made is not locked yet.
+    if stat.st_uid != os.getuid() or time.time() - stat.st_mtime < _MAKING_SECONDS:
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def guard_callbacks(spark: SparkSession) -> None:
+    """Start the server by which Java calls Python, with a token: PySpark would start it without one.
+
+    Py4J takes a token on both sides, but loses Java's as soon as the port is known (`copyWith` of its PythonClient), so
+    it is set again. Whoever connects without it is disconnected at the first command.
+    """
+    from py4j.java_gateway import JavaObject
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    gateway: Any = spark.sparkContext._gateway
+    token = secrets.token_urlsafe(32)
+    gateway.callback_server_parameters.auth_token = token
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    server: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client)
+    client = server.getCallbackClient()
+    kind = client.getClass()
+    while kind.getName() != "py4j.CallbackClient":
+        kind = kind.getSuperclass()
+    secret = kind.getDeclaredField("authToken")
+    secret.setAccessible(True)
+    secret.set(client, token)
