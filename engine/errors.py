@@ -75,7 +75,8 @@ CODES: dict[str, str] = {
     "compiler-error": "The project raised an error itself.",
     "var-missing": "A var() without default is defined in project.yml or by --vars.",
     "env-missing": "An env_var() without default is set in the environment.",
-    "secret-outside-target": "ENGINE_SECRET_* values are used in targets only.",
+    "secret-outside-target": "ENGINE_SECRET_* and other credentials of the environment are used in targets only.",
+    "secret-misplaced": "A secret of a target is used unchanged, where nothing shows it.",
     "run-varying-value": "A streaming query does not change from run to run.",
     # graph and SQL
     "sql-syntax": "A model is one SELECT in Spark SQL.",

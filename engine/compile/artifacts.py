@@ -21,7 +21,7 @@ from engine.compile.manifest import Manifest, Model, NodeRecord, Source
 from engine.compile.pyspark_text import script
 from engine.compile.written import Written
 from engine.errors import ProjectError
-from engine.secrets import scrub, secret_values
+from engine.secrets import scrub, scrubber
 from engine.sources import location
 
 # The newest dbt whose manifest has this shape; tools read it to choose how they parse.
@@ -48,7 +48,7 @@ def write_artifacts(manifest: Manifest, folder: Path) -> None:
 
 def _write(manifest: Manifest, folder: Path) -> None:
     before, now = written.load(folder), dict[str, Written]()
-    clean = scrub if secret_values() else str
+    clean = scrubber()
     for node_id, record in records_of(manifest).items():
         if node_id.startswith("model."):
             old = before.get(node_id)

@@ -32,7 +32,7 @@ from engine.compile.values import Values
 from engine.compile.workers import crew
 from engine.errors import Diagnostic, Location
 from engine.project import Project
-from engine.secrets import scrub, secret_values
+from engine.secrets import scrubber
 from engine.sources import Form, kind_of
 from engine.sources.listing import is_uri
 
@@ -102,7 +102,7 @@ def compile_models(
         folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
         nodes=ids,
         order=before.order if same else _order(depends, alphabetic=bool(loops)),
-        found=_sorted(found, names.env),
+        found=_sorted(found),
         fresh=fresh_nodes,
     )
 
@@ -139,12 +139,11 @@ def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple
     return tuple(sorted(parents)) if alphabetic else graph.order(parents)
 
 
-def _sorted(found: Iterable[Diagnostic], env: Mapping[str, str]) -> tuple[Diagnostic, ...]:
+def _sorted(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """All findings once, errors first, in the order of the files; no secret is in them."""
-    clean = found
-    if secret_values(env):
-        clean = (replace(d, message=scrub(d.message, env), hint=scrub(d.hint, env)) for d in found)
-    return tuple(sorted(dict.fromkeys(clean), key=_sort_key))
+    clean = scrubber()
+    found = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in found)
+    return tuple(sorted(dict.fromkeys(found), key=_sort_key))
 
 
 def _sort_key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:

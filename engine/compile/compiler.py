@@ -16,9 +16,11 @@ from engine.compile.context import Names
 from engine.compile.entries import Nodes
 from engine.compile.macros import read_macros
 from engine.compile.manifest import Manifest
+from engine.compile.secret_settings import SecretSettings
 from engine.compile.target import Target, load_target
 from engine.compile.values import Values
 from engine.project import Project
+from engine.secrets import names_credential
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,16 @@ def compile_project(
     Returns:
         The manifest with every finding of the project in it, sorted; it never raises for a user's mistake.
     """
-    names = Names({**project.vars, **(variables or {})}, os.environ if env is None else env)
+    environment = os.environ if env is None else env
+    public = {name: value for name, value in environment.items() if not names_credential(name)}
+    names = Names({**project.vars, **(variables or {})}, public)
     names.project = project.name
     values = Values(names.for_values())
     found = list(project.diagnostics)
-    # The target keeps the right to secrets: some of its settings are rendered only when they are used.
-    target_names = replace(names, secrets_allowed=True)
-    chosen = load_target(project, target, Values(target_names.for_values()), found)
+    # Only a target may name secrets, and not even there does a template see one.
+    secrets = SecretSettings(environment)
+    target_names = replace(names, secrets=secrets)
+    chosen = load_target(project, target, Values(target_names.for_values(), secrets), found)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
     now = cache.look(project, chosen, variables or {}, names.env)
     stored = cache.load(cached, chosen)
@@ -64,7 +69,7 @@ def compile_project(
 
         stored = compile_models(project, chosen, names, values, found, stored.usable(now), now)
         if cached is not None:
-            cache.save(stored, cached, chosen, names.env)
+            cache.save(stored, cached, chosen, environment)
     manifest = Manifest(
         project=project.name,
         version=project.version,

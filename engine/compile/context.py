@@ -7,7 +7,6 @@ the rendered SQL, so that a reference that is commented out or left out by an `i
 from __future__ import annotations
 
 import logging
-import os
 import re
 import uuid
 from collections.abc import Mapping
@@ -16,8 +15,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from engine.compile.secret_settings import SecretSettings, reject_credential
 from engine.errors import Location, ProjectError, near
-from engine.secrets import PREFIX
+from engine.jinja.opaque import Opaque
+from engine.secrets import is_credential, names_credential
 
 if TYPE_CHECKING:
     from engine.jinja import Sandbox
@@ -36,6 +37,8 @@ class Names:
     """The functions templates call, and the model that is being rendered at the moment.
 
     Attributes:
+        env: the environment without secrets: templates get what is in here, and nothing else.
+        secrets: puts placeholders for secrets into a target's settings; None: secrets are not allowed.
         used_env: the environment variables that were asked for.
         repeatable: false where rendering does more than give a text, or gives another one each time.
         started: when this run began (UTC), for `run_started_at`.
@@ -45,8 +48,8 @@ class Names:
     """
 
     variables: Mapping[str, Any]
-    env: Mapping[str, str] = field(default_factory=lambda: os.environ)
-    secrets_allowed: bool = False
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)
+    secrets: SecretSettings | None = None
     calls: list[dict[str, Any]] = field(default_factory=list)
     used_env: set[str] = field(default_factory=set)
     repeatable: bool = True
@@ -138,12 +141,17 @@ class Names:
         return self._sandbox
 
     def env_var(self, name: str, default: Any = _MISSING) -> Any:
-        """A variable of the environment; secrets in targets only."""
-        if name.startswith(PREFIX) and not self.secrets_allowed:
-            hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
-            raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
+        """A variable of the environment; of a secret, which only targets may name, a placeholder."""
+        if not isinstance(name, str):
+            raise ProjectError("wrong-type", "'env_var()' takes a name in quotes", "Write env_var('HOME').")
+        if names_credential(name):
+            if self.secrets is None:
+                reject_credential(name)
+            return self.secrets.placeholder(name, None if default is _MISSING else default)
         self.used_env.add(name)
         if name in self.env:
+            if self.secrets is None and is_credential(self.env[name]):
+                reject_credential(name)
             return self.env[name]
         if default is _MISSING:
             hint = f"Set it (export {name}=...), or give env_var() a default."
@@ -161,8 +169,10 @@ class Names:
         return self.log(message, info=True)
 
 
-class _Config:
+class _Config(Opaque):
     """`config(...)`: settings of the model; renders to nothing."""
+
+    __slots__ = ("_names",)
 
     def __init__(self, names: Names) -> None:
         self._names = names
@@ -203,15 +213,19 @@ def _look_at(value: Any) -> None:
 _CONFIG = "Write config(tags=['hourly'], enabled=true)."
 
 
-class _Target:
+class _Target(Opaque):
     """The target's public facts, once it is known which one it is."""
+
+    __slots__ = ("_names",)
 
     def __init__(self, names: Names) -> None:
         self._names = names
 
     def __getattr__(self, name: str) -> str:
+        if name.startswith("_"):
+            raise AttributeError(name)
         known = self._names.target
-        if not known and not name.startswith("_"):
+        if not known:
             raise ProjectError("jinja-undefined", "'target' is not known in the target's own settings", "Write it out.")
         facts = {**known, "database": known.get("catalog", ""), "type": "spark"}
         if name not in facts:
@@ -219,8 +233,10 @@ class _Target:
         return facts[name]
 
 
-class _Exceptions:
+class _Exceptions(Opaque):
     """`exceptions.raise_compiler_error` and `exceptions.warn`, as in dbt."""
+
+    __slots__ = ("_names",)
 
     def __init__(self, names: Names) -> None:
         self._names = names

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from engine.jinja import Absent
+from engine.jinja.opaque import Opaque
 
 
-class RunValue:
+class RunValue(Opaque):
     """A value that differs from run to run.
 
     Args:
@@ -24,6 +25,9 @@ class RunValue:
 
     def __init__(self, value: Any, refusal: Absent, may: Callable[[], bool]) -> None:
         self._value, self._refusal, self._may = value, refusal, may
+
+    def __repr__(self) -> str:
+        return "<value of the run>"
 
     def __str__(self) -> str:
         return str(self._value if self._may() else self._refusal)

@@ -1,9 +1,9 @@
-"""The chosen target, rendered. It travels beside the manifest and alone holds secrets."""
+"""The chosen target, rendered. It travels beside the manifest and alone can reach secrets: they are read when used."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -12,17 +12,17 @@ from typing import Any
 import msgspec
 
 from engine.compile.layers import not_yet
-from engine.compile.session_settings import TIME_ZONE, is_utc
+from engine.compile.secret_settings import SecretSettings
+from engine.compile.session_settings import TIME_ZONE, is_utc, meaning
 from engine.compile.values import Values
 from engine.errors import Diagnostic, ProjectError, near
 from engine.pinned import pinned
 from engine.project import Project
 from engine.project.section import Section
+from engine.secrets import register_settings
 from engine.sources import Place
 from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
 from engine.sources.kafka.connection import SECURITY_KEYS
-
-Late = Callable[[], Mapping[str, Any]]
 
 TARGET_KEYS = (
     "catalog", "schema", "spark", "state", "connections", "schema_registries", "openlineage", "require_replayable",
@@ -30,6 +30,8 @@ TARGET_KEYS = (
 # Rendered when they are used, so that a command that reads no such source needs no secret.
 LATE_KEYS = ("connections", "schema_registries")
 OPENLINEAGE_KEYS = {"file": ("type", "path", "namespace"), "http": ("type", "url", "api_key", "timeout", "namespace")}
+# Of OpenLineage's settings: they are in events, and in names of files.
+NAMING_KEYS = ("type", "path", "namespace", "timeout")
 CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
 LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
 SPARK_KEYS = ("master", "conf", "driver_memory")
@@ -45,6 +47,47 @@ class Catalog:
 
 
 @dataclass(frozen=True, slots=True)
+class Late:
+    """Settings that are rendered when they are called for; secrets are in what that gives, and nowhere else."""
+
+    part: Section = field(repr=False)
+    values: Values = field(repr=False)
+
+    def __call__(self) -> Mapping[str, Any]:
+        """The settings, with secrets, which are masked in all texts from now on.
+
+        Raises:
+            ProjectError: a variable is missing, a secret is misplaced, or the settings are no mapping.
+        """
+        settings = self._rendered()
+        settings = self.values.secrets.resolved(settings) if self.values.secrets else settings
+        register_settings(settings)
+        return settings
+
+    def masked(self) -> Mapping[str, Any]:
+        """The settings for people: no secret is read.
+
+        Raises:
+            ProjectError: as above.
+        """
+        settings = self._rendered()
+        return self.values.secrets.masked(settings) if self.values.secrets else settings
+
+    def _rendered(self) -> Mapping[str, Any]:
+        found: list[Diagnostic] = []
+        rendered = self.values.rendered(msgspec.structs.replace(self.part, found=found))
+        if self.values.secrets and self.part.path[-1:] == ("openlineage",):
+            named = {key: self.values.secrets.refuse(part) for key, part in rendered.mapping() if key in NAMING_KEYS}
+            rendered = rendered.holding({**rendered.value, **named}) if named else rendered
+        settings = {key: value for key, value in rendered.mapping() if value.value is not None}
+        if found:
+            failure = ProjectError(found[0].code, found[0].message)
+            failure.diagnostics = tuple(found)
+            raise failure
+        return {key: value.value for key, value in settings.items()}
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     """A place to build into.
 
@@ -53,7 +96,7 @@ class Target:
         schema: the namespace of models that name none.
         state: the folder of checkpoints and facts.
         master: Spark's master URL.
-        conf: Spark settings of the user.
+        conf: Spark settings of the user; what a session is started with is `spark_conf`.
         driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
         connections: by name, each rendered when it is called for; secrets are in what that gives.
         registries: schema registries, in the same way.
@@ -72,6 +115,17 @@ class Target:
     registries: Mapping[str, Late] = field(default_factory=dict)
     openlineage: Late | None = None
     require_replayable: bool = False
+    secrets: SecretSettings | None = field(default=None, repr=False)
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """The user's Spark settings with secrets in them.
+
+        Raises:
+            ProjectError: env-missing, a secret is not set.
+        """
+        conf = self.secrets.resolved(self.conf) if self.secrets else self.conf
+        register_settings(conf)
+        return conf
 
     def place(self, root: Path) -> Place:
         """Where sources are read, for the kinds of sources."""
@@ -98,6 +152,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
     _check_connections(section.child("connections"))
     openlineage = _openlineage(section.child("openlineage"), values)
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
+    section = _without_secrets(section, values)
     section.check_keys(TARGET_KEYS, f"target '{chosen}'")
     schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
     if schema is None:
@@ -106,12 +161,13 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
     return Target(
         name=chosen,
         catalog=_catalog(section, project.root),
-        schema=schema.identifier() if schema else chosen,
+        schema=(schema.identifier() if schema else "") or chosen,
         state=_state(section, project.root),
         connections=connections,
         registries=registries,
         openlineage=openlineage,
         require_replayable=replay.boolean() if replay else False,
+        secrets=values.secrets,
         **_spark(section.child("spark")),
     )
 
@@ -122,8 +178,27 @@ def _without(section: Section, keys: tuple[str, ...]) -> Section:
     return section.holding({key: value for key, value in section.value.items() if key not in keys})
 
 
+def _without_secrets(section: Section, values: Values) -> Section:
+    """The target without secrets outside spark.conf: the rest is in names, paths, artifacts or on the terminal."""
+    if values.secrets is None or not isinstance(section.value, dict):
+        return section
+    kept = {key: values.secrets.refuse(part) for key, part in section.mapping() if key != "spark"}
+    spark = section.child("spark")
+    if spark and isinstance(spark.value, dict):
+        named = {key: values.secrets.refuse(part) for key, part in spark.mapping() if key != "conf"}
+        conf = spark.child("conf")
+        if conf and isinstance(conf.value, dict):
+            # What decides on rows is kept with the tables.
+            meant = meaning({key: str(value) for key, value in conf.value.items()}, ())
+            decides = {key.lower() for key in meant.get("conf", ())}
+            shown = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key.lower() in decides}
+            named["conf"] = {**conf.value, **shown}
+        kept["spark"] = {**spark.value, **named}
+    return section.holding({**section.value, **kept})
+
+
 def _late(section: Section | None, values: Values) -> dict[str, Late]:
-    return {name: partial(_render, part, values) for name, part in section.mapping()} if section else {}
+    return {name: Late(part, values) for name, part in section.mapping()} if section else {}
 
 
 def _check_connections(section: Section | None) -> None:
@@ -152,23 +227,7 @@ def _openlineage(part: Section | None, values: Values) -> Late | None:
     if part.child(needed) is None:
         part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
         return None
-    return partial(_render, part, values)
-
-
-def _render(part: Section, values: Values) -> Mapping[str, Any]:
-    """The settings of a connection.
-
-    Raises:
-        ProjectError: a variable is missing, or the settings are no mapping.
-    """
-    found: list[Diagnostic] = []
-    rendered = values.rendered(msgspec.structs.replace(part, found=found))
-    settings = {key: value for key, value in rendered.mapping() if value.value is not None}
-    if found:
-        failure = ProjectError(found[0].code, found[0].message)
-        failure.diagnostics = tuple(found)
-        raise failure
-    return {key: value.value for key, value in settings.items()}
+    return Late(part, values)
 
 
 def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any]:
@@ -206,7 +265,7 @@ def _catalog(section: Section, root: Path) -> Catalog:
     return Catalog(
         type=chosen,
         name=name.identifier() if name else default.name,
-        path=_folder(root, path.text()) if path else default.path,
+        path=_folder(root, path.text() or ".engine/lake") if path else default.path,
     )
 
 
@@ -241,7 +300,7 @@ def _spark(part: Section | None) -> dict[str, Any]:
 
 def _state(section: Section, root: Path) -> Path:
     part = section.child("state")
-    text = part.text() if part else ".engine/state"
+    text = (part.text() if part else "") or ".engine/state"
     if part and "://" in text:
         part.report("not-supported", "'state' outside the file system is not part of this version", "Name a folder.")
     return _folder(root, text)

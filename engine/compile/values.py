@@ -6,7 +6,7 @@ Values know var(), env_var() and target; hooks also `this`, the model's table, w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from engine.errors import ProjectError
 from engine.project.section import UNKNOWN, Section
 
 if TYPE_CHECKING:
+    from engine.compile.secret_settings import SecretSettings
     from engine.jinja import Sandbox
 
 _HOOKS = {"pre_hook", "post_hook"}
@@ -22,9 +23,14 @@ _HOOKS = {"pre_hook", "post_hook"}
 
 @dataclass(frozen=True)
 class Values:
-    """Renders values with the names that values may use."""
+    """Renders values with the names that values may use.
 
-    names: Mapping[str, Any]
+    Attributes:
+        secrets: of a target, whose settings may name secrets.
+    """
+
+    names: Mapping[str, Any] = field(repr=False)
+    secrets: SecretSettings | None = None
 
     @cached_property
     def sandbox(self) -> Sandbox:
@@ -46,7 +52,9 @@ class Values:
         if isinstance(part.value, str) and _has_template(part.value):
             try:
                 more = {"this": THIS_TABLE} if _HOOKS.intersection(part.path) else {}
-                return self.sandbox.render_value(part.value, part.place, more)
+                before = self.secrets.asked() if self.secrets else 0
+                text = self.sandbox.render_value(part.value, part.place, more)
+                return self.secrets.check(text, part, before) if self.secrets else text
             except ProjectError as error:
                 part.found.extend(d.at(None, part.node) for d in error.diagnostics)
                 return UNKNOWN

@@ -72,7 +72,7 @@ class Names:
         """The first broker of the connection; the connection's name where its settings cannot be had."""
         name = str(settings.get("connection") or "")
         try:
-            servers = self._target.connections[name]().get("bootstrap_servers")
+            servers = self._target.connections[name].masked().get("bootstrap_servers")
         except (EngineError, KeyError):
             servers = None
         first = servers[0] if isinstance(servers, list) and servers else servers

@@ -20,7 +20,7 @@ from engine.docs.datasets import Names
 from engine.errors import Diagnostic, EngineError, Level, ProjectError
 from engine.events import Emit, Event
 from engine.project.section import duration_seconds, parse_duration
-from engine.secrets import scrub, secret_values
+from engine.secrets import scrubbed
 
 if TYPE_CHECKING:
     from openlineage.client.transport import Transport
@@ -150,7 +150,7 @@ class _Delivery:
             return
         try:
             record = Serde.to_dict(made)
-            self.transport.emit(_scrubbed(record) if secret_values() else record)  # type: ignore[arg-type] # it takes both
+            self.transport.emit(scrubbed(record))
         except (OSError, RuntimeError, ValueError) as error:
             self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _said(error)
         else:
@@ -184,11 +184,3 @@ def _said(error: Exception) -> str:
         return f"the endpoint answered {response.status_code}"
     text = getattr(inner, "strerror", None) or type(inner).__name__
     return str(text)
-
-
-def _scrubbed(value: Any) -> Any:
-    if isinstance(value, str):
-        return scrub(value)
-    if isinstance(value, dict):
-        return {key: _scrubbed(inner) for key, inner in value.items()}
-    return [_scrubbed(inner) for inner in value] if isinstance(value, list) else value

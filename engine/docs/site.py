@@ -7,8 +7,7 @@ one function, and the big parts are loaded when they are looked at.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ from typing import Any
 from engine.docs.facts import Facts
 from engine.docs.index import index_record, lineage_records, macro_records
 from engine.docs.pages import node_record
-from engine.secrets import PREFIX, scrub
+from engine.secrets import scrubbed, scrubber
 
 PAGE = "index.html"
 _DATA = "data"
@@ -38,8 +37,8 @@ def write_site(facts: Facts, folder: Path) -> Path:
     data.mkdir(parents=True, exist_ok=True)
     for name, content in _static():
         (folder / name).write_bytes(content)
-    secrets = {key: value for key, value in os.environ.items() if key.startswith(PREFIX)}
-    written = {_write(data, name, record, secrets) for name, record in _records(facts)}
+    clean = scrubber()
+    written = {_write(data, name, scrubbed(record, clean)) for name, record in _records(facts)}
     for path in data.glob("*.js"):
         if path.name not in written:
             path.unlink()
@@ -60,17 +59,9 @@ def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
         yield f"nodes{number}", [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]]
 
 
-def _write(folder: Path, name: str, record: Any, secrets: Mapping[str, str]) -> str:
+def _write(folder: Path, name: str, record: Any) -> str:
     """Write one record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
-    text = json.dumps(_scrubbed(record, secrets) if secrets else record, separators=(",", ":")).replace("</", "<\\/")
+    text = json.dumps(record, separators=(",", ":")).replace("</", "<\\/")
     path = folder / f"{name}.js"
     path.write_text(f'headrace.put("{name}",{text});\n', encoding="ascii")
     return path.name
-
-
-def _scrubbed(value: Any, secrets: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        return scrub(value, secrets)
-    if isinstance(value, dict):
-        return {_scrubbed(key, secrets): _scrubbed(inner, secrets) for key, inner in value.items()}
-    return [_scrubbed(inner, secrets) for inner in value] if isinstance(value, list | tuple) else value

@@ -7,6 +7,8 @@
     rendered     rendered text and its way back to the template
     faults       what a failure says and where it stands
     absent       names that people know from elsewhere
+    opaque       objects with a fixed text and no parts; objects: what templates get from values
+    shared       what is reached from the values of a macro file, and may not be changed
     sandbox      all of it together
 
 Jinja is loaded by the first use of a name that needs it: a project that is only loaded does not.

@@ -7,16 +7,34 @@ limit is time and memory: a project is trusted not to loop for ever.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, ItemsView, Iterator, KeysView, Mapping, ValuesView
+from datetime import date, time, timedelta, tzinfo
 from typing import Any, NoReturn
 
 import jinja2
-from jinja2.sandbox import SandboxedEnvironment, modifies_known_mutable
+from jinja2 import nodes
+from jinja2.runtime import LoopContext, TemplateReference
+from jinja2.runtime import Macro as JinjaMacro
+from jinja2.sandbox import SandboxedEnvironment
 from jinja2.utils import Namespace
 
 from engine.errors import ProjectError
+from engine.jinja.objects import name_of, tamed, without_addresses
+from engine.jinja.opaque import Function, Opaque
+from engine.jinja.shared import reachable
 
 _COPY = "Copy it first ({% set own = names | list %}), or make it inside the macro."
+# Values whose attributes are those of Python; of everything else only what is named here can be read.
+_VALUES = (
+    str, bytes, int, float, complex, list, tuple, dict, range, KeysView, ValuesView, ItemsView, date, time, timedelta,
+    tzinfo, Namespace, TemplateReference, jinja2.Undefined,
+)  # fmt: skip
+_OF_LOOPS = frozenset((
+    "index", "index0", "revindex", "revindex0", "first", "last", "length", "depth", "depth0", "previtem", "nextitem",
+    "cycle", "changed",
+))  # fmt: skip
+_OF_MACROS = frozenset(("name", "arguments", "catch_kwargs", "catch_varargs", "caller"))
+_SCALARS = (str, int, float, list, dict, tuple)
 
 
 class Environment(SandboxedEnvironment):
@@ -35,40 +53,72 @@ class Environment(SandboxedEnvironment):
         self.packages: dict[str, Collection[str]] = {}
         own = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
         self.globals.clear()
-        self.globals.update({**own, **names})
+        self.globals.update({name: _given(name, value) for name, value in {**own, **names}.items()})
         self.filters["random"] = _random
         # dbt's filters say what the text of a setting is to be read as; here every key knows.
         self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _unchanged)
+        self.filters.update({name: without_addresses(function) for name, function in self.filters.items()})
 
-    def share(self, value: Any) -> None:
-        """Protect a value, and what is in it, from changes."""
-        if id(value) in self._shared or not isinstance(value, (list, dict, Namespace)):
-            return
-        self._shared[id(value)] = value
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        for part in inner:
-            self.share(part)
+    def share(self, values: Mapping[str, Any]) -> None:
+        """Protect the values of a macro file, and all that is in them, from changes.
+
+        Raises:
+            ProjectError: one can be read only once.
+        """
+        self._shared |= reachable(values)
+
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """An attribute as templates get it."""
+        return self._tamed(obj, attribute, super().getattr(obj, attribute))
+
+    def getitem(self, obj: Any, argument: Any) -> Any:
+        """An item, or an attribute of that name."""
+        return self._tamed(obj, argument, super().getitem(obj, argument))
+
+    def _tamed(self, obj: Any, name: Any, value: Any) -> Any:
+        if isinstance(value, _SCALARS):
+            return tuple(value) if isinstance(obj, JinjaMacro) and isinstance(value, list) else value
+        return tamed(str(name), value, obj, self._keep)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Whether a template may use an attribute."""
-        if id(obj) in self._shared and modifies_known_mutable(obj, attr):
-            _refuse_change(attr)
-        return super().is_safe_attribute(obj, attr, value)
+        if attr.startswith("_") or isinstance(obj, type):
+            return False
+        if isinstance(obj, Opaque):
+            return obj.shows(attr)
+        if isinstance(obj, (LoopContext, JinjaMacro)):
+            return attr in (_OF_LOOPS if isinstance(obj, LoopContext) else _OF_MACROS)
+        return isinstance(obj, _VALUES) and super().is_safe_attribute(obj, attr, value)
+
+    def _parse(self, source: str, name: str | None, filename: str | None) -> nodes.Template:
+        tree = super()._parse(source, name, filename)
+        # What is escaped stays so for the other models where a macro is left by return() inside such a block.
+        if "autoescape" in source and (block := tree.find(nodes.ScopedEvalContextModifier)):
+            raise jinja2.TemplateSyntaxError("Encountered unknown tag 'autoescape'", block.lineno, name, filename)
+        return tree
+
+    def _keep(self, value: Any, name: str) -> None:
+        """Refuse a change of a value that models share."""
+        if id(value) in self._shared:
+            message = f"'{name}' would change a value that all models share"
+            raise ProjectError("jinja-security", message, _COPY)
 
     def _namespace(self) -> type[Namespace]:
-        shared = self._shared
+        keep = self._keep
 
         class Own(Namespace):
             def __setitem__(self, name: str, value: Any) -> None:
-                if id(self) in shared:
-                    _refuse_change(name)
+                keep(self, name)
                 super().__setitem__(name, value)
 
         return Own
 
 
-def _refuse_change(name: str) -> NoReturn:
-    raise ProjectError("jinja-security", f"'{name}' would change a value that all models share", _COPY)
+def _given(name: str, value: Any) -> Any:
+    """A name that all templates have: of a function they get nothing but its calls."""
+    if callable(value) and not isinstance(value, (Opaque, jinja2.Undefined)):
+        return Function(name, value)
+    return value
 
 
 def _unchanged(value: Any) -> Any:
@@ -86,7 +136,7 @@ def _printable(value: Any) -> Any:
     if isinstance(value, (str, int, float, jinja2.Undefined)):
         return value
     if callable(value):
-        name = getattr(value, "__name__", None) or getattr(value, "name", "it")
+        name = name_of(value)
         raise ProjectError("jinja-error", f"'{name}' is a function, and is not called", f"Write {name}(...).")
     if isinstance(value, Iterator):
         hint = "Make a list of them: {{ names | map('upper') | join(', ') }}."

@@ -28,7 +28,7 @@ class Returned(Exception):  # noqa: N818 - how `return` leaves a macro; a fault 
 # compiler when blocks or brackets are nested too deeply.)
 FAILURES = (
     jinja2.TemplateError, EngineError, ArithmeticError, TypeError, ValueError, LookupError, AttributeError,
-    RecursionError, SyntaxError, MemoryError, Returned,
+    RecursionError, SyntaxError, MemoryError, AssertionError, Returned,
 )  # fmt: skip
 CRASH = "the template failed: "
 # Macros have other names inside Jinja, so that those of one file find each other like those of several.

@@ -10,6 +10,7 @@ from jinja2 import nodes
 
 from engine.errors import ProjectError, near
 from engine.jinja.faults import INSIDE, Returned, carrying
+from engine.jinja.opaque import Opaque
 
 
 def give_back(value: Any = None) -> NoReturn:
@@ -17,7 +18,7 @@ def give_back(value: Any = None) -> NoReturn:
     raise Returned(value)
 
 
-class Macro:
+class Macro(Opaque):
     """A macro by its name, so that macros of all files can call each other.
 
     Its body comes when its file has run; `load`, if there is one, runs the file at the first call.
@@ -29,6 +30,13 @@ class Macro:
         self.name, self.file, self.package = name, file, package
         self.body: Callable[..., str] | None = None
         self.load: Callable[[], None] | None = None
+
+    def __repr__(self) -> str:
+        return f"<macro {self.name}>"
+
+    def shows(self, _: str) -> bool:
+        """Nothing: a macro is called. Its body is that of all models."""
+        return False
 
     @property
     def works(self) -> bool:
@@ -48,13 +56,20 @@ class Macro:
             return returned.value
 
 
-class Package:
+class Package(Opaque):
     """The macros of a package, called as `name.macro()`."""
 
     __slots__ = ("_macros", "_name")
 
     def __init__(self, name: str, macros: Mapping[str, Macro]) -> None:
         self._name, self._macros = name, macros
+
+    def __repr__(self) -> str:
+        return f"<package {self._name}>"
+
+    def shows(self, name: str) -> bool:
+        """Its macros."""
+        return name in self._macros
 
     def __getattr__(self, name: str) -> Macro:
         if name.startswith("__"):
@@ -83,10 +98,10 @@ def renamed(tree: nodes.Template) -> list[tuple[str, int]]:
     return found
 
 
-def bodies(template: jinja2.Template) -> tuple[dict[str, Any], list[Any]]:
-    """What a file of macros defines, by name, and all values that its top level holds."""
+def bodies(template: jinja2.Template) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a file of macros defines, by name, and all values that its top level holds (macros too)."""
     context = template.new_context()
     for _ in template.root_render_func(context):
         pass
     macros = {n.removeprefix(INSIDE): v for n, v in context.vars.items() if n.startswith(INSIDE)}
-    return macros, [value for name, value in context.vars.items() if not name.startswith(INSIDE)]
+    return macros, dict(context.vars)

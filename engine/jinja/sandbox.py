@@ -98,11 +98,10 @@ class Sandbox:
         try:
             names = self._library.names_for(macro_file.package)
             defined, values = bodies(jinja2.Template.from_code(self._env, code, names))
+            self._env.share(values)
         except FAILURES:
             # Unlike render(), running a file leaves the lines of Jinja's Python in the traceback.
             self._env.handle_exception()
-        for value in values:
-            self._env.share(value)
         self._library.fill(macro_file, defined)
 
     def _template(self, text: str, file: str) -> jinja2.Template:

@@ -255,7 +255,7 @@ def spark_session(
     """
     java = find_java()
     jars = jar_paths(sets, fetch=True, java=java, notify=_log.info)
-    conf = {**catalogs.spark_conf(target.catalog), **target.conf}
+    conf = {**catalogs.spark_conf(target.catalog), **target.spark_conf()}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory
     settings = SessionSettings(

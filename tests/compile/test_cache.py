@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from engine.compile import Compiled, cold, compile_project, local
+from engine.compile.entries import digest
 from engine.errors import ProjectError
 from engine.project import load_project
 from tests.project.helper import SOURCES, write
@@ -181,14 +182,16 @@ def test_a_damaged_cache_is_compiled_over(tmp_path, damage):
 
 def test_no_secret_and_no_value_of_the_environment_is_kept(tmp_path):
     edits = Edits(1, tmp_path / "project")
-    edits.put(
-        "project.yml", (PROJECT % edits.project).replace(".engine/lake", "\"{{ env_var('ENGINE_SECRET_LAKE') }}\"")
-    )
-    edits.env = {"ENGINE_SECRET_LAKE": "hunter22"}
+    settings = (PROJECT % edits.project).replace(".engine/lake", "\"{{ env_var('LAKE') }}\"")
+    conf = "    spark: {conf: {x.password: \"{{ env_var('ENGINE_SECRET_X') }}\"}}\nmodels:"
+    edits.put("project.yml", settings.replace("models:", conf))
+    edits.env = {"LAKE": "in-the-lake", "ENGINE_SECRET_X": "hunter22"}
     result = edits.compiled(tmp_path / "kept")
-    assert result.target.catalog.path.name == "hunter22"
+    assert result.target.catalog.path.name == "in-the-lake"
+    assert result.target.spark_conf() == {"x.password": "hunter22"}
     (file,) = (tmp_path / "kept").rglob("*.json")
-    assert b"hunter22" not in file.read_bytes()
+    for text in (b"hunter22", b"in-the-lake", b"ENGINE_SECRET_X", digest("hunter22").encode()):
+        assert text not in file.read_bytes()
 
 
 def test_a_message_of_a_template_is_said_each_time(tmp_path, caplog):

@@ -459,7 +459,7 @@ def test_the_default_target_is_pointed_at(tmp_path):
 
 def test_a_secret_is_in_no_message(tmp_path):
     text = PROJECT.replace("schema: main", "schema: \"{{ env_var('ENGINE_SECRET_X') }}\"")
-    finding = "bad-name project.yml:5:13 '*****' is not a name"
+    finding = "secret-misplaced project.yml:5:13 the secret 'ENGINE_SECRET_X' would be readable in 'schema'"
     check(tmp_path, {"project.yml": text}, finding, env={"ENGINE_SECRET_X": "Hunter 2"})
 
 
