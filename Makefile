@@ -169,7 +169,7 @@ docs: $(DEV) ## Generate the example's lineage site, and the handbook's page of 
 
 .PHONY: lock
 lock: ## Write requirements/ anew from pyproject.toml, keeping versions that still fit
-	@UPGRADE='$(UPGRADE)' PYTHON='$(PYTHON)' UV='$(UV)' sh scripts/lock.sh
+	@UPGRADE='$(UPGRADE)' PYTHON='$(PYTHON)' UV= sh scripts/lock.sh
 
 .PHONY: clean
 clean: ## Remove target/, landing/ and caches; tables and state in .engine/ stay

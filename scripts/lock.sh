@@ -3,11 +3,14 @@
 set -eu
 cd "$(dirname "$0")/.."
 
+# The locked uv and no other: another version resolves and writes otherwise, and would not be checked by a hash. Its own
+# lock is written by it, too; UV=/path/to/uv is for the first one.
 if [ -z "${UV:-}" ]; then
     temporary=$(mktemp -d)
     trap 'rm -rf "$temporary"' EXIT
     "${PYTHON:-python3}" -m venv "$temporary"
-    "$temporary/bin/python" -m pip install --quiet --disable-pip-version-check uv
+    "$temporary/bin/python" -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes \
+        --requirement requirements/lock.txt
     UV=$temporary/bin/uv
 fi
 
@@ -26,3 +29,5 @@ compile base pyproject.toml
 compile dev pyproject.toml --extra java --group test --group check --constraints requirements/base.txt
 compile build --group build --constraints requirements/dev.txt
 compile demo --group demo --no-deps
+compile audit --group audit --constraints requirements/dev.txt
+compile lock --group lock
