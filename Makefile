@@ -8,6 +8,7 @@ SHELL := /bin/sh
 
 VENV := .venv
 BIN := $(VENV)/bin
+AUDIT := .venv-audit
 
 SUPPORTED := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
@@ -171,6 +172,15 @@ docs: $(DEV) ## Generate the example's lineage site, and the handbook's page of 
 lock: ## Write requirements/ anew from pyproject.toml, keeping versions that still fit
 	@UPGRADE='$(UPGRADE)' PYTHON='$(PYTHON)' UV= sh scripts/lock.sh
 
+.PHONY: audit
+audit: $(AUDIT)/.installed ## Ask whether a locked package is known to be vulnerable (needs a network; STRICT=1 fails without)
+	@$(AUDIT)/bin/python scripts/audit.py $(if $(STRICT),--strict)
+
+$(AUDIT)/.installed: requirements/audit.txt
+	@'$(PYTHON)' -m venv $(AUDIT)
+	@$(AUDIT)/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --require-hashes -r $<
+	@touch $@
+
 .PHONY: clean
 clean: ## Remove target/, landing/ and caches; tables and state in .engine/ stay
 	@rm -rf target landing build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -179,7 +189,7 @@ clean: ## Remove target/, landing/ and caches; tables and state in .engine/ stay
 
 .PHONY: distclean
 distclean: clean ## Remove also the environments and .engine/, with all tables in it
-	@rm -rf $(VENV) .venv-newest .engine
+	@rm -rf $(VENV) .venv-newest $(AUDIT) .engine
 
 .PHONY: $(VENV)
 $(VENV): $(DEV) ## Make the environment and install the locked packages
