@@ -204,14 +204,19 @@ def show(model: str | None, inline: str | None, table: bool, limit: int, output:
 
 
 @cli.command()
+@click.option("--security", is_flag=True, help="Check ports, modes, settings and secrets instead.")
 @project_options
-def debug(**shared: Any) -> int:
+def debug(security: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, with the remedy for each."""
 
     def work(chosen: Settings) -> bool:
         from engine.runtime.debug import checkup
 
         target = compiled(chosen, must_hold=False).target
+        if security:
+            from engine.cli.securing import show_security
+
+            return show_security(chosen, target)
         good = True
         for finding in checkup(target, chosen.root):
             good = good and finding.good

@@ -18,6 +18,7 @@ import pytest
 
 from engine.errors import SetupError
 from engine.lake import catalogs
+from engine.runtime.open_ports import answers, sessions
 from engine.spark import SessionSettings, find_java, jar_paths, open_session
 from engine.spark.private import LOCAL_SETTINGS, PREFIX, remove, remove_leftovers, scratch
 from engine.spark.session import session_conf
@@ -102,6 +103,29 @@ def open_to_others(*folders: Path) -> Iterator[str]:
                 yield f"{mode:o} {path}"
 
 
+def use(spark: Any, folder: Path, scratch_folders: tuple[Path, ...]) -> Iterator[str]:
+    """Run a stream with state and a callback, a worker in Python, and a cached table; what is open to others meanwhile."""
+    (folder / "in").mkdir()
+    (folder / "in" / "a.json").write_text('{"n": 1}\n' * 5)
+    spark.sql("create namespace lake.s")
+    seen: list[int] = []
+    found: list[str] = []
+
+    def write(rows: Any, _: int) -> None:
+        rows.writeTo("lake.s.counts").createOrReplace()
+        seen.append(rows.count())
+        found.extend(open_to_others(*scratch_folders, folder / "checkpoint"))
+
+    stream = spark.readStream.schema("n int").json(str(folder / "in")).groupBy("n").count()
+    stream = stream.writeStream.outputMode("complete").option("checkpointLocation", str(folder / "checkpoint"))
+    assert stream.foreachBatch(write).trigger(availableNow=True).start().awaitTermination(60)
+    assert seen == [1]
+    kept = spark.range(1000).selectExpr("repeat('row', 1000) as a").persist()
+    assert kept.count() == 1000
+    assert spark.range(3).rdd.map(lambda row: row.id + 1).collect() == [1, 2, 3]
+    yield from found
+
+
 @pytest.fixture
 def _alone(lab_session: LabSession) -> None:
     lab_session.close()
@@ -111,27 +135,9 @@ def _alone(lab_session: LabSession) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @pytest.mark.usefixtures("_alone")
 def test_no_port_of_a_session_answers_who_knows_no_secret_and_no_file_is_open_to_others(tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "a.json").write_text('{"n": 1}\n' * 5)
     with open_session(settings(tmp_path)) as session:
         spark, pid = session.spark, session.jvm.pid
-        spark.sql("create namespace lake.s")
-        # Through a stream with state, a callback, a worker in Python, a table that is cached and one that is written.
-        seen: list[int] = []
-
-        def write(rows: Any, _: int) -> None:
-            rows.writeTo("lake.s.counts").createOrReplace()
-            seen.append(rows.count())
-            found.update(open_to_others(*session.jvm.scratch, tmp_path / "checkpoint"))
-
-        found: set[str] = set()
-        stream = spark.readStream.schema("n int").json(str(tmp_path / "in")).groupBy("n").count()
-        stream = stream.writeStream.outputMode("complete").option("checkpointLocation", str(tmp_path / "checkpoint"))
-        assert stream.foreachBatch(write).trigger(availableNow=True).start().awaitTermination(60)
-        assert seen == [1]
-        kept = spark.range(1000).selectExpr("repeat('row', 1000) as a").persist()
-        assert kept.count() == 1000
-        assert spark.range(3).rdd.map(lambda row: row.id + 1).collect() == [1, 2, 3]
+        found = set(use(spark, tmp_path, session.jvm.scratch))
         found.update(open_to_others(*session.jvm.scratch, tmp_path / "lake", tmp_path / "checkpoint", session.jvm.log))
         assert not found
         assert session.jvm.log.stat().st_mode & 0o777 == 0o600
@@ -150,9 +156,12 @@ def test_no_port_of_a_session_answers_who_knows_no_secret_and_no_file_is_open_to
         for port in java.keys() - {session.jvm.port}:
             # The first was read by the receiver of messages, down to Java's deserialization, before there was a secret.
             assert b"RequestMessage" not in (refused := answer(port, request))
-            assert not refused or b"authenticat" in refused.lower() or b"Unknown challenge" in refused, refused
+            assert not refused or b"Unknown challenge" in refused, refused
             assert b"content" not in answer(port, frame(6, struct.pack(">i", 12) + b"/files/a.txt"))
         assert not reached(spark, rpc)
+        report = [port for port in sessions() if port.pid in {pid, os.getpid()}]
+        assert {port.number for port in report} >= set(java) | set(python)
+        assert not [port for port in report if port.of_java and answers(port)]
         gateway = spark.sparkContext._gateway
         assert answer(gateway._callback_server.port, COMMAND) == b""
         assert answer(gateway._callback_server.port, b"A\nwrong\ne\n" + COMMAND) in (b"", b"!xn\n")
@@ -178,6 +187,7 @@ def test_spark_answers_an_executor_without_a_secret_if_a_target_switches_authent
     """That the attack of the test above is one."""
     with open_session(settings(tmp_path, **{"spark.authenticate": "false"})) as session:
         assert reached(session.spark, int(session.spark.sparkContext.getConf().get("spark.driver.port") or 0))
+        assert [port for port in sessions() if port.pid == session.jvm.pid and answers(port)]
 
 
 def test_a_local_session_authenticates_and_a_cluster_has_its_own_secret(tmp_path: Path) -> None:
