@@ -18,12 +18,11 @@ from engine.pinned import PINNED
 from engine.project import load_project
 from engine.runtime.declared_tls import declared
 from engine.runtime.open_ports import answers, sessions
-from engine.secrets import MIN_LENGTH, PREFIX
+from engine.secrets import MIN_LENGTH, PREFIX, is_credential, names_credential
 from engine.spark.jars import cache_dir
 from engine.spark.private import AUTHENTICATE
 from engine.spark.private import PREFIX as SCRATCH
 
-_SENSITIVE = ("PASSWORD", "PASSWD", "SECRET", "TOKEN", "API_KEY", "APIKEY", "PRIVATE_KEY", "ACCESS_KEY", "CREDENTIAL")
 _SHOWN = 3
 _MOST_ENTRIES = 200_000
 _TRUE = "true"
@@ -202,10 +201,14 @@ def _environment(env: Mapping[str, str]) -> Iterator[Check]:
     if short:
         text = f"{len(short)} shorter than {MIN_LENGTH} characters, and so not masked{_names(short)}"
         yield Check("secrets", Level.WARN, text, "Use longer ones.")
-    other = sorted(n for n in env if not n.startswith(PREFIX) and env[n] and any(w in n.upper() for w in _SENSITIVE))
+    other = sorted(n for n, value in env.items() if not n.startswith(PREFIX) and _sensitive(n, value))
     if other:
         hint = f"Templates of a project can read them: name them {PREFIX}*, or unset them for projects of others."
         yield Check("secrets", Level.WARN, f"{len(other)} more look like secrets{_names(other)}", hint)
+
+
+def _sensitive(name: str, value: str) -> bool:
+    return bool(value) and (names_credential(name) or is_credential(value))
 
 
 def _names(names: list[str]) -> str:
