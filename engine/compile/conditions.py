@@ -12,6 +12,7 @@ from engine.compile.merged import Settings
 from engine.compile.settings import Expectation, OnFail
 from engine.compile.sql import DIALECT, is_expression
 from engine.compile.tokens import VARIABLE, VARIABLE_HINT, variable
+from engine.errors import Location
 from engine.project.section import UNKNOWN, Section, shown
 
 _KEYS = ("name", "check", "on_fail", "description")
@@ -81,6 +82,18 @@ def read_expectations(settings: Settings) -> tuple[Expectation, ...]:
             (item.child("name") or item).report("duplicate-name", message, "Give one of them another name.")
         found.setdefault(expectation.name, expectation)
     return tuple(found.values())
+
+
+def condition_places(settings: Settings) -> Iterator[tuple[str, Location]]:
+    """Where the check of each expectation stands (`expectations.plausible`), and `delete_when`."""
+    deletes, section = settings.get("delete_when"), settings.get("expectations")
+    if deletes is not None:
+        yield "delete_when", deletes.place
+    if section is not None and isinstance(section.value, list):
+        for item in section.items():
+            name, check = item.child("name"), item.child("check")
+            if check is not None and name is not None and isinstance(name.value, str):
+                yield f"expectations.{name.value}", check.place
 
 
 def _expectation(settings: Settings, item: Section) -> Expectation | None:

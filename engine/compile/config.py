@@ -13,7 +13,7 @@ from typing import Any
 
 from engine.compile.column_config import Described, TestConfig, column_places, read_columns, read_meta, read_tests
 from engine.compile.combinations import check_combinations, unfit_keys
-from engine.compile.conditions import read_expectations
+from engine.compile.conditions import condition_places, read_expectations
 from engine.compile.layers import call_layers, check_own, folder_layers
 from engine.compile.manifest import Column, Materialized
 from engine.compile.merged import Named, Settings
@@ -131,7 +131,8 @@ def _interpret(settings: Settings, *, certain: bool) -> ModelConfig:
 def _places(settings: Settings, streams: tuple[StreamConfig, ...], described: Described) -> dict[str, Location]:
     inner = {f"streams.{s.name}.{key}": place for s in streams for key, place in s.places.items()}
     columns = {f"columns.{key}": place for key, place in column_places(described)}
-    return dict(settings.places()) | inner | columns
+    checks = dict(condition_places(settings))
+    return dict(settings.places()) | inner | columns | checks
 
 
 def _contract(settings: Settings, described: Described) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.compile.aggregates import is_stateful
 from engine.compile.columns.facts import InputColumns
+from engine.compile.condition_types import condition_faults
 from engine.compile.context import REF
 from engine.compile.data_tests import compile_tests
 from engine.compile.determinism import deterministic, deterministic_text
@@ -79,8 +80,9 @@ def finish(
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
-            problems += unnamed
-            model = replace(model, broken=bool(unnamed))
+            faults = list(condition_faults(model, seen, foreign=foreign))
+            problems += [*unnamed, *faults]
+            model = replace(model, broken=bool(unnamed or faults))
         model, seen = kept(model, seen)
         if model.streaming and model.stateful:
             model = with_state(model, columns)

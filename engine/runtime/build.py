@@ -44,6 +44,7 @@ from engine.runtime.run import Outcome, Reset, Run, table_state
 from engine.runtime.scheduler import dependencies, execute, run_order
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 from engine.runtime.streams import run_stream
+from engine.secrets import scrub
 from engine.sources import KINDS, Place
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
@@ -274,6 +275,14 @@ def spark_session(
         session.close()
 
 
+def _unexpected(error: Exception, node: str, place: Location | None) -> Diagnostic:
+    """An error that nobody expected: it ends one model or test, with its trace in the log."""
+    _log.error("%s", node, exc_info=error)
+    message = scrub(f"the engine itself failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    hint = "The trace is in target/logs/engine.log: please report it. Nothing that was committed is affected."
+    return Diagnostic("internal", message, hint, node=node, location=place)
+
+
 @dataclass(slots=True)
 class _Turns:
     """Runs nodes one by one and tells what happens."""
@@ -292,7 +301,11 @@ class _Turns:
         index, total = self.order.index(node_id) + 1, len(self.order)
         begin = time.monotonic()
         if isinstance(node, DataTest | UnitTest):
-            verdict = self._decided(node, self._test(node, failed_above))
+            try:
+                verdict = self._decided(node, self._test(node, failed_above))
+            except Exception as error:  # noqa: BLE001 - it ends this test; the others run
+                finding = _unexpected(error, node.name, node.location)
+                verdict = Verdict(Status.ERROR, 0, finding.message, (finding,))
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
             seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
@@ -303,7 +316,10 @@ class _Turns:
         kind, relation = node.materialized.value, str(node.relation)
         if failed_above is None:
             self.run.emit(ModelStarted(node_id, index, total, kind, relation))
-        outcome = self._model(node, failed_above)
+        try:
+            outcome = self._model(node, failed_above)
+        except Exception as error:  # noqa: BLE001 - it ends this model; the others run
+            outcome = self._failed((_unexpected(error, node.name, Location(node.file)),))
         self.run.emit(
             ModelFinished(
                 node=node_id,

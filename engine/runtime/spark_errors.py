@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -55,6 +56,8 @@ _SURROUNDINGS = (
         "Restore the state folder from a backup, or rebuild the table: engine build -f -s <model>.",
     ),
 )
+# What asking an error for its place may raise beside exceptions of Spark.
+_UNTOLD: tuple[type[Exception], ...] = (AssertionError, AttributeError, NotImplementedError, TypeError, ValueError)
 _JAVA_CLASS = re.compile(r"^: ?(?:[\w.$]+(?:Exception|Error)): ")
 _CAUSED = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
 
@@ -92,18 +95,33 @@ def surroundings(text: str) -> Diagnostic | None:
 
 
 def _place(error: Exception, model: Model) -> Location:
-    contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
-    for context in contexts:
-        try:
-            return model.positions.locate(model.file, int(context.startIndex()))
-        except (AttributeError, TypeError, ValueError, NotImplementedError):
-            continue
+    for start, fragment in _fragments(error):
+        # SQL of an expectation or of a view is a context of its own: its places are not those of the query.
+        if fragment and model.sql[start : start + len(fragment)] == fragment:
+            return model.positions.locate(model.file, start)
     match = _POSITION.search(str(error))
     if match:
         lines = model.sql.split("\n")
         offset = sum(len(line) + 1 for line in lines[: int(match[1]) - 1]) + int(match[2])
         return model.positions.locate(model.file, offset)
     return Location(model.file)
+
+
+def _fragments(error: Exception) -> Iterator[tuple[int, str]]:
+    """The pieces of SQL that an error is about: where each begins in its own text, and the piece.
+
+    A context of a DataFrame has neither, and raises when asked; one that Java cannot tell any more raises as well.
+    """
+    try:
+        contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
+    except _UNTOLD + spark_exceptions():
+        return
+    for context in contexts:
+        try:
+            if context.contextType().name == "SQL":
+                yield int(context.startIndex()), str(context.fragment())
+        except _UNTOLD + spark_exceptions():
+            continue
 
 
 def summary(text: str) -> str:

@@ -16,6 +16,7 @@ from engine.lake.names import quoted
 from engine.lake.read import TableFacts
 from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
 from engine.runtime import generations, ownership
+from engine.runtime.condition_types import check_conditions
 from engine.runtime.described import table_comment
 from engine.runtime.outputs.history import with_validity
 from engine.state import ModelState, Phase, TableState
@@ -87,10 +88,10 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
 
 
 def check_declared(model: Model, frame: DataFrame) -> None:
-    """Check the columns that the model declares against those that Spark finds, also where compile did not know.
+    """Check declared columns and the types of conditions against what Spark finds, also where compile did not know.
 
     Raises:
-        RunError: `column-type`, `unknown-column`, `column-undeclared`; `duplicate-name`.
+        RunError: `column-type`, `unknown-column`, `column-undeclared`; `duplicate-name`; `condition-syntax`.
     """
     if twice := same_names(frame.columns):
         message = f"the columns {', '.join(twice)} have one name: letter case makes no difference"
@@ -100,6 +101,7 @@ def check_declared(model: Model, frame: DataFrame) -> None:
         failure = RunError(found[0].code, found[0].message)
         failure.diagnostics = found
         raise failure
+    check_conditions(model, frame)
 
 
 def columns_of(model: Model, frame: DataFrame) -> DataFrame:
