@@ -220,6 +220,7 @@ def writable_catalog(lake: Path) -> SqlCatalog:
     """A lake's catalog as another program has it: PyIceberg's own, which writes."""
     from pyiceberg.catalog.sql import SqlCatalog
 
+    catalogs.prepare(SimpleNamespace(type="sqlite", name="lake", path=lake))
     return SqlCatalog("lake", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=(lake / "warehouse").as_uri())
 
 

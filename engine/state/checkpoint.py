@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from engine.state.objects import content
+
 
 def query_id(checkpoint: Path) -> str | None:
     """The id of the streaming query, or None if it never started."""
@@ -98,7 +100,7 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
     for line in lines:
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(value, dict):
             found.append(value)
@@ -118,6 +120,7 @@ def next_watermark(checkpoint: Path) -> int | None:
     batch = last_committed(checkpoint)
     if batch is None:
         return None
-    lines = (checkpoint / "commits" / str(batch)).read_text(encoding="utf-8").splitlines()
+    lines = content(checkpoint / "commits" / str(batch)).decode().splitlines()
     found = _objects(lines[1:])
-    return int(found[0].get("nextBatchWatermarkMs", 0)) or None if found else None
+    mark = found[0].get("nextBatchWatermarkMs") if found else None
+    return mark or None if isinstance(mark, int) else None

@@ -7,8 +7,10 @@ has its own file systems.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
+import stat
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,7 +49,7 @@ class Folder:
     def get(self, key: str) -> bytes | None:
         """See `Store`."""
         try:
-            return (self.root / key).read_bytes()
+            return content(self.root / key)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -100,6 +102,19 @@ class Folder:
             shutil.rmtree(path, ignore_errors=True)
         else:
             path.unlink(missing_ok=True)
+
+
+def content(path: Path) -> bytes:
+    """The content of a regular file; the state may have come with a project, where a link or a pipe has its name.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file", str(path))
+        return stream.read()
 
 
 def make_private(folder: Path) -> None:

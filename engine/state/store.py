@@ -146,7 +146,7 @@ class TableState:
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
             return replace(state, phase=Phase(state.phase))
-        except (ValueError, TypeError, AttributeError) as error:
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
             hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 

@@ -1,0 +1,74 @@
+"""State that somebody else made: commands that only read it neither hang, nor fail, nor read a link."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.lab import EVENTS, Lab
+
+PROJECT = """
+name: lab
+targets: {dev: {catalog: {type: sqlite, name: lake, path: .engine/lake}, schema: s}}
+"""
+MODEL = "/*---\nstreams: {shop.events: {watermark: at delay 10 minutes}}\n---*/\nselect id, at from {{ source('shop', 'events') }}"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Lab:
+    lab = Lab(tmp_path, None, capsys, schema="s")
+    lab.write("project.yml", PROJECT)
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("m", MODEL)
+    state(lab, json.dumps({"table": "lake.s.m", "generation": 1, "phase": "published"}), '{"nextBatchWatermarkMs": 5}')
+    return lab
+
+
+def state(lab: Lab, model: str, commit: str) -> Path:
+    folder = lab.state / "m" / "1"
+    lab.write(str(folder / "model.json"), model)
+    lab.write(str(folder / "checkpoint" / "commits" / "0"), f"v1\n{commit}")
+    return folder
+
+
+DEEP = "[" * 100_000
+HOSTILE = {
+    "deep": DEEP,
+    "a list": "[1]",
+    "a long number": '{"generation": ' + "9" * 5_000 + "}",
+    "no UTF-8": "\udcff",
+    "a watermark that is a list": '{"nextBatchWatermarkMs": [1]}',
+    "an infinite watermark": '{"nextBatchWatermarkMs": 1e999}',
+    "a text": '{"nextBatchWatermarkMs": "soon"}',
+    "a far one": '{"nextBatchWatermarkMs": 99999999999999999999}',
+}
+
+
+@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("name", ["model.json", "checkpoint/commits/0"])
+def test_damaged_state_leaves_the_site_as_it_is(
+    lab: Lab, name: str, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = lab.state / "m" / "1" / name
+    path.write_bytes((text if name == "model.json" else f"v1\n{text}").encode(errors="surrogateescape"))
+    done = lab.run("docs", "generate")
+    assert done.code == 0, done.text
+
+
+@pytest.mark.parametrize("name", ["model.json", "checkpoint/commits/0"])
+@pytest.mark.parametrize("kind", ["pipe", "link"])
+def test_a_pipe_or_a_link_instead_of_a_file_is_not_read(
+    lab: Lab, name: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = lab.state / "m" / "1" / name
+    path.rename(lab.root / "elsewhere")
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(lab.root / "elsewhere")
+    done = lab.run("docs", "generate")
+    assert done.code == 0, done.text
+    assert "the watermark of m cannot be shown" in caplog.text
