@@ -224,6 +224,7 @@ CODES: dict[str, str] = {
     "publish-diverged": "A table of which rows wait for tests is changed by nobody else.",
     # runs
     "connection-unknown": "A source names a connection that the target has.",
+    "source-credentials": "Credentials of a source stand in a connection of the target.",
     "connection-settings": "A connection has the settings that its kind takes.",
     "kafka-unreachable": "A broker of the connection answers.",
     "kafka-refused": "The brokers take the connection's settings.",

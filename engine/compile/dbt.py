@@ -19,6 +19,7 @@ from engine.compile.manifest import Column, DataTest, Input, Macro, Model, Node,
 from engine.compile.settings import Partition, Sort
 from engine.compile.steps import Expected, GivenRows, UnitTest
 from engine.sources import location
+from engine.sources.credentials import shown, shown_setting
 
 # The one key of `meta` that is ours.
 OWN = "headrace"
@@ -180,8 +181,8 @@ def _settings(model: Model) -> dict[str, Any]:
         "partition_by": [partition_text(field) for field in write.partition_by],
         "sort_by": [sort_text(field) for field in write.sort_by],
         "overwrite": write.overwrite.value,
-        "table_properties": dict(write.table_properties),
-        "write_options": dict(write.write_options),
+        "table_properties": shown(write.table_properties),
+        "write_options": shown(write.write_options),
         "format_version": write.format_version,
         "on_schema_change": write.on_schema_change.value,
         "publish": write.publish.value,
@@ -224,7 +225,7 @@ def _source(source: Source, about: About) -> dict[str, Any]:
     spec, where = source.spec, location(source.spec)
     database, schema, identifier = _table(spec.format, where) or (None, source.source, source.table)
     watermark = asdict(source.watermark) if source.watermark else None
-    settings = {key: value for key, value in asdict(spec).items() if key not in {"name", "schema"}}
+    settings = {key: shown_setting(value, key) for key, value in asdict(spec).items() if key not in {"name", "schema"}}
     return {
         **_common(source, about, "source", source.file),
         "fqn": [about.project, source.source, source.table],

@@ -17,6 +17,7 @@ from engine.compile.settings import Expectation, Overwrite, Write
 from engine.compile.spelling import spelling_of
 from engine.compile.sql import Query
 from engine.sources import kind_of
+from engine.sources.credentials import identified
 
 
 def facts(
@@ -91,11 +92,15 @@ def _source(node: Source) -> dict[str, Any]:
     spec, kind = node.spec, kind_of(node.spec.format)
     return {
         "format": spec.format,
-        **{key: spec.settings[key] for key in (kind.MEANING if kind else ()) if key in spec.settings},
+        **{key: _identified(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings},
         "schema": [[column.name, column.type] for column in node.columns],
-        "options": dict(spec.options),
+        "options": {key: identified(value, key) for key, value in spec.options.items()},
         "timezone": spec.timezone,
     }
+
+
+def _identified(value: Any, key: str) -> Any:
+    return identified(value, key) if isinstance(value, str) and key == "path" else value
 
 
 def fingerprint(known: Mapping[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from zoneinfo import available_timezones
 
+from engine.compile import source_credentials
 from engine.compile.manifest import Column
 from engine.compile.schema import read_ddl, read_schema
 from engine.compile.schema_file import with_schema_file
@@ -45,7 +46,8 @@ def _levels(part: Section) -> Iterator[Section]:
 
 def read_spec(project: Project, part: Section, target: Target, name: str) -> tuple[SourceSpec, tuple[Column, ...]]:
     """How a source table is read for a target, and its columns as far as they are declared."""
-    chosen = _chosen(part, target.name)
+    source_credentials.report(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
+    chosen = {key: source_credentials.without(value) for key, value in _chosen(part, target.name).items()}
     format_ = _format(chosen.get("format"), part, name)
     kind = kind_of(format_)
     unknown = [key for key, value in chosen.items() if _unrendered(value.value)]

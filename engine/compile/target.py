@@ -204,7 +204,12 @@ def _late(section: Section | None, values: Values) -> dict[str, Late]:
 def _check_connections(section: Section | None) -> None:
     """The keys, which need no rendering."""
     for name, part in section.mapping() if section else ():
-        part.check_keys(CONNECTION_KEYS, f"the connection '{name}'")
+        for key, value in part.mapping():
+            if key not in CONNECTION_KEYS:
+                hint = near(key, CONNECTION_KEYS)
+                if not hint.startswith("Did"):
+                    hint = f"Write it under 'options:', if it is an option of Spark's reader: options: {{{key}: ..}}."
+                value.report("unknown-key", f"the connection '{name}' has no key '{key}'", hint, at_key=True)
         security = part.child("security")
         if security:
             security.check_keys(SECURITY_KEYS, "security")

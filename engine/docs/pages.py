@@ -17,6 +17,7 @@ from engine.docs.index import run_in_short
 from engine.docs.last_run import Batch, NodeRun
 from engine.docs.tables import Snapshot, Table
 from engine.docs.trace import fields_of, own_columns
+from engine.sources.credentials import shown
 
 _LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
 _SNAPSHOTS_LISTED = 20
@@ -113,7 +114,7 @@ def _fresh(fresh: Freshness) -> Record:
 
 
 def _source_facts(source: Source) -> list[list[str]]:
-    options = ", ".join(f"{key}: {value}" for key, value in sorted(source.spec.options.items()))
+    options = ", ".join(f"{key}: {value}" for key, value in sorted(shown(source.spec.options).items()))
     known = (
         ("Options", options),
         ("Declared in", str(source.location or source.file)),
@@ -122,7 +123,7 @@ def _source_facts(source: Source) -> list[list[str]]:
 
 
 def _model_facts(model: Model) -> list[list[str]]:
-    properties = ", ".join(f"{key}: {value}" for key, value in sorted(model.write.table_properties.items()))
+    properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
     known = (
         ("View" if model.materialized is Materialized.VIEW else "Table", str(model.relation) if model.stored else ""),
         ("Properties", properties),

@@ -27,7 +27,8 @@ class StreamSource:
         name: as the user writes it.
         kind: `files`, `table`, or the format of a source.
         identity: what makes it this source and no other. Files: `location` (absolute URI), `root` (the project's
-            folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`; others: `location`.
+            folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`; others: `location`. `connection`: a digest
+            of where its connection leads, without credentials.
         number: of the source in Spark's checkpoint; two readings of one relation share it.
     """
 
@@ -124,7 +125,8 @@ def same(before: StreamSource, now: StreamSource) -> bool:
         return False
     if before.kind == "files":
         key = "location" if "location" in old and "location" in new else "path"
-        return bool(old.get(key) == new.get(key) and old.get("format") == new.get("format"))
+        led = {old.get("connection"), new.get("connection")} - {None}
+        return bool(old.get(key) == new.get(key) and old.get("format") == new.get("format") and len(led) <= 1)
     if before.kind == "table":
         key = "uuid" if old.get("uuid") and new.get("uuid") else "table"
         return bool(old.get(key) == new.get(key))

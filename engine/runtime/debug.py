@@ -15,6 +15,7 @@ from engine.errors import EngineError
 from engine.lake.moved import check as lake_check
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry import Registry, read_settings
+from engine.sources.spec import reader_options
 from engine.spark.jars import JarState, status
 from engine.spark.java import find_java
 
@@ -80,7 +81,11 @@ def _state(target: Target) -> Finding:
 
 def _connection(target: Target, name: str, root: Path) -> Finding:
     try:
-        connection = read_connection(name, target.place(root).connection(name))
+        settings = target.place(root).connection(name)
+        if "options" in settings and not set(settings) & {"bootstrap_servers", "security"}:
+            options = ", ".join(sorted(reader_options(name, settings))) or "none"
+            return Finding("connection", True, f"'{name}' has options for Spark's readers: {options}")
+        connection = read_connection(name, settings)
         reach(connection)
     except EngineError as error:
         return Finding("connection", False, error.diagnostic.message, error.diagnostic.hint)

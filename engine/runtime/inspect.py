@@ -14,6 +14,7 @@ from engine.runtime.build import spark_session
 from engine.runtime.inputs import CORE
 from engine.runtime.spark_errors import spark_exceptions, summary
 from engine.sources import KINDS, avro
+from engine.sources.credentials import shown, shown_setting
 from engine.sources.sample import known_columns, sampled
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:
     spec = source.spec
     said: dict[str, Any] = {"name": source.table, "format": spec.format}
     kind = KINDS[spec.format]
-    said |= {key: _plain(spec.settings[key]) for key in kind.KEYS if key in spec.settings}
-    said |= {"options": dict(spec.options)} if spec.options else {}
+    said |= {key: _plain(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
+    said |= {"options": shown(spec.options)} if spec.options else {}
     said |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
     said["schema"] = _Lines(",\n".join(f"{avro.quoted(column.name)} {column.type}" for column in columns) + "\n")
     if docs := {column.name: column.doc for column in columns if column.doc}:

@@ -20,7 +20,9 @@ from engine.plan import sources
 from engine.plan.sources import Recorded, StreamSource
 from engine.runtime.run import Run
 from engine.runtime.upstreams import upstreams
-from engine.sources import Place, files, iceberg, kafka, kind_of, listing
+from engine.sources import Place, credentials, files, iceberg, kafka, kind_of, listing, reader
+from engine.sources.credentials import identified
+from engine.sources.spec import reader_options
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import logged
@@ -71,12 +73,17 @@ def _identified(manifest: Manifest, item: Input, place: Place) -> StreamSource:
         path = str(spec.settings.get("path", ""))
         inside = not listing.is_uri(path) and not path.startswith("/")
         where = path if listing.is_uri(path) else f"file:{place.root / path}"
-        identity["location"] = sources.normalized(where)
+        identity["location"] = identified(sources.normalized(where), "location")
         identity |= {"root": str(place.root)} if inside else {}
     elif spec.format in iceberg.FORMATS:
         identity["table"] = iceberg.full_name(spec, place)
     elif spec.format not in kafka.FORMATS and (kind := kind_of(spec.format)) is not None:
-        identity["location"] = kind.location(spec)
+        identity["location"] = identified(kind.location(spec), "location")
+    connection = str(spec.settings.get("connection") or "")
+    if connection and (spec.format in files.FORMATS or spec.format.startswith(reader.PREFIX)):
+        # Where a connection leads, without its credentials: another password is no other source.
+        leads = credentials.where(reader_options(connection, place.connection(connection)))
+        identity |= {"connection": leads} if leads else {}
     return replace(known, node=item.node, identity=identity)
 
 

@@ -6,6 +6,7 @@ from dataclasses import replace
 from importlib import metadata
 
 from engine.sources import files, iceberg, kafka, rate, reader, socket
+from engine.sources.credentials import masked
 from engine.sources.spec import BAD, ORIGIN, Fault, Form, Kind, OnBadRecord, Place, Resumption, SourceSpec
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
@@ -59,6 +60,6 @@ def limited(spec: SourceSpec, max_files: int | None) -> SourceSpec:
 
 
 def location(spec: SourceSpec) -> str:
-    """Where a source is, for people; empty if its format is unknown."""
+    """Where a source is, for people, with possible credentials masked; empty if its format is unknown."""
     kind = kind_of(spec.format)
-    return kind.location(spec) if kind else ""
+    return masked(kind.location(spec), "location") if kind else ""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
 from engine.sources import file_formats, footers, listing
-from engine.sources.spec import Fault, Form, Place, Resumption, SourceSpec
+from engine.sources.credentials import masked, shown
+from engine.sources.spec import Fault, Form, Place, Resumption, SourceSpec, connected, connection_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,7 @@ KEYS: Mapping[str, Form] = {
     "on_changed_file": Form.TEXT,
     "after_reading": Form.TEXT,
     "archive_path": Form.PATH,
+    "connection": Form.TEXT,
 }
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("path",)
@@ -105,14 +107,15 @@ def check(spec: SourceSpec, place: Place) -> None:
     """Make sure that there is something to read; of a place that is not on this machine nothing is known.
 
     Raises:
+        ProjectError: `connection-unknown`, `connection-settings`.
         SetupError: `landing-missing` if the folder does not exist.
     """
+    with_connection(spec, place)
     folder = listing.folder(spec, place)
     if folder is not None and not folder.exists():
         hint = "Land the data first (in the example: make demo, or python -m producer), or correct 'path'."
-        message = (
-            f"the folder '{listing.base(location(spec)) or location(spec)}' of source '{spec.name}' does not exist"
-        )
+        where = masked(location(spec), "path")
+        message = f"the folder '{listing.base(where) or where}' of source '{spec.name}' does not exist"
         raise SetupError("landing-missing", message, hint)
 
 
@@ -125,12 +128,13 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 def script(spec: SourceSpec, *, stream: bool) -> list[str]:
     """Lines of PySpark that read it."""
-    options = {**_options(spec, stream=stream), **file_formats.script_options(spec)}
+    options = {**_options(spec, stream=stream), **shown(file_formats.script_options(spec))}
     return [
         f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
         f".schema({json.dumps(spec.schema or columns(spec), ensure_ascii=False)})",
         *(f".option({json.dumps(k)}, {json.dumps(v, ensure_ascii=False)})" for k, v in options.items()),
-        f".load({json.dumps(location(spec), ensure_ascii=False)})",
+        *connection_line(spec),
+        f".load({json.dumps(masked(location(spec), 'path'), ensure_ascii=False)})",
     ]
 
 
@@ -145,6 +149,15 @@ def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
     return options
 
 
+def with_connection(spec: SourceSpec, place: Place) -> SourceSpec:
+    """The source with the options of its connection.
+
+    Raises:
+        ProjectError: `connection-settings`.
+    """
+    return connected(spec, place, _OWN_OPTIONS)
+
+
 def _spark_duration(text: str) -> str:
     """'7 days' as Spark's options have it: 7d."""
     number, unit = text.split()
@@ -157,6 +170,7 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
     Raises:
         RunError: `source-read` if the schema of a file does not fit.
     """
+    spec = with_connection(spec, place)
     footers.check(session, spec, place)
     reader = session.read.options(**_options(spec, stream=False))
     return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
@@ -164,6 +178,7 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
 def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
     """Each file once, oldest first; `max_files_per_trigger` in a micro-batch."""
+    spec = with_connection(spec, place)
     reader = session.readStream.options(**_options(spec, stream=True))
     return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-from engine.sources.spec import Place, SourceSpec
+from engine.sources.spec import Place, SourceSpec, connected
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -95,7 +95,10 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
     plain = found is not None and not is_uri(path) and (place.root / path).exists()
     if found is not None and plain and not any(key in spec.options for key in _FILTERS):
         return sorted(_walk(found), key=lambda file: file.uri)
-    return sorted(_asked(session, for_spark(spec, place), spec.options), key=lambda file: file.uri)
+    # What a connection brings says how the file system is reached.
+    brought = connected(replace(spec, options={}), place).options
+    chosen = {key: value for key, value in spec.options.items() if key in _FILTERS}
+    return sorted(_asked(session, for_spark(spec, place), {**brought, **chosen}), key=lambda file: file.uri)
 
 
 def _walk(top: Path) -> Iterator[Listed]:
@@ -122,7 +125,7 @@ def _asked(session: SparkSession, path: str, options: Mapping[str, str]) -> Iter
     """Spark's own listing, of any file system: a format that opens no file unless its content is asked for."""
     from pyspark.sql import functions as f
 
-    chosen = {"recursiveFileLookup": "true", **{k: v for k, v in options.items() if k in _FILTERS}}
+    chosen = {"recursiveFileLookup": "true", **options}
     reader = session.read.format("binaryFile").options(**chosen)
     rows = reader.load(path).select("path", "length", f.unix_millis("modificationTime").alias("modified"))
     yield from (Listed(row["path"], int(row["length"]), int(row["modified"])) for row in rows.collect())

@@ -31,6 +31,7 @@ def newest(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame |
 
 
 def _files(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame | None:
+    spec = files.with_connection(spec, place)
     archive = spec.settings.get("archive_path")
     found = listing.listed(session, spec, place)
     if archive and (place.root / str(archive)).exists():

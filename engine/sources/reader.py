@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
 from engine.lake.names import quoted
+from engine.sources.credentials import masked, shown
 from engine.sources.listing import for_spark
-from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
+from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec, connected, connection_line
 from engine.spark.executions import spark_exceptions
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 PREFIX = "spark."
 FORMATS: tuple[str, ...] = ()
-KEYS: Mapping[str, Form] = {"path": Form.PATH}
+KEYS: Mapping[str, Form] = {"path": Form.PATH, "connection": Form.TEXT}
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("path",)
 REPLAYABLE = False
@@ -66,8 +67,13 @@ def location(spec: SourceSpec) -> str:
     return str(spec.settings.get("path") or _name(spec))
 
 
-def check(_: SourceSpec, __: Place) -> None:
-    """Only the reader knows."""
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that its connection can be used; the rest only the reader knows.
+
+    Raises:
+        ProjectError: `connection-unknown`, `connection-settings`.
+    """
+    connected(spec, place)
 
 
 def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
@@ -83,9 +89,10 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
         f".schema({json.dumps(spec.schema, ensure_ascii=False)})",
         *(
             f".option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})"
-            for key, value in spec.options.items()
+            for key, value in shown(spec.options).items()
         ),
-        f".load({json.dumps(path, ensure_ascii=False) if path else ''})",
+        *connection_line(spec),
+        f".load({json.dumps(masked(str(path), 'path'), ensure_ascii=False) if path else ''})",
     ]
 
 
@@ -103,6 +110,7 @@ def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFram
     from pyspark.sql import functions as f
 
     path = (for_spark(spec, place),) if "path" in spec.settings else ()
+    spec = connected(spec, place)
     try:
         frame = reader().format(_name(spec)).options(**spec.options).schema(spec.schema).load(*path)
     except spark_exceptions() as error:

@@ -55,6 +55,7 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
 
 
 def _of_files(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    spec = files.with_connection(spec, place)
     options = {"recursiveFileLookup": "true", "inferTimestamp": "true", **spec.options}
     if spec.format == "csv":
         options = {"header": "true", "inferSchema": "true", "escape": '"', **options}

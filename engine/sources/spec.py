@@ -6,13 +6,14 @@ A kind is one module; `engine.sources.KINDS` lists them. Its frames have the dec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from engine.errors import Diagnostic, EngineError
+from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.lake.catalogs import CatalogConfig
 
 if TYPE_CHECKING:
@@ -109,6 +110,53 @@ class Place:
     registry: Callable[[str], Mapping[str, Any]] = _none
     settled: dict[str, str] = field(default_factory=dict)
     catalog: CatalogConfig | None = None
+
+
+def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:
+    """A source of files or of one of Spark's readers with the options of its connection, which win over its own.
+
+    Args:
+        spec: as it is declared.
+        place: where it is read.
+        reserved: options in lower case that no connection may set.
+
+    Raises:
+        ProjectError: `connection-unknown`, `connection-settings`; no value is shown.
+    """
+    name = str(spec.settings.get("connection") or "")
+    given = reader_options(name, place.connection(name), reserved) if name else {}
+    named = {key.lower() for key in given}
+    own = {key: value for key, value in spec.options.items() if key.lower() not in named}
+    return replace(spec, options={**own, **given}) if given else spec
+
+
+def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[str] = ()) -> dict[str, str]:
+    """The options that a connection has for Spark's readers; their values may be credentials.
+
+    Raises:
+        ProjectError: `connection-settings`; no value is shown.
+    """
+    options = settings.get("options", {})
+    faults = [f"'{key}' is a setting of Kafka's connections" for key in settings if key != "options"]
+    if not isinstance(options, Mapping):
+        faults.append("'options' must be a mapping")
+    else:
+        faults += [f"the option '{key}' is set by the engine" for key in options if str(key).lower() in reserved]
+        faults += [f"the option '{key}' is a list or a mapping" for key, v in options.items() if not _is_plain(v)]
+    if faults:
+        message = f"the connection '{name}' cannot be used by a source of files or a reader: {'; '.join(faults)}"
+        raise ProjectError("connection-settings", message, "Write 'options: {url: .., user: .., password: ..}'.")
+    return {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
+
+
+def connection_line(spec: SourceSpec) -> tuple[str, ...]:
+    """What a script says in place of the options of a connection."""
+    name = spec.settings.get("connection")
+    return (f"# .options(**the options of the connection {json.dumps(name)})",) if name else ()
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, (str, int, float))
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,7 +55,7 @@ FAULTS = [
     (GOOD + "topic: a\noptions: {consumer.auto.offset.reset: x}",
      "bad-value sources/x.yml:9:19 the option 'auto.offset.reset' of the client is not yours to set", "starting_offsets"),
     (GOOD + "topic: a\noptions: {consumer.sasl.jaas.config: x}",
-     "bad-value sources/x.yml:9:19 the option 'sasl.jaas.config' is a matter of security", "connection"),
+     "source-credentials sources/x.yml:9:19 the option 'consumer.sasl.jaas.config' of source 's.t' is a credential", "connection"),
     (GOOD + "topic: a\noptions: {consumer.sasl.oauthbearer.token.endpoint.url: 'http://x'}",
      "bad-value sources/x.yml:9:19 the option 'sasl.oauthbearer.token.endpoint.url' is a matter of security", ""),
     (GOOD + "topic: a\noptions: {consumer.fetch.max.byte: 1}",
