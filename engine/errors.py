@@ -250,6 +250,7 @@ CODES: dict[str, str] = {
     "columns-unknown": "A source's columns are declared, or known when it is read.",
     "avro-schema": "An Avro schema is one that Spark can read into columns.",
     "avro-columns": "Declared columns are in the Avro schema, with types that hold its values.",
+    "plain-http": "Credentials are sent over https.",
     "registry-down": "A schema registry answers within seconds.",
     "registry-auth": "A schema registry lets us read.",
     "registry-answer": "The url of a schema registry leads to its interface.",

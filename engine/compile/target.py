@@ -15,7 +15,7 @@ from engine.compile.layers import not_yet
 from engine.compile.secret_settings import SecretSettings
 from engine.compile.session_settings import TIME_ZONE, is_utc, meaning
 from engine.compile.values import Values
-from engine.errors import Diagnostic, ProjectError, near
+from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.pinned import pinned
 from engine.project import Project
 from engine.project.section import Section
@@ -23,6 +23,7 @@ from engine.secrets import register_settings
 from engine.sources import Place
 from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
 from engine.sources.kafka.connection import SECURITY_KEYS
+from engine.sources.registry import is_open
 
 TARGET_KEYS = (
     "catalog", "schema", "spark", "state", "connections", "schema_registries", "openlineage", "require_replayable",
@@ -150,6 +151,11 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
         return Target(chosen, catalog, chosen, project.root / ".engine" / "state")
     connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
     _check_connections(section.child("connections"))
+    registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
+    for key, part in registries_part.mapping() if registries_part else ():
+        _warn_of_plain_http(part, "auth", f"the schema registry '{key}'")
+    if lineage:
+        _warn_of_plain_http(lineage, "api_key", "'openlineage'")
     openlineage = _openlineage(section.child("openlineage"), values)
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
     section = _without_secrets(section, values)
@@ -213,6 +219,16 @@ def _check_connections(section: Section | None) -> None:
         security = part.child("security")
         if security:
             security.check_keys(SECURITY_KEYS, "security")
+
+
+def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
+    url = part.child("url")
+    if url is None or not isinstance(url.value, str) or not is_open(url.value):
+        return
+    if part.child(credential) is not None or "@" in url.value:
+        message = f"the credentials of {what} are sent over plain http, where others can read them"
+        hint = "Write an https address, or reach it on this machine: http://127.0.0.1:<port>."
+        url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
 
 
 def _openlineage(part: Section | None, values: Values) -> Late | None:

@@ -14,7 +14,7 @@ from engine.compile import Target
 from engine.errors import EngineError
 from engine.lake.moved import check as lake_check
 from engine.sources.kafka.connection import reach, read_connection
-from engine.sources.registry import Registry, read_settings
+from engine.sources.registry import Registry, is_open, read_settings
 from engine.sources.spec import reader_options
 from engine.spark.jars import JarState, status
 from engine.spark.java import find_java
@@ -98,7 +98,11 @@ def _registry(target: Target, name: str, root: Path) -> Finding:
         Registry(settings).check()
     except EngineError as error:
         return Finding("registry", False, error.diagnostic.message, error.diagnostic.hint)
-    return Finding("registry", True, f"'{name}' at {settings.url}")
+    plain = bool(settings.authorization) and is_open(settings.url)
+    hint = (
+        "Its credentials are sent over plain http, where others can read them: write an https address." if plain else ""
+    )
+    return Finding("registry", True, f"'{name}' at {settings.url}", hint)
 
 
 def _writable(folder: Path) -> bool:

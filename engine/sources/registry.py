@@ -1,8 +1,9 @@
 """A client of schema registries with Confluent's interface (Confluent, Apicurio and others have it).
 
 What an id means never changes and is kept for ever; what a subject holds is kept for seconds. Every call ends within
-`patience`. A registry that cannot be asked is an error that a later build gets over; only its own word that it has no
-such schema is an answer.
+`patience`, with all requests for the schemas that one refers to. A registry that cannot be asked is an error that a
+later build gets over; only its own word that it has no such schema is an answer. Nothing of an answer is kept or
+followed before it was checked (`registry_answers`), and references end.
 """
 
 from __future__ import annotations
@@ -14,23 +15,31 @@ import re
 import ssl
 import time
 import urllib.error
-import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
-from urllib.parse import quote, unquote, urlsplit, urlunsplit
+from ipaddress import ip_address
+from typing import Any, Final, TypeVar
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from engine.errors import ProjectError, SetupError, near
 from engine.secrets import scrub
+from engine.sources.avro.bounds import MOST_TEXT
 from engine.sources.avro.parse import parse
 from engine.sources.avro.types import AvroError, to_json
+from engine.sources.registry_answers import Answer, Reference, is_subject, short
+from engine.sources.registry_answers import answer as read_answer
+from engine.sources.registry_answers import versions as read_versions
+from engine.sources.registry_http import TooLargeError, fetch
 
 KEYS: Final = ("url", "auth", "timeout")
 _SUBJECT_SECONDS: Final = 5.0
 _SILENCE: Final = 10.0
 _PATIENCE: Final = 20.0
 _FIRST_PAUSE: Final = 0.2
-_MOST_BYTES: Final = 10_000_000
+_MOST_BYTES: Final = 5_000_000
+_MOST_REFERENCES: Final = 100
+_MOST_LEVELS: Final = 20
+Kept = TypeVar("Kept")
 _PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 _REFUSED: Final = frozenset({401, 403, 407})
 # Confluent's codes for: no such subject, no such version, no such schema.
@@ -81,8 +90,8 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
     hint = "Write 'url: https://host:port', with the path where its interface begins, if it has one."
     if not isinstance(given.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)
-    parts = urlsplit(given["url"].strip())
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
+    parts = _address(given["url"].strip())
+    if parts is None:
         raise ProjectError("bad-value", f"the url of {place} is no http or https address", hint)
     address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
     authorization = ""
@@ -92,6 +101,34 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
         authorization = _basic(unquote(parts.username), unquote(parts.password or ""))
     patience = _seconds(place, given["timeout"]) if "timeout" in given else _PATIENCE
     return RegistrySettings(name, address, authorization, min(_SILENCE, patience), patience)
+
+
+def _address(url: str) -> SplitResult | None:
+    """The parts of a web address; None if it is none.
+
+    A password with a slash in it, not encoded, would make its user the host and a part of it the port.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    odd = "@" in parts.path + parts.query + parts.fragment or port == 0
+    return parts if parts.scheme in {"http", "https"} and parts.hostname and not odd else None
+
+
+def is_open(url: str) -> bool:
+    """Whether credentials that are sent to an address can be read on their way: plain http beyond this machine.
+
+    Of a host that is a template nothing is known.
+    """
+    parts = _address(url.strip())
+    if parts is None or parts.scheme != "http" or parts.hostname is None or "{" in parts.hostname:
+        return False
+    try:
+        return not ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return parts.hostname.rstrip(".") != "localhost"
 
 
 def _seconds(place: str, timeout: Any) -> float:
@@ -118,16 +155,6 @@ def _basic(user: str, password: str) -> str:
     return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
 
 
-class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """The header with the password would follow a redirect to any host."""
-
-    def redirect_request(self, *_: object) -> None:
-        return None
-
-
-_OPENER: Final = urllib.request.build_opener(_NoRedirect)
-
-
 @dataclass(slots=True)
 class Registry:
     """A registry and what it has answered."""
@@ -144,7 +171,11 @@ class Registry:
             SetupError: `registry-down`, `registry-auth` or `registry-answer`.
         """
         if schema_id not in self._schemas:
-            self._schemas[schema_id] = self._registered(schema_id, self._get(f"/schemas/ids/{schema_id}"))
+            deadline = self._deadline()
+            answer = read_answer(self._get(f"/schemas/ids/{schema_id}", deadline))
+            if answer is None:
+                raise self._odd(f"its answer for schema id {schema_id} has no schema")
+            self._schemas[schema_id] = self._registered(schema_id, answer, deadline)
         return self._schemas[schema_id]
 
     def version(self, subject: str, version: int | str = "latest") -> Registered:
@@ -154,28 +185,25 @@ class Registry:
             MissingSchemaError: `registry-subject`, or `registry-schema`.
             SetupError: as `schema`.
         """
-        data = self._lately(f"/subjects/{quote(subject, safe='')}/versions/{version}")
-        schema_id = data.get("id") if isinstance(data, dict) else None
-        if not isinstance(schema_id, int):
-            raise self._odd(f"its answer for '{subject}' has no id")
-        if schema_id not in self._schemas:
-            self._schemas[schema_id] = self._registered(schema_id, data)
-        return self._schemas[schema_id]
+        return self._version(subject, version, self._deadline())
 
     def versions(self, subject: str, most: int) -> list[Registered]:
         """The newest versions of a subject, newest first; those that are no Avro schema are left out.
+
+        All of them have three times the patience of one.
 
         Raises:
             MissingSchemaError: `registry-subject`.
             SetupError: as `schema`.
         """
-        numbers = self._lately(f"/subjects/{quote(subject, safe='')}/versions")
-        if not isinstance(numbers, list) or not all(isinstance(number, int) for number in numbers):
+        whole = time.monotonic() + 3 * self.settings.patience
+        numbers = self._lately(f"{_subject(subject)}/versions", self._deadline(), read_versions)
+        if numbers is None:
             raise self._odd(f"its answer for '{subject}' is no list of versions")
         found = []
         for number in sorted(numbers, reverse=True)[:most]:
             try:
-                found.append(self.version(subject, number))
+                found.append(self._version(subject, number, min(whole, self._deadline())))
             except MissingSchemaError:  # deleted since, or of another kind
                 continue
         return found
@@ -186,43 +214,69 @@ class Registry:
         Raises:
             SetupError: as `schema`.
         """
-        self._get("/subjects?offset=0&limit=1")
+        self._get("/subjects?offset=0&limit=1", self._deadline())
 
-    def _registered(self, schema_id: int, data: Any) -> Registered:
-        if not isinstance(data, dict) or not isinstance(data.get("schema"), str):
-            raise self._odd(f"its answer for schema id {schema_id} has no schema")
-        kind = data.get("schemaType", "AVRO")
-        if kind != "AVRO":
-            raise MissingSchemaError("registry-schema", f"schema id {schema_id} is of the kind {kind}, not Avro")
-        imported: dict[tuple[str, int], str] = {}
-        self._import(data, imported)
+    def _deadline(self) -> float:
+        return time.monotonic() + self.settings.patience
+
+    def _version(self, subject: str, version: int | str, deadline: float) -> Registered:
+        answer = self._lately(f"{_subject(subject)}/versions/{version}", deadline, read_answer)
+        if answer is None or answer.id is None:
+            raise self._odd(f"its answer for '{subject}' has no id, or no schema")
+        if answer.id not in self._schemas:
+            self._schemas[answer.id] = self._registered(answer.id, answer, deadline)
+        return self._schemas[answer.id]
+
+    def _registered(self, schema_id: int, answer: Answer, deadline: float) -> Registered:
+        if answer.kind != "AVRO":
+            raise MissingSchemaError("registry-schema", f"schema id {schema_id} is of the kind {answer.kind}, not Avro")
+        imported: dict[Reference, str] = {}
         try:
-            text = to_json(parse(data["schema"], imported.values()), docs=True)
+            self._import(answer, imported, (), deadline)
+            text = to_json(parse(answer.schema, imported.values()), docs=True)
         except AvroError as error:
             message = f"schema id {schema_id} is no Avro schema that can be read: {error}"
             raise MissingSchemaError("registry-schema", message) from error
         return Registered(schema_id, text)
 
-    def _import(self, data: Mapping[str, Any], imported: dict[tuple[str, int], str]) -> None:
-        """The texts of the schemas that one refers to, those that they refer to first."""
-        for reference in data.get("references") or ():
-            try:
-                key = (str(reference["subject"]), int(reference["version"]))
-                if key not in imported:
-                    found = self._lately(f"/subjects/{quote(key[0], safe='')}/versions/{key[1]}")
-                    self._import(found, imported)
-                    imported[key] = str(found["schema"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise self._odd("a schema refers to another one in a way that is not understood") from error
+    def _import(
+        self, answer: Answer, imported: dict[Reference, str], around: tuple[Reference, ...], deadline: float
+    ) -> None:
+        """The texts of the schemas that one refers to, those that they refer to first.
 
-    def _lately(self, path: str) -> Any:
-        known = self._subjects.get(path)
-        if known is None or time.monotonic() - known[0] > _SUBJECT_SECONDS:
-            self._subjects[path] = known = (time.monotonic(), self._get(path))
-        return known[1]
+        Raises:
+            AvroError: the references form a cycle, or are too many.
+        """
+        for reference in answer.references:
+            if reference in around:
+                raise AvroError(f"it refers to itself, through version {reference[1]} of '{short(reference[0])}'")
+            if reference in imported:
+                continue
+            if len(around) >= _MOST_LEVELS or len(imported) >= _MOST_REFERENCES:
+                message = (
+                    f"it refers to more than {_MOST_REFERENCES} schemas, or through more than {_MOST_LEVELS} others"
+                )
+                raise AvroError(message)
+            found = self._lately(f"{_subject(reference[0])}/versions/{reference[1]}", deadline, read_answer)
+            if found is None:
+                raise self._odd(f"its answer for '{short(reference[0])}' has no schema")
+            self._import(found, imported, (*around, reference), deadline)
+            imported[reference] = found.schema
+            if sum(map(len, imported.values())) > MOST_TEXT:
+                raise AvroError(f"with what it refers to it has more than {MOST_TEXT:,} characters")
 
-    def _get(self, path: str) -> Any:
-        deadline = time.monotonic() + self.settings.patience
+    def _lately(self, path: str, deadline: float, read: Callable[[Any], Kept | None]) -> Kept | None:
+        """What a path answered within the last seconds, checked; None: it is not of the form."""
+        now = time.monotonic()
+        if path not in self._subjects or now - self._subjects[path][0] > _SUBJECT_SECONDS:
+            found = read(self._get(path, deadline))
+            kept = {key: value for key, value in self._subjects.items() if now - value[0] <= _SUBJECT_SECONDS}
+            self._subjects = kept if found is None else {**kept, path: (time.monotonic(), found)}
+            return found
+        known: Kept = self._subjects[path][1]
+        return known
+
+    def _get(self, path: str, deadline: float) -> Any:
         pause = _FIRST_PAUSE
         while True:
             try:
@@ -242,21 +296,22 @@ class Registry:
         headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", "User-Agent": "headrace"}
         if self.settings.authorization:
             headers["Authorization"] = self.settings.authorization
-        request = urllib.request.Request(self.settings.url + path, headers=headers)  # noqa: S310 - http(s), checked
-        seconds = max(0.1, min(self.settings.timeout, deadline - time.monotonic()))
-        with _OPENER.open(request, timeout=seconds) as response:
-            body = _read(response, deadline)
+        patience = {"timeout": self.settings.timeout, "deadline": deadline}
+        try:
+            body = fetch(self.settings.url + path, headers, most_bytes=_MOST_BYTES, **patience)
+        except TooLargeError as error:
+            raise self._odd(str(error)) from error
         try:
             return json.loads(body)
-        except ValueError as error:
-            raise self._odd(f"{path} answers with something that is no JSON") from error
+        except (ValueError, RecursionError) as error:
+            raise self._odd(f"{path} answers with something that is no JSON, or is nested too deeply") from error
 
     def _judge(self, path: str, error: urllib.error.HTTPError) -> str:
         """What a refusal means; returns the reason of one that may pass."""
         with error:
             code = _error_code(error)
         if error.code in _PASSING:
-            return f"it answers {error.code} {error.reason}"
+            return f"it answers {error.code} {short(error.reason)}"
         if error.code in _REFUSED:
             hint = "Correct 'auth' of the registry in the target, or ask for the right to read."
             message = f"the schema registry '{self.settings.name}' at {self.settings.url} refuses us ({error.code})"
@@ -270,7 +325,7 @@ class Registry:
             hint = "A producer registers it with its first record; 'subject:' names another one."
             message = f"the schema registry '{self.settings.name}' has no {what} '{subject}'"
             raise MissingSchemaError("registry-subject", message, hint)
-        raise self._odd(f"{path} answers {error.code} {error.reason}")
+        raise self._odd(f"{path} answers {error.code} {short(error.reason)}")
 
     def _down(self, reason: str) -> SetupError:
         hint = "Start it, or correct its 'url' in the target. Nothing is lost: the next build reads the same records."
@@ -283,20 +338,24 @@ class Registry:
         return SetupError("registry-answer", scrub(message), hint)
 
 
-def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
-    """The body, as long as it is of bearable size and comes in time."""
-    body = bytearray()
-    while chunk := response.read1(1 << 16):
-        body += chunk
-        if len(body) > _MOST_BYTES or time.monotonic() > deadline:
-            raise OSError(f"its answer has more than {_MOST_BYTES} bytes, or takes too long")
-    return bytes(body)
+def _subject(name: str) -> str:
+    """The path of a subject.
+
+    Raises:
+        MissingSchemaError: `registry-subject`, no subject has such a name.
+    """
+    if not is_subject(name):
+        message = f"there can be no subject {short(name)!r} in a schema registry"
+        raise MissingSchemaError(
+            "registry-subject", message, "Write 'subject:' with a name of at most 1,000 characters."
+        )
+    return f"/subjects/{quote(name, safe='')}"
 
 
 def _error_code(error: urllib.error.HTTPError) -> int | None:
     try:
         data = json.loads(error.read(_MOST_BYTES))
-    except (ValueError, OSError, http.client.HTTPException):
+    except (ValueError, OSError, RecursionError, http.client.HTTPException):
         return None
     code = data.get("error_code") if isinstance(data, dict) else None
     return code if isinstance(code, int) else None

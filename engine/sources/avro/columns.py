@@ -64,7 +64,7 @@ def read_schema(text: str, file: str) -> Schema:
         schema = parse(text)
         columns(schema)
     except AvroError as error:
-        offset = error.offset if error.offset is not None else _offset(text, error.path)
+        offset = error.offset if error.offset is not None else _offset_or_none(text, error.path)
         line, start = text.count("\n", 0, offset) + 1, text.rfind("\n", 0, offset) + 1
         raise ProjectError(
             "avro-schema", str(error), _HINT, location=Location(file, line, offset - start + 1)
@@ -162,6 +162,14 @@ def _plain(type_: Primitive | Fixed, path: Path) -> str:
 def quoted(name: str) -> str:
     """A name as DDL has it."""
     return name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name) else f"`{name.replace('`', '``')}`"
+
+
+def _offset_or_none(text: str, path: Path) -> int:
+    """The same; 0 for what is nested too deeply to be looked through."""
+    try:
+        return _offset(text, path)
+    except (RecursionError, ValueError):
+        return 0
 
 
 def _offset(text: str, path: Path) -> int:

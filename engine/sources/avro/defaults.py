@@ -22,6 +22,7 @@ from engine.sources.avro.types import (
     Union,
 )  # fmt: skip
 
+_SHOWN = 100
 _RANGES = {"int": 31, "long": 63}
 
 
@@ -33,8 +34,9 @@ def default_bytes(schema: Schema, field: Field, path: Path = ()) -> bytes:
     """
     try:
         return _encoded(schema, field.type, field.default[0])
-    except ValueError as error:
-        shown = json.dumps(field.default[0], ensure_ascii=False)
+    except (ValueError, RecursionError) as error:
+        text = json.dumps(field.default[0], ensure_ascii=False)
+        shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
         raise AvroError(f"the default of '{field.name}' does not fit its type: {shown}", (*path, "default")) from error
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
+from engine.sources.avro.bounds import MOST_DEPTH, MOST_TEXT, check
 from engine.sources.avro.types import (
     Array,
     AvroError,
@@ -40,7 +41,10 @@ _LOGICAL: Final = {
     "uuid": ("string", "fixed"),
 }
 _UUID_BYTES: Final = 16
-_MAX_TEXT: Final = 5_000_000
+# Of the JSON: a level of the schema takes up to three keys and indices.
+_MOST_PATH: Final = 3 * MOST_DEPTH + 3
+_MOST_BYTES: Final = 2**31 - 1
+_MOST_DIGITS: Final = 10_000
 
 
 def parse(text: str, imported: Iterable[str] = ()) -> Schema:
@@ -51,12 +55,14 @@ def parse(text: str, imported: Iterable[str] = ()) -> Schema:
         imported: schemas whose named types the text may use, in the order in which they use each other.
 
     Raises:
-        AvroError: the text is no Avro schema.
+        AvroError: the text is no Avro schema, or is too large.
     """
     parser = _Parser()
     for other in imported:
         parser.read(other)
-    return Schema(parser.read(text), parser.named)
+    schema = Schema(parser.read(text), parser.named)
+    check(schema)
+    return schema
 
 
 class _Parser:
@@ -67,16 +73,23 @@ class _Parser:
         self.open: set[str] = set()
 
     def read(self, text: str) -> Type:
-        if len(text) > _MAX_TEXT:
-            raise AvroError(f"the schema has more than {_MAX_TEXT:,} characters")
+        if len(text) > MOST_TEXT:
+            raise AvroError(f"the schema has more than {MOST_TEXT:,} characters")
         try:
             return self.type(json.loads(text), "", ())
         except json.JSONDecodeError as error:
             raise AvroError(f"the text is no JSON: {error.msg}", offset=error.pos) from error
+        except ValueError as error:
+            if isinstance(error, AvroError):
+                raise
+            # A number of more digits than Python reads.
+            raise AvroError("the text has a number that is too long") from error
         except RecursionError as error:
             raise AvroError("the schema is nested too deeply") from error
 
     def type(self, data: Any, space: str, path: Path) -> Type:
+        if len(path) > _MOST_PATH:
+            raise AvroError(f"its types stand more than {MOST_DEPTH} levels deep in each other", path)
         if isinstance(data, str):
             return self.by_name(data, space, path)
         if isinstance(data, list):
@@ -134,6 +147,8 @@ class _Parser:
         if not _NAME.fullmatch(name):
             raise AvroError(f"'{name}' is no name of a field", (*path, "name"))
         type_ = self.type(data["type"], space, (*path, "type"))
+        if _is_deep(data.get("default"), MOST_DEPTH):
+            raise AvroError(f"the default of '{name}' is nested more than {MOST_DEPTH} levels deep", (*path, "default"))
         doc = data.get("doc")
         return Field(
             name,
@@ -146,19 +161,21 @@ class _Parser:
     def enum(self, data: dict[str, Any], space: str, path: Path) -> Enum:
         name, _, aliases = self.name(data, space, path)
         symbols = _texts(data.get("symbols"), (*path, "symbols"))
+        seen: set[str] = set()
         for index, symbol in enumerate(symbols):
-            if not _NAME.fullmatch(symbol) or symbol in symbols[:index]:
-                fault = "stands twice" if symbol in symbols[:index] else "is no name"
+            if not _NAME.fullmatch(symbol) or symbol in seen:
+                fault = "stands twice" if symbol in seen else "is no name"
                 raise AvroError(f"the symbol '{symbol}' of '{name}' {fault}", (*path, "symbols", index))
+            seen.add(symbol)
         default = data.get("default")
-        if default is not None and default not in symbols:
+        if default is not None and (not isinstance(default, str) or default not in seen):
             raise AvroError(f"the default of '{name}' is none of its symbols", (*path, "default"))
         return self.define(Enum(name, symbols, default, aliases), path)
 
     def fixed(self, data: dict[str, Any], space: str, path: Path) -> Fixed:
         name, _, aliases = self.name(data, space, path)
         size = data.get("size")
-        if not isinstance(size, int) or isinstance(size, bool) or size < 0:
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MOST_BYTES:
             raise AvroError(f"the size of '{name}' is a number of bytes", path)
         return self.define(Fixed(name, size, aliases, _logical(data, "fixed", size)), path)
 
@@ -194,6 +211,11 @@ class _Parser:
         return full, inside, tuple(a if "." in a or not inside else f"{inside}.{a}" for a in aliases)
 
 
+def _is_deep(data: Any, most: int) -> bool:
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return any(most == 0 or _is_deep(item, most - 1) for item in inner)
+
+
 def _texts(data: Any, path: Path) -> tuple[str, ...]:
     if not isinstance(data, list) or not all(isinstance(item, str) for item in data):
         if data is None and path[-1] == "aliases":
@@ -214,7 +236,7 @@ def _logical(data: Mapping[str, Any], kind: str, size: int) -> Logical | None:
     precision, scale = data.get("precision"), data.get("scale", 0)
     if not isinstance(precision, int) or not isinstance(scale, int) or not 0 <= scale <= precision or not precision:
         return None
-    if kind == "fixed" and (size == 0 or 10**precision > 2 ** (8 * size - 1)):
+    if kind == "fixed" and size <= _MOST_DIGITS and (precision > 3 * size or 10**precision > 2 ** (8 * size - 1)):
         return None
     return Logical(name, precision, scale)
 

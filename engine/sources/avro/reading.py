@@ -101,7 +101,17 @@ def _reader(value: AvroValue, registry: Registry | None, file: str | None, kept:
         raise ValueError(value)
     if value.schema_id is not None:
         return _usable(registry.schema(value.schema_id), registry)
-    return kept or _usable(registry.version(value.subjects[0]), registry)
+    return _again(kept) if kept else _usable(registry.version(value.subjects[0]), registry)
+
+
+def _again(kept: str) -> str:
+    """A reader's schema that was stored with a table's state, checked again."""
+    try:
+        columns(parse(kept))
+    except AvroError as error:
+        message = f"the reader's schema that is kept with the table's state cannot be read: {error}"
+        raise SetupError("registry-schema", message, "Rebuild the table: engine build -f -s <model>.") from error
+    return kept
 
 
 def _usable(found: Registered, registry: Registry) -> str:

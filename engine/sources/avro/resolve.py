@@ -43,6 +43,14 @@ _PROMOTED: Final = {
 _SKIPPED: Final = -1
 
 
+# Unions in unions are compared again for each branch that could take a value: twice as often a level.
+_MOST_STEPS: Final = 100_000
+
+
+class _TooManyStepsError(Exception):
+    """Two schemas would take too long to compare."""
+
+
 class UnsuitableError(ValueError):
     """What was written cannot be read as declared."""
 
@@ -69,7 +77,10 @@ def resolve(writer: Schema, reader: Schema) -> Resolution:
         UnsuitableError: no value can be read; the message names the first field and what is wrong with it.
     """
     resolver = _Resolver(writer, reader)
-    move = resolver.move(writer.record, reader.record, "")
+    try:
+        move = resolver.move(writer.record, reader.record, "")
+    except (_TooManyStepsError, RecursionError) as error:
+        raise UnsuitableError("the schemas have too many unions in each other to be compared") from error
     transcode = _guarded(move) if move else _rest
     return Resolution(transcode, tuple(resolver.doubts), resolver.java)
 
@@ -99,13 +110,20 @@ class _Resolver:
         self.skips = skips(writer)
         self.doubts: list[str] = []
         self.java = True
+        self.steps = 0
         # A reader's aliases rename what the writer calls otherwise.
         self.renamed = {alias: name for name, type_ in reader.named.items() for alias in type_.aliases}
+
+    def step(self) -> None:
+        self.steps += 1
+        if self.steps > _MOST_STEPS:
+            raise _TooManyStepsError
 
     def copy(self, type_: Type) -> Move:
         return _copy(self.skips(type_))
 
     def move(self, wrote: Type, reads: Type, at: str) -> Move | None:
+        self.step()
         w, r = self.writer.follow(wrote), self.reader.follow(reads)
         if isinstance(w, Union):
             return self.from_union(w, r, at)
@@ -217,6 +235,7 @@ class _Resolver:
 
     def alike(self, wrote: Type, reads: Type) -> bool:
         """Whether two types have the same form and short names, as Java compares unions."""
+        self.step()
         w, r = self.writer.follow(wrote), self.reader.follow(reads)
         if isinstance(w, Named) and isinstance(r, Named) and not self.same_name(w, r):
             return False
