@@ -113,9 +113,9 @@ def where(options: Mapping[str, str]) -> str:
 
 
 def credentials_of(options: Mapping[str, str]) -> Iterator[str]:
-    """The values among options, and the parts of addresses, that may be credentials."""
+    """The values among options, and the parts of addresses, that are credentials."""
     for key, value in options.items():
-        if may_be_credential(key):
+        if is_credential(key):
             yield value
         elif _is_address(value, key):
             yield from _parts(value)
@@ -124,7 +124,7 @@ def credentials_of(options: Mapping[str, str]) -> Iterator[str]:
 def _parts(text: str) -> Iterator[str]:
     found = [match[2] for match in _ORACLE.finditer(text)]
     found += [text[password:end] for _, password, end in _users(text)]
-    found += [text[start:end] for name, start, end in _pairs(text) if may_be_credential(name)]
+    found += [text[start:end] for name, start, end in _pairs(text) if is_credential(name)]
     for part in found:
         yield from dict.fromkeys((part, unquote(part)))
 

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.lake.catalogs import CatalogConfig
+from engine.secrets import register
+from engine.sources.credentials import credentials_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -131,7 +133,7 @@ def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) ->
 
 
 def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[str] = ()) -> dict[str, str]:
-    """The options that a connection has for Spark's readers; their values may be credentials.
+    """The options that a connection has for Spark's readers; credentials in them are masked in all texts from now on.
 
     Raises:
         ProjectError: `connection-settings`; no value is shown.
@@ -146,7 +148,10 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
     if faults:
         message = f"the connection '{name}' cannot be used by a source of files or a reader: {'; '.join(faults)}"
         raise ProjectError("connection-settings", message, "Write 'options: {url: .., user: .., password: ..}'.")
-    return {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
+    read = {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
+    for credential in credentials_of(read):
+        register(credential)
+    return read
 
 
 def connection_line(spec: SourceSpec) -> tuple[str, ...]:
