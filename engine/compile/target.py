@@ -214,7 +214,7 @@ def _check_connections(section: Section | None) -> None:
             if key not in CONNECTION_KEYS:
                 hint = near(key, CONNECTION_KEYS)
                 if not hint.startswith("Did"):
-                    hint = f"Write it under 'options:', if it is an option of Spark's reader: options: {{{key}: ..}}."
+                    hint += f" Options of Spark's readers stand under 'options:': {{options: {{{key}: ..}}}}."
                 value.report("unknown-key", f"the connection '{name}' has no key '{key}'", hint, at_key=True)
         security = part.child("security")
         if security:
