@@ -35,7 +35,12 @@ MODEL = "/*---\nmaterialized: table\n---*/\nselect id, amount from {{ source('sh
 
 def forms(value: str) -> set[str]:
     encoded = {base64.b64encode(b" " * n + value.encode()).decode()[4:-4] for n in range(3)}
-    escaped = {value.replace('"', '\\"'), value.replace("'", "\\'"), value.replace("'", "''"), value.replace("&", "&amp;")}
+    escaped = {
+        value.replace('"', '\\"'),
+        value.replace("'", "\\'"),
+        value.replace("'", "''"),
+        value.replace("&", "&amp;"),
+    }
     return {value, quote(value), quote(value, safe=""), value.encode().hex(), value.lower(), *encoded, *escaped}
 
 
@@ -44,8 +49,8 @@ def connect(lab: Lab, url: str, password: str = "{{ env_var('ENGINE_SECRET_DB') 
     other, literal = "{{ env_var('SHOP_DB_LOGIN') }}", PASSWORDS["LITERAL"].replace("'", "''")
     lab.write(
         "project.yml",
-        f"{text}    connections:\n      warehouse:\n        options:\n          url: \"{url}\"\n"
-        f"          driver: org.sqlite.JDBC\n          user: me\n          password: \"{password}\"\n"
+        f'{text}    connections:\n      warehouse:\n        options:\n          url: "{url}"\n'
+        f'          driver: org.sqlite.JDBC\n          user: me\n          password: "{password}"\n'
         f"          apiToken: \"{other}\"\n          sslKeyPassword: '{literal}'\n",
     )
 
@@ -114,7 +119,9 @@ def test_a_folder_is_read_with_the_options_of_a_connection(lab: Lab, monkeypatch
     )
     lab.write("landing/a.csv", "id|amount\n1|2.5\n")
     lab.model("orders", MODEL)
-    lab.model("streamed", "/*---\nstreams: [shop.orders]\n---*/\nselect id, amount from {{ source('shop', 'orders') }}\n")
+    lab.model(
+        "streamed", "/*---\nstreams: [shop.orders]\n---*/\nselect id, amount from {{ source('shop', 'orders') }}\n"
+    )
     for _ in range(2):
         result = lab.run("build")
         assert result.code == 0, result.text
