@@ -185,7 +185,7 @@ def _split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
 @cli.command()
 @click.argument("model", required=False)
 @click.option("--inline", metavar="SQL", help="A query instead of a model; ref() and source() work in it.")
-@click.option("--table", is_flag=True, help="Print the stored table, without Java.")
+@click.option("--table", is_flag=True, help="Print the stored table, without Java unless it has a VARIANT column.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
 @project_options

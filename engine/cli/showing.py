@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Any
 
 import click
@@ -15,22 +16,35 @@ from engine.cli.project import Settings, compiled, log_file
 from engine.compile import Manifest, Materialized, Model
 from engine.errors import RunError, UsageError, near
 
+# Types, and not the names of fields.
+_VARIANT = re.compile(r"\bvariant\b(?! *:)")
+_ZONED = re.compile(r"\btimestamp\b(?! *:)")
 Rows = tuple[list[str], list[tuple[Any, ...]]]
 
 
 def show_table(chosen: Settings, name: str | None, limit: int, output: str) -> None:
-    """Print rows of a stored table, without Java."""
+    """Print rows of a stored table, without Java unless it has a VARIANT column."""
     from engine.lake.read import Lake
 
     result = compiled(chosen)
     model = _model(result.manifest, name)
     if model.materialized is Materialized.VIEW:
         raise UsageError("usage", f"'{model.name}' is a view and stores nothing", f"Use 'engine show {model.name}'.")
-    rows = Lake(result.target.catalog).rows(model.relation.schema, model.relation.name, limit)
-    if rows is None:
+    lake, relation = Lake(result.target.catalog), model.relation
+    columns = lake.columns(relation.schema, relation.name)
+    if columns is None:
         hint = f"Build it first: engine build -s +{model.name}"
-        raise RunError("table-missing", f"the table {model.relation} does not exist yet", hint, node=model.name)
-    click.echo(format_rows(rows, output))
+        raise RunError("table-missing", f"the table {relation} does not exist yet", hint, node=model.name)
+    types = [column.type for column in columns]
+    if any(_VARIANT.search(type_) for type_ in types):
+        # Only Spark reads their rows.
+        from engine.runtime.preview import preview
+
+        with log_file(chosen):
+            found = preview(result.manifest, result.target, chosen.root, model, limit, chosen.target_dir, stored=True)
+        _print((found.names, found.rows), found.types, output)
+        return
+    _print(lake.rows(relation.schema, relation.name, limit) or ([], []), types, output)
 
 
 def show_query(chosen: Settings, name: str | None, inline: str | None, limit: int, output: str) -> None:
@@ -45,8 +59,15 @@ def show_query(chosen: Settings, name: str | None, inline: str | None, limit: in
         else:
             result = compiled(chosen)
             manifest, target, model = result.manifest, result.target, _model(result.manifest, name)
-        rows = preview(manifest, target, chosen.root, model, limit, chosen.target_dir)
+        found = preview(manifest, target, chosen.root, model, limit, chosen.target_dir)
+    _print((found.names, found.rows), found.types, output)
+
+
+def _print(rows: Rows, types: Sequence[str], output: str) -> None:
+    """Print rows, and for people that times are in UTC; the formats for programs have rows alone."""
     click.echo(format_rows(rows, output))
+    if output == "text" and any(_ZONED.search(type_) for type_ in types):
+        click.echo("Timestamps are in UTC.")
 
 
 def show_source(chosen: Settings, name: str) -> None:
@@ -107,8 +128,25 @@ def _table(names: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[
 def _text(value: Any) -> str:
     if value is None:
         return ""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, datetime):
-        return value.strftime("%Y-%m-%d %H:%M:%S") + (f".{value.microsecond:06}" if value.microsecond else "")
+        fraction = f".{value.microsecond:06}".rstrip("0") if value.microsecond else ""
+        return f"{value.year:04}-{value:%m-%d %H:%M:%S}{fraction}"
     if isinstance(value, float):
         return f"{value:.10g}"
-    return str(value)
+    return str(_plain(value))
+
+
+def _plain(value: Any) -> Any:
+    """A nested value with texts for times."""
+    match value:
+        case dict():
+            return {_plain(key): _plain(part) for key, part in value.items()}
+        case list():
+            return [_plain(part) for part in value]
+        case tuple() if type(value) is tuple:
+            return tuple(_plain(part) for part in value)
+        case date():
+            return _text(value)
+    return value

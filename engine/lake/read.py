@@ -163,12 +163,17 @@ class Lake:
         return database.names(self._config, schema)
 
     def rows(self, schema: str, name: str, limit: int | None) -> tuple[list[str], list[tuple[Any, ...]]] | None:
-        """Column names and rows of a table, or None if there is none."""
+        """Column names and rows of a table, or None if there is none.
+
+        Dates and times that Python does not have are texts. Rows of a table with a VARIANT column cannot be read.
+        """
         with self._table(schema, name) as table:
             if table is None:
                 return None
+            from engine.lake.values import rows_of
+
             data = table.scan(limit=limit).to_arrow()
-            return list(data.column_names), list(zip(*(c.to_pylist() for c in data.columns), strict=True))
+            return list(data.column_names), rows_of(data)
 
     def count(self, schema: str, name: str) -> int | None:
         """The number of rows, deletes taken into account."""

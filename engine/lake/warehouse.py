@@ -18,8 +18,10 @@ from pyarrow.fs import LocalFileSystem
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata, TableMetadataUtil
+from pyiceberg.table.metadata import TableMetadata
 from typing_extensions import override
+
+from engine.lake.variant import parse_metadata
 
 # Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
 METADATA_BYTES = 1 << 27
@@ -111,4 +113,4 @@ def read_metadata(files: WarehouseIO, location: str) -> TableMetadata:
     if len(content) > METADATA_BYTES:
         message = f"a metadata file holds more than {METADATA_BYTES >> 20} MB"
         raise ValueError(message)
-    return TableMetadataUtil.parse_raw(content.decode())
+    return parse_metadata(content.decode())

@@ -13,16 +13,26 @@ from engine.lake import catalogs
 from engine.lake.moved import check as lake_check
 from engine.project import ModelText, load_project
 from engine.runtime.build import spark_session
-from engine.runtime.inputs import jar_sets, register
+from engine.runtime.inputs import CORE, jar_sets, register
+from engine.runtime.shown import Shown, shown
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 
 INLINE = "inline_query"
 
 
 def preview(
-    manifest: Manifest, target: Target, root: Path, model: Model, limit: int, target_dir: Path
-) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Column names and the first rows of a model's query.
+    manifest: Manifest, target: Target, root: Path, model: Model, limit: int, target_dir: Path, *, stored: bool = False
+) -> Shown:
+    """The first rows of a model's query.
+
+    Args:
+        manifest: the project.
+        target: where it is built.
+        root: the project's folder.
+        model: whose query.
+        limit: of rows.
+        target_dir: folder of logs.
+        stored: read the model's table instead of running its query.
 
     Raises:
         RunError: Spark refused or failed the query.
@@ -30,11 +40,12 @@ def preview(
     """
     catalogs.prepare(target.catalog)
     lake_check(target.catalog)
-    with spark_session(target, target_dir, sets=jar_sets(manifest, [model])) as spark:
+    with spark_session(target, target_dir, sets=CORE if stored else jar_sets(manifest, [model])) as spark:
         try:
+            if stored:
+                return shown(spark.table(model.relation.sql).limit(limit))
             register(spark, manifest, model, target.place(root), bounded=True)
-            frame = spark.sql(model.sql).limit(limit)
-            return list(frame.columns), [tuple(row) for row in frame.collect()]
+            return shown(spark.sql(model.sql).limit(limit))
         except spark_exceptions() as error:
             failure = RunError("query-failed", "")
             failure.diagnostics = diagnose(error, model)

@@ -1,0 +1,70 @@
+"""Rows of Arrow as plain Python values; a date that Python does not have is a text, as Spark prints it."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# The calendar repeats after 400 years.
+_CYCLE_DAYS, _CYCLE_YEARS = 146_097, 400
+_DAY = 86_400_000_000
+_LAST_YEAR = 9999
+
+
+def rows_of(table: pa.Table) -> list[tuple[Any, ...]]:
+    """The rows of a table."""
+    return list(zip(*(_column(column) for column in table.columns), strict=True))
+
+
+def _column(column: pa.ChunkedArray) -> list[Any]:
+    try:
+        found: list[Any] = column.to_pylist()
+    except (OverflowError, ValueError):
+        found = [_value(scalar) for scalar in column]
+    return found
+
+
+def _value(scalar: Any) -> Any:
+    """A value of a column that holds some beyond the years 1 to 9999, at any depth."""
+    import pyarrow as pa
+
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        pass
+    if isinstance(scalar, pa.MapScalar):
+        return [(_value(pair["key"]), _value(pair["value"])) for pair in scalar.values]
+    if isinstance(scalar, pa.ListScalar):
+        return [_value(item) for item in scalar.values]
+    if isinstance(scalar, pa.StructScalar):
+        return {name: _value(item) for name, item in scalar.items()}
+    kind, number = scalar.type, scalar.value
+    if pa.types.is_date32(kind):
+        return day_text(number)
+    if pa.types.is_timestamp(kind):
+        return time_text(number if kind.unit == "us" else number // 1000)
+    raise TypeError(kind)
+
+
+def day_text(days: int) -> str:
+    """A date by its days since 1970: `+12345-01-01` and `-0005-01-01` as Spark prints them."""
+    cycles, rest = divmod(days, _CYCLE_DAYS)
+    found = date(1970, 1, 1) + timedelta(days=rest)
+    year = found.year + cycles * _CYCLE_YEARS
+    sign = "-" if year < 0 else "+" if year > _LAST_YEAR else ""
+    return f"{sign}{abs(year):04}-{found.month:02}-{found.day:02}"
+
+
+def time_text(micros: int) -> str:
+    """A time by its microseconds since 1970 in UTC, as Spark prints it."""
+    days, rest = divmod(micros, _DAY)
+    return f"{day_text(days)} {clock_text(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=rest))}"
+
+
+def clock_text(moment: datetime) -> str:
+    """The time of day, with the digits of a second that it needs."""
+    fraction = f".{moment.microsecond:06}".rstrip("0") if moment.microsecond else ""
+    return f"{moment:%H:%M:%S}{fraction}"
