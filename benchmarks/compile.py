@@ -52,6 +52,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as bytecode, tempfile.TemporaryDirectory() as small:
         os.environ["PYTHONPYCACHEPREFIX"] = bytecode
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.environ["ENGINE_CACHE"] = str(Path(bytecode) / "kept")
         projects.headrace(5, Path(small))
         _run([sys.executable, "-m", "engine", "compile", "--quiet"], Path(small))
         _line("engine --help", _best(options.runs, [sys.executable, "-m", "engine", "--help"], Path()))
@@ -66,7 +67,7 @@ def _headrace(size: int, runs: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         projects.headrace(size, root)
-        cold = _best(runs, command, root, lambda: _aside(root / "target"))
+        cold = _best(runs, command, root, lambda: _all_aside(root / "target"))
         _line(f"headrace, {size} models, cold", cold)
         _line(f"headrace, {size} models, unchanged", _best(runs, command, root))
         edited = root / f"models/f{(size // 2) % 20}/m{size // 2}.sql"
@@ -100,7 +101,7 @@ def _peer(peer: Path, size: int, runs: int) -> None:
             for _ in range(runs):
                 for index, (line, where, kept) in enumerate(((command, root, cache), (ours, own, "target"))):
                     if kind == "cold":
-                        _aside(where / kept)
+                        _all_aside(where / kept)
                     costs[index].append(_run(line, where))
             theirs, mine = _fastest(costs[0]), _fastest(costs[1])
             _line(f"{name}, {size} models, {kind}", theirs)
@@ -120,6 +121,12 @@ def _aside(folder: Path) -> None:
     """Nothing is there any more. ext4 makes new files slowly for half a minute after thousands were removed."""
     if folder.exists():
         folder.rename(folder.with_name(f"{folder.name}.{time.time_ns()}"))
+
+
+def _all_aside(folder: Path) -> None:
+    """The same, and nothing is known of any project."""
+    _aside(folder)
+    _aside(Path(os.environ["ENGINE_CACHE"]))
 
 
 def _fastest(costs: list[Cost]) -> Cost:

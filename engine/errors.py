@@ -191,7 +191,8 @@ CODES: dict[str, str] = {
     "session": "The Spark session could be started.",
     # state
     "target-unwritable": "The folder target/ can be written.",
-    "cache-damaged": "What the cache in target/ keeps is what was written.",
+    "target-link": "target/ and what is in it are plain folders and files: no links are followed there.",
+    "cache-damaged": "What the cache keeps of the project is what was written.",
     "process-ended": "The processes that compile a large project live until they are done.",
     "state-unwritable": "The state folder can be written.",
     "state-unreadable": "The state files can be read.",

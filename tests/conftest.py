@@ -19,6 +19,14 @@ settings.register_profile("untimed", deadline=None, suppress_health_check=[Healt
 settings.load_profile("untimed")
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What compilations keep of the projects of tests, apart from what the user's cache has of real ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ENGINE_CACHE", str(tmp_path_factory.mktemp("caches")))
+        yield
+
+
 @pytest.fixture(scope="session")
 def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession]:
     """A real session over an embedded lake; each test has a schema of its own in it."""

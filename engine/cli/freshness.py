@@ -12,9 +12,11 @@ import click
 
 from engine.cli.project import Selection, Settings, compiled, log_file, selected
 from engine.compile import Source
-from engine.docs.freshness import FILE, Bound, Fresh, Freshness, write_freshness
+from engine.compile.artifacts import write_text
+from engine.docs.freshness import FILE, Bound, Fresh, Freshness, freshness_text
 from engine.runtime.freshness import Look, Verdict, look
 from engine.secrets import scrub
+from engine.target_folder import write_report
 
 _COLOURS = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.ERROR: "red", Verdict.FAILED: "red"}
 _STEPS = (("day", 86400), ("hour", 3600), ("minute", 60))
@@ -38,10 +40,11 @@ def show_freshness(chosen: Settings, wanted: Selection, output: Path | None, log
         for number, seen in enumerate(look(sources, result.manifest, result.target, chosen.root, chosen.target_dir), 1):
             _print(chosen, seen, number, len(sources), as_json=log_format == "json")
             found.append(seen)
-    folder, name = (output.parent, output.name) if output else (chosen.target_dir, FILE)
-    path = write_freshness(map(_record, found), folder, result.manifest.project, time.monotonic() - begin)
-    if path.name != name:
-        path.replace(folder / name)
+    text = freshness_text(map(_record, found), result.manifest.project, time.monotonic() - begin)
+    if output is None:
+        write_text(chosen.target_dir, FILE, text)
+    else:
+        write_report(output, scrub(text).encode("utf-8", "replace"), chosen.root)
     return all(seen.verdict in {Verdict.PASS, Verdict.WARN} for seen in found)
 
 

@@ -10,21 +10,23 @@ import click
 
 from engine.cli.printing import diagnostic_text
 from engine.compile import DataTest, Manifest, UnitTest
-from engine.errors import UsageError
+from engine.errors import ProjectError, UsageError
 from engine.events import RunResults, Status, TestFinished
 from engine.secrets import scrub
+from engine.target_folder import write_report
 
 # Characters that XML 1.0 cannot have.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write_junit(results: RunResults, manifest: Manifest, path: Path) -> None:
+def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Path) -> None:
     """Write the tests of a run.
 
     Args:
         results: of the run.
         manifest: for where the tests stand.
         path: of the file; its folder is made.
+        project: the project's folder, inside which no link is followed.
 
     Raises:
         UsageError: it cannot be written.
@@ -45,12 +47,9 @@ def write_junit(results: RunResults, manifest: Manifest, path: Path) -> None:
     root = ET.Element("testsuites")
     root.append(suite)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        ET.ElementTree(root).write(path, encoding="utf-8", xml_declaration=True)
-    except OSError as error:
-        raise UsageError(
-            "usage", f"{path} cannot be written: {error.strerror}", "Name a file: --junit-xml f.xml"
-        ) from error
+        write_report(path, ET.tostring(root, encoding="utf-8", xml_declaration=True), project)
+    except ProjectError as error:
+        raise UsageError("usage", error.diagnostic.message, "Name a file: --junit-xml f.xml") from error
 
 
 def _case(suite: ET.Element, result: TestFinished, manifest: Manifest, results: RunResults) -> None:

@@ -350,18 +350,18 @@ def lineage(column: str | None, impact: bool, output: str, **options: Any) -> in
 @cli.command()
 @project_options
 def clean(**shared: Any) -> int:
-    """Remove target/; tables and their state are never touched."""
+    """Remove target/ and what the cache keeps of the project; tables and their state are never touched."""
 
     def work(chosen: Settings) -> None:
-        import shutil
-
         from engine.errors import ProjectError
+        from engine.own_cache import project_cache
+        from engine.target_folder import TargetFolder
 
         if not (chosen.root / "project.yml").is_file():
             raise ProjectError("project-missing", f"there is no project.yml in {chosen.root}")
-        if chosen.target_dir.is_symlink():
-            raise ProjectError("path-outside", "target is a link; it is left alone", "Remove the link by hand.")
-        shutil.rmtree(chosen.target_dir, ignore_errors=True)
+        for folder in filter(None, (chosen.target_dir, project_cache(chosen.target_dir))):
+            with TargetFolder(folder) as target:
+                target.clear()
         chosen.out.say("Removed target/")
 
     return _command(work, **shared)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import logging
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
 from engine.cli.printing import Printer, printer
 from engine.errors import EngineError, UsageError
+from engine.own_cache import project_cache
 from engine.secrets import scrub
+from engine.target_folder import TargetFolder
 
 TARGET_DIR = "target"
+LOG = "logs/engine.log"
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
@@ -65,9 +68,10 @@ def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) ->
     from engine.compile import compile_project
     from engine.project import load_project
 
-    project = load_project(chosen.root, cached=chosen.target_dir)
+    kept = project_cache(chosen.target_dir)
+    project = load_project(chosen.root, cached=kept)
     with _heard(chosen) if heard else nullcontext():
-        result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=chosen.target_dir)
+        result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=kept)
     chosen.out.diagnostics(result.manifest.diagnostics)
     if must_hold and result.manifest.errors:
         number = len(result.manifest.errors)
@@ -114,15 +118,14 @@ def selected(chosen: Settings, manifest: Any, wanted: Selection) -> list[str]:
 
 @contextmanager
 def log_file(chosen: Settings) -> Iterator[Path]:
-    """Send the log of a command to target/logs/engine.log (0600), secrets masked."""
-    folder = chosen.target_dir / "logs"
-    # Rows and plans stand in what is written there.
-    for made in (chosen.target_dir, folder):
-        made.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / "engine.log"
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.close(descriptor)
-    handler = logging.FileHandler(path, encoding="utf-8")
+    """Send the log of a command to target/logs/engine.log (0600), secrets masked.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    with TargetFolder(chosen.target_dir) as folder:
+        file = folder.append(LOG)
+    handler = logging.StreamHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
     handler.setFormatter(_Scrubbing("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     shown = _Shown(chosen.out)
     root = logging.getLogger("engine")
@@ -134,7 +137,7 @@ def log_file(chosen: Settings) -> Iterator[Path]:
     root.addHandler(handler)
     root.addHandler(shown)
     try:
-        yield path
+        yield chosen.target_dir / LOG
     finally:
         logging.getLogger().removeHandler(handler)
         root.removeHandler(handler)
@@ -142,6 +145,7 @@ def log_file(chosen: Settings) -> Iterator[Path]:
         root.setLevel(level)
         root.propagate = spread
         handler.close()
+        handler.stream.close()
 
 
 @contextmanager
@@ -187,13 +191,11 @@ def unhandled(error: BaseException, chosen: Settings | None) -> None:
     text = scrub("".join(traceback.format_exception(error)))
     where = ""
     if chosen is not None:
-        path = chosen.target_dir / "logs" / "engine.log"
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("a", encoding="utf-8") as stream:
-                stream.write(text)
-            where = f" The trace is in {path}."
-        except OSError:
+            with TargetFolder(chosen.target_dir) as folder, folder.append(LOG) as stream:
+                stream.write(text.encode("utf-8", "backslashreplace"))
+            where = f" The trace is in {chosen.target_dir / LOG}."
+        except (EngineError, OSError):
             where = ""
     if not where:
         sys.stderr.write(text)

@@ -36,7 +36,7 @@ def run_nodes(
             _check_supported(chosen, result.manifest, nodes)
         results = run_once(chosen, result, nodes, command, how)
         if junit is not None:
-            write_junit(results, result.manifest, junit)
+            write_junit(results, result.manifest, junit, chosen.root)
         chosen.out.summary(results)
     return not results.failed
 

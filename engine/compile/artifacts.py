@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,12 +18,14 @@ from engine.compile.macros import macros_used
 from engine.compile.manifest import Manifest, Model, NodeRecord, Source
 from engine.compile.pyspark_text import script
 from engine.compile.written import Written
-from engine.errors import ProjectError
+from engine.own_cache import project_cache
 from engine.secrets import scrub, scrubber
 from engine.sources import location
+from engine.target_folder import TargetFolder
 
 # The newest dbt whose manifest has this shape; tools read it to choose how they parse.
 DBT_VERSION = "1.10.0"
+MANIFEST = "manifest.json"
 _SCHEMA = "https://schemas.getdbt.com/dbt/{}.json"
 _EMPTY = (
     "docs", "exposures", "metrics", "groups", "selectors", "disabled", "group_map", "saved_queries",
@@ -36,18 +36,23 @@ _EMPTY = (
 def write_artifacts(manifest: Manifest, folder: Path) -> None:
     """Write the manifest, the compiled SQL and each stream as a PySpark script below target/.
 
-    What stands there as it was written is left alone, and what belongs to no model goes. Commands that do this at
-    the same time take turns.
+    What is there as it was written is left alone. What an earlier compilation wrote and belongs to no model now is
+    removed, and nothing else. Commands that do this at the same time take turns.
 
     Raises:
-        ProjectError: `target-unwritable`.
+        ProjectError: `target-link`, `target-unwritable`.
     """
-    with writing(folder), written.alone(folder):
-        _write(manifest, folder)
+    kept = project_cache(folder)
+    with TargetFolder(folder) as target, written.alone(target):
+        before = written.load(kept)
+        now = _write(manifest, target, before)
+        if now != before:
+            _remove_others(target, before, now)
+            written.save(now, kept)
 
 
-def _write(manifest: Manifest, folder: Path) -> None:
-    before, now = written.load(folder), dict[str, Written]()
+def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, Written]) -> dict[str, Written]:
+    now: dict[str, Written] = {}
     clean = scrubber()
     for node_id, record in records_of(manifest).items():
         if node_id.startswith("model."):
@@ -57,17 +62,15 @@ def _write(manifest: Manifest, folder: Path) -> None:
     key = _manifest_key(manifest)
     whole = before.get("")
     if whole is None or not whole.stands(key, folder):
-        path = folder / "manifest.json"
-        write_text(path, manifest_text(manifest))
-        whole = written.wrote(key, folder, path)
+        whole = Written(key, {MANIFEST: written.write(folder, MANIFEST, clean(manifest_text(manifest)))})
     now[""] = whole
-    if now != before:
-        _remove_others(folder, now)
-        written.save(now, folder)
+    return now
 
 
-def _write_model(manifest: Manifest, node_id: str, key: str, folder: Path, clean: Callable[[str], str]) -> Written:
-    """Write what is compiled of a model; a file that is cut short does not count as written the next time."""
+def _write_model(
+    manifest: Manifest, node_id: str, key: str, folder: TargetFolder, clean: Callable[[str], str]
+) -> Written:
+    """Write what is compiled of a model."""
     model = manifest.nodes[node_id]
     if not isinstance(model, Model) or not model.sql:
         return Written(key)
@@ -85,43 +88,22 @@ def _manifest_key(manifest: Manifest) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _remove_others(folder: Path, now: Mapping[str, Written]) -> None:
-    """Remove what an earlier compilation left in compiled/, folders too once they are empty."""
-    names = {f"{folder}/{name}" for item in now.values() for name in item.files}
-    # Names as text: ten thousand of them, and Path takes many times as long.
-    for below, folders, files in os.walk(f"{folder}/compiled", topdown=False):
-        for name in files:
-            if f"{below}/{name}" not in names:
-                Path(below, name).unlink()
-        if not (files or folders) or not os.listdir(below):  # noqa: PTH208 - as above
-            Path(below).rmdir()
+def _remove_others(folder: TargetFolder, before: Mapping[str, Written], now: Mapping[str, Written]) -> None:
+    """Remove what an earlier compilation wrote and this one did not, folders too once they are empty."""
+    names = {name for item in now.values() for name in item.files}
+    for name in sorted({name for item in before.values() for name in item.files} - names):
+        folder.remove(name)
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file at once or not at all, secrets masked. Half a surrogate pair has no UTF-8 form.
+def write_text(folder: Path, name: str, text: str) -> Path:
+    """Write a file below target/ at once or not at all, secrets masked; return its path.
 
     Raises:
-        ProjectError: `target-unwritable`.
+        ProjectError: `target-link`, `target-unwritable`.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    with writing(path):
-        temporary.write_text(scrub(text), encoding="utf-8", errors="replace")
-        temporary.replace(path)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Tell the user of a file that cannot be written.
-
-    Raises:
-        ProjectError: `target-unwritable`.
-    """
-    try:
-        yield
-    except OSError as error:
-        message = f"{error.filename or path} cannot be written: {error.strerror}"
-        hint = "Give the user who runs the command the right to write there, and the disk room."
-        raise ProjectError("target-unwritable", message, hint) from error
+    with TargetFolder(folder) as target:
+        written.write(target, name, scrub(text))
+    return folder / name
 
 
 def _comment(model: Model, manifest: Manifest) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
@@ -25,12 +25,13 @@ from engine.compile.face import Face
 from engine.compile.manifest import NodeRecord
 from engine.compile.packs import Pack, Place, new_name, opened, remove_others, repacked
 from engine.compile.target import Target
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, ProjectError
 from engine.project import Project
 from engine.project.files import inside
 from engine.secrets import PREFIX, secret_values
+from engine.target_folder import TargetFolder
 
-FOLDER = ".cache"
+FOLDER = "compiled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +188,9 @@ def load(folder: Path | None, target: Target) -> Stored:
     try:
         head = msgspec.json.decode(path.read_bytes(), type=_Head)
         packs = opened(path.parent, head.packs)
-    except (OSError, msgspec.MsgspecError):
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return Stored()
+    if not all(place.within(packs) for place in head.places.values()) or set(head.order) - set(head.places):
         return Stored()
     names = ("shared", "files", "env", "env_all", "repeatable", "sources", "folders")
     known = {name: getattr(head, name) for name in names}
@@ -221,28 +224,16 @@ def save(stored: Stored, folder: Path, target: Target, env: Mapping[str, str]) -
     )
     data = bytes(to_json(head))
     forms = [form for value in secret_values(env) for form in _spellings(value)]
-    with suppress(OSError):
+    with suppress(OSError, ProjectError):
         if any(form in bytes(part) for form in forms for part in (data, *content, *(pack.data for pack in packs))):
             path.unlink(missing_ok=True)
             remove_others(path.parent, path.stem, ())
             return
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if content:
-            _write(path.with_name(names[-1][0]), content)
-        _write(path, [data])
+        with TargetFolder(path.parent) as kept:
+            if content:
+                kept.write(names[-1][0], content)
+            kept.write(path.name, data)
         remove_others(path.parent, path.stem, [name for name, _ in names])
-
-
-def _write(path: Path, parts: Iterable[Buffer]) -> None:
-    """Write a file at once or not at all."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(parts)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _spellings(value: str) -> set[bytes]:
@@ -257,12 +248,18 @@ def _path(folder: Path, target: Target) -> Path:
     return folder / FOLDER / f"{name}.json"
 
 
-def look(project: Project, target: Target, variables: Mapping[str, Any], env: Mapping[str, str]) -> Now:
-    """The hashes of a project as it is now."""
+def look(
+    project: Project,
+    target: Target,
+    variables: Mapping[str, Any],
+    env: Mapping[str, str],
+    found: Sequence[Diagnostic] = (),
+) -> Now:
+    """The hashes of a project as it is now; `found` is what is wrong in its files and the target."""
     texts = {f"model.{model.name}": model.hash for model in project.models}
     settings = project.texts.get(project.doc.file, "")
     outside = [settings, target.name, target.schema, target.catalog.name, project.macros, project.sources_whole]
-    files = [texts, project.texts, project.diagnostics, project.name, project.version]
+    files = [texts, project.texts, found, project.name, project.version]
     return Now(project.root, digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from engine.compile import cache
 from engine.compile.context import Names
 from engine.compile.entries import Nodes
@@ -62,12 +64,17 @@ def compile_project(
     target_names = replace(names, secrets=secrets)
     chosen = load_target(project, target, Values(target_names.for_values(), secrets), found)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
-    now = cache.look(project, chosen, variables or {}, names.env)
+    now = cache.look(project, chosen, variables or {}, names.env, found)
     stored = cache.load(cached, chosen)
     if not stored.holds(now):
         from engine.compile.cold import compile_models
 
-        stored = compile_models(project, chosen, names, values, found, stored.usable(now), now)
+        known = stored.usable(now)
+        try:
+            stored = compile_models(project, chosen, names, values, list(found), known, now)
+        except msgspec.MsgspecError:
+            # What was kept is damaged; without it everything is compiled.
+            stored = compile_models(project, chosen, names, values, found, cache.Stored(), now)
         if cached is not None:
             cache.save(stored, cached, chosen, environment)
     manifest = Manifest(

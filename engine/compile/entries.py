@@ -133,7 +133,7 @@ class Nodes(Mapping[str, Node]):
 def _decoded(node_id: str, data: Buffer) -> Node:
     try:
         node: Node = _DECODERS[node_id.split(".", 1)[0]].decode(data)
-    except msgspec.MsgspecError as error:
-        message = f"what the cache in target/ keeps of '{node_id}' is damaged"
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
+        message = f"what the cache keeps of '{node_id}' is damaged"
         raise ProjectError("cache-damaged", message, "Run 'engine clean', and the command again.") from error
     return node

@@ -7,6 +7,7 @@ it, and leaves large ones alone: after one edit a few kilobytes are written, not
 from __future__ import annotations
 
 import mmap
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from engine.compile.entries import Encoded
 
 SUFFIX = ".pack"
+_NAME = re.compile(r"[\w-]+\.[0-9a-f]+\.pack", re.ASCII)
 # Smaller packs, and those of which less than half is in use, are taken up into the next one.
 _SMALL = 4_000_000
 
@@ -38,6 +40,12 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
     start: int
     json: int
     record: int
+
+    def within(self, packs: Sequence[Pack]) -> bool:
+        """Whether it is a place in one of some packs."""
+        if not 0 <= self.pack < len(packs) or min(self.start, self.json, self.record) < 0:
+            return False
+        return self.start + self.json + self.record <= len(packs[self.pack].data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +73,8 @@ def opened(folder: Path, names: Iterable[tuple[str, int]]) -> tuple[Pack, ...]:
     """
     packs = []
     for name, size in names:
+        if not _NAME.fullmatch(name):
+            raise OSError(name)
         with (folder / name).open("rb") as file:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) if size else memoryview(b"")
         if len(data) != size:

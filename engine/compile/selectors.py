@@ -6,11 +6,11 @@ or a `union` or `intersection` of such, with `exclude` among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from engine.errors import Diagnostic, UsageError, near
-from engine.project.files import read
+from engine.project.files import exists, read
 from engine.project.section import Section
 from engine.project.yaml import load_yaml
 
@@ -34,8 +34,9 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
         UsageError: the file or the selector does not exist, or cannot be read.
     """
     found: list[Diagnostic] = []
-    path = root / FILE
-    text = read(path, FILE, found) if path.is_file() else None
+    text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
+    if text is None and found:
+        raise _faulty(found)
     if text is None:
         raise UsageError("usage", f"--selector needs a {FILE} beside project.yml")
     doc, problems = load_yaml(text, FILE)
@@ -52,10 +53,14 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
         raise UsageError("usage", f"there is no selector '{name}'", near(name, selectors))
     nodes = _nodes(selectors[name], choose) if name in selectors else set()
     if found:
-        failure = UsageError("usage", f"{FILE} has errors")
-        failure.diagnostics = tuple(found)
-        raise failure
+        raise _faulty(found)
     return nodes
+
+
+def _faulty(found: Sequence[Diagnostic]) -> UsageError:
+    failure = UsageError("usage", f"{FILE} has errors")
+    failure.diagnostics = tuple(found)
+    return failure
 
 
 def _nodes(part: Section, choose: Choose) -> set[str]:

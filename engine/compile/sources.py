@@ -54,7 +54,8 @@ def _group(project: Project, target: Target, group: Section) -> list[tuple[Sourc
         hint = "Write '- name: github' and 'tables:'."
         group.report("missing-key", "a source needs 'name' and 'tables'", hint)
         return []
-    source_name = name.identifier()
+    # A name that is none is reported; what reads the source is not reported as well.
+    source_name = name.identifier() or name.text()
     result = []
     for table in tables.items():
         if not isinstance(table.value, dict) or table.child("name") is None:
@@ -69,7 +70,7 @@ def _table(
 ) -> tuple[Source, list[TestConfig]]:
     before = len(part.found)
     name_part = part.child("name")
-    name = name_part.identifier() if name_part else ""
+    name = (name_part.identifier() or name_part.text()) if name_part else ""
     part = msgspec.structs.replace(part, node=f"{source}.{name}")
     part.check_keys((*TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
     spec, declared = read_spec(project, part, target, f"{source}.{name}")

@@ -18,7 +18,8 @@ from engine.compile.values import Values
 from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.pinned import pinned
 from engine.project import Project
-from engine.project.section import Section
+from engine.project.files import first_link
+from engine.project.section import Section, is_name
 from engine.secrets import register_settings
 from engine.sources import Place
 from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
@@ -36,6 +37,8 @@ NAMING_KEYS = ("type", "path", "namespace", "timeout")
 CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
 LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
 SPARK_KEYS = ("master", "conf", "driver_memory")
+# A folder that is never there, for one that must not be used.
+NOWHERE = Path(os.devnull) / "nowhere"
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,8 +150,8 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
     if section is None:
         if not project.broken:
             _no_target(chosen, top, targets, named=name is None)
-        catalog = Catalog("sqlite", "lake", project.root / ".engine" / "lake")
-        return Target(chosen, catalog, chosen, project.root / ".engine" / "state")
+        lake, state = (_folder(top, project.root, name) for name in (".engine/lake", ".engine/state"))
+        return Target(chosen, Catalog("sqlite", "lake", lake), _schema(chosen), state)
     connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
     _check_connections(section.child("connections"))
     registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
@@ -167,7 +170,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
     return Target(
         name=chosen,
         catalog=_catalog(section, project.root),
-        schema=(schema.identifier() if schema else "") or chosen,
+        schema=(schema.identifier() if schema else "") or _schema(chosen),
         state=_state(section, project.root),
         connections=connections,
         registries=registries,
@@ -176,6 +179,11 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
         secrets=values.secrets,
         **_spark(section.child("spark")),
     )
+
+
+def _schema(target: str) -> str:
+    """A schema where none is set, or none that could be one: it becomes a folder of the state."""
+    return target if is_name(target) else "unnamed"
 
 
 def _without(section: Section, keys: tuple[str, ...]) -> Section:
@@ -266,7 +274,7 @@ def _no_target(chosen: str, top: Section, targets: Section | None, *, named: boo
 
 def _catalog(section: Section, root: Path) -> Catalog:
     part = section.child("catalog")
-    default = Catalog("sqlite", "lake", _folder(root, ".engine/lake"))
+    default = Catalog("sqlite", "lake", _folder(section, root, ".engine/lake"))
     if part is None:
         section.report(
             "missing-key",
@@ -285,8 +293,8 @@ def _catalog(section: Section, root: Path) -> Catalog:
     name, path = part.child("name"), part.child("path")
     return Catalog(
         type=chosen,
-        name=name.identifier() if name else default.name,
-        path=_folder(root, path.text() or ".engine/lake") if path else default.path,
+        name=(name.identifier() if name else "") or default.name,
+        path=_folder(path, root, path.text() or ".engine/lake") if path else default.path,
     )
 
 
@@ -321,11 +329,24 @@ def _spark(part: Section | None) -> dict[str, Any]:
 
 def _state(section: Section, root: Path) -> Path:
     part = section.child("state")
-    text = (part.text() if part else "") or ".engine/state"
-    if part and "://" in text:
+    if part is None:
+        return _folder(section, root, ".engine/state")
+    if "://" in part.text():
         part.report("not-supported", "'state' outside the file system is not part of this version", "Name a folder.")
-    return _folder(root, text)
+    return _folder(part, root, part.text() or ".engine/state")
 
 
-def _folder(root: Path, text: str) -> Path:
-    return (root / os.path.expanduser(text)).resolve()  # noqa: PTH111 - keeps a leading ~ readable in errors
+def _folder(part: Section, root: Path, text: str) -> Path:
+    """The folder of a value; nowhere, and a finding, if a link of the project is on the way."""
+    try:
+        named = root.resolve() / os.path.expanduser(text)  # noqa: PTH111 - keeps a leading ~ readable in errors
+        link = first_link(root.resolve(), Path(os.path.normpath(named)))
+        if link is None:
+            return named.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        part.report("bad-value", f"'{text}' cannot be a folder: {error}")
+        return NOWHERE
+    message = f"'{text}' leads through a link, {link}"
+    hint = "Remove the link, and write the folder it leads to: 'path' of the catalog, 'state' of the target."
+    part.report("path-outside", message, hint)
+    return NOWHERE

@@ -79,7 +79,8 @@ class _Reader:
         enabled = item.child("enabled")
         if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
             return None
-        label = name.identifier()
+        # A name that is none is reported, and the test is no path.
+        label = name.identifier() or name.text()
         self.item = item = msgspec.structs.replace(item, node=label)
         if not self._find(model):
             return None

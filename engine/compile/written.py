@@ -1,17 +1,23 @@
-"""What stands in target/ as it was written, so that a compilation writes only what has changed."""
+"""What was written below target/, so that a compilation writes only what has changed, and removes only its own.
+
+The record is in the user's cache: one in target/ may have come with the project. A lost or wrong one costs time; files
+are compared with it, and written where they differ.
+"""
 
 from __future__ import annotations
 
 import fcntl
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-_FILE = ".cache/written.json"
+from engine.errors import ProjectError
+from engine.target_folder import TargetFolder, is_plain
+
+_FILE = "written.json"
 _LOCK = ".cache/lock"
 
 
@@ -22,63 +28,37 @@ class Written:
     key: str
     files: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
-    def stands(self, key: str, folder: Path) -> bool:
+    def stands(self, key: str, folder: TargetFolder) -> bool:
         """Whether the files are there as they were written, and would be written alike."""
-        return self.key == key and all(_seen(folder, name) == seen for name, seen in self.files.items())
-
-
-def wrote(key: str, folder: Path, *paths: Path) -> Written:
-    """Files that have just been written."""
-    names = [path.relative_to(folder).as_posix() for path in paths]
-    return Written(key, {name: seen for name in names if (seen := _seen(folder, name))})
+        return self.key == key and all(folder.seen(name) == seen for name, seen in self.files.items())
 
 
 @contextmanager
-def alone(folder: Path) -> Iterator[None]:
+def alone(folder: TargetFolder) -> Iterator[None]:
     """Wait until no other command writes into a target folder, which is made if it is not there."""
-    path = folder / _LOCK
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with path.open("a", encoding="ascii") as file:
+    with folder.append(_LOCK) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def write(folder: Path, name: str, text: str) -> tuple[int, int]:
-    """Write a file below target/ and tell its time in ns and size. Half a surrogate pair has no UTF-8 form."""
-    path = f"{folder}/{name}"
-    data = text.encode("utf-8", "replace")
-    try:
-        file = open(path, "wb")  # noqa: PTH123, SIM115 - thousands of files
-    except FileNotFoundError:
-        Path(path).parent.mkdir(parents=True)
-        file = open(path, "wb")  # noqa: PTH123, SIM115 - as above
-    with file:
-        file.write(data)
-        file.flush()
-        stat = os.fstat(file.fileno())
-    return stat.st_mtime_ns, stat.st_size
+def write(folder: TargetFolder, name: str, text: str) -> tuple[int, int]:
+    """Write a file below target/, return its time in ns and size. Half a surrogate pair has no UTF-8 form."""
+    return folder.write(name, text.encode("utf-8", "replace"))
 
 
-def load(folder: Path) -> dict[str, Written]:
-    """What was written before, by node; nothing if that cannot be read."""
-    try:
-        return msgspec.json.decode((folder / _FILE).read_bytes(), type=dict[str, Written])
-    except (OSError, msgspec.MsgspecError):
+def load(kept: Path | None) -> dict[str, Written]:
+    """What was written before, by node; nothing if that cannot be read, or is kept nowhere."""
+    if kept is None:
         return {}
-
-
-def save(written: Mapping[str, Written], folder: Path) -> None:
-    """Keep what was written."""
-    path = folder / _FILE
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.tmp")
-    temporary.write_bytes(msgspec.json.encode(written))
-    temporary.replace(path)
-
-
-def _seen(folder: Path, name: str) -> tuple[int, int] | None:
     try:
-        stat = os.stat(f"{folder}/{name}")  # noqa: PTH116 - ten thousand files, and Path takes thrice as long
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size
+        known = msgspec.json.decode((kept / _FILE).read_bytes(), type=dict[str, Written])
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return {}
+    return {node: item for node, item in known.items() if all(map(is_plain, item.files))}
+
+
+def save(written: Mapping[str, Written], kept: Path | None) -> None:
+    """Keep what was written; a folder that cannot be written only costs time."""
+    if kept is not None:
+        with suppress(OSError, ValueError, ProjectError), TargetFolder(kept) as folder:
+            folder.write(_FILE, msgspec.json.encode(written))

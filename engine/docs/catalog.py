@@ -17,16 +17,13 @@ FILE = "catalog.json"
 
 def write_catalog(manifest: Manifest, tables: Mapping[str, Table], folder: Path) -> Path:
     """Write catalog.json: every model that has a table; what stores nothing is not in it."""
-    folder.mkdir(parents=True, exist_ok=True)
     nodes = {
         unique_id(model.id, manifest.project): _node(model, tables[model.id], manifest.project)
         for model in manifest.models
         if model.id in tables
     }
     record = {"metadata": artifact_metadata("catalog/v1"), "nodes": nodes, "sources": {}, "errors": None}
-    path = folder / FILE
-    write_text(path, json.dumps(record, indent=1))
-    return path
+    return write_text(folder, FILE, json.dumps(record, indent=1))
 
 
 def _node(model: Model, table: Table, project: str) -> dict[str, Any]:

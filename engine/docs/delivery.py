@@ -21,6 +21,7 @@ from engine.errors import Diagnostic, EngineError, Level, ProjectError
 from engine.events import Emit, Event
 from engine.project.section import duration_seconds, parse_duration
 from engine.secrets import scrubbed
+from engine.target_folder import append_line
 
 if TYPE_CHECKING:
     from openlineage.client.transport import Transport
@@ -80,15 +81,12 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
         ProjectError: the settings are wrong, or the package is not installed.
     """
     try:
-        from openlineage.client.transport.file import FileConfig, FileTransport
         from openlineage.client.transport.http import HttpConfig, HttpTransport
     except ImportError as error:
         hint = "Install it: pip install 'headrace[openlineage]'."
         raise ProjectError("openlineage", "the package openlineage-python is not installed", hint) from error
     if settings.get("type") == "file":
-        path = root / str(settings["path"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return FileTransport(FileConfig(log_file_path=str(path), append=True))
+        return _file_transport(Path(str(settings["path"])), root)
     url = str(settings["url"])
     if urlsplit(url).scheme not in {"http", "https"}:
         raise ProjectError("bad-value", "the url of 'openlineage' does not begin with http:// or https://")
@@ -98,6 +96,20 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
     timeout = duration_seconds(wait) if wait else _TIMEOUT_SECONDS
     retry = {"total": 1, "connect": 1, "read": 1}
     return HttpTransport(HttpConfig.from_dict({"url": url, "timeout": timeout, "retry": retry, **auth}))
+
+
+def _file_transport(path: Path, root: Path) -> Transport:
+    """Adds events to a file of the project; the client's own would follow links and write anywhere."""
+    from openlineage.client.serde import Serde
+    from openlineage.client.transport.transport import Transport
+
+    class Lines(Transport):
+        kind = "file"
+
+        def emit(self, event: Any) -> None:
+            append_line(path, Serde.to_json(event), root)
+
+    return Lines()
 
 
 def _teller(manifest: Manifest, target: Target, root: Path, settings: Mapping[str, Any]) -> Teller:
@@ -151,7 +163,7 @@ class _Delivery:
         try:
             record = Serde.to_dict(made)
             self.transport.emit(scrubbed(record))
-        except (OSError, RuntimeError, ValueError) as error:
+        except (OSError, RuntimeError, ValueError, EngineError) as error:
             self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _said(error)
         else:
             self.sent, self.failures = self.sent + 1, 0
@@ -176,6 +188,8 @@ def _iso(clock: float) -> str:
 
 def _said(error: Exception) -> str:
     """The innermost reason in one line; addresses may hold a password and are left out."""
+    if isinstance(error, EngineError):
+        return error.diagnostic.message
     inner: BaseException = error
     while inner.__cause__ is not None or inner.__context__ is not None:
         inner = inner.__cause__ or inner.__context__ or inner

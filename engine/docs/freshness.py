@@ -13,6 +13,7 @@ from typing import Any
 from engine.compile.artifacts import artifact_metadata, write_text
 from engine.compile.dbt import own_id, unique_id
 from engine.docs import words
+from engine.target_folder import TargetFolder
 
 FILE = "sources.json"
 
@@ -64,12 +65,14 @@ class Freshness:
 
 def write_freshness(found: Iterable[Freshness], folder: Path, project: str, seconds: float) -> Path:
     """Write sources.json; `seconds` is how long it took in all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
+    return write_text(folder, FILE, freshness_text(found, project, seconds))
+
+
+def freshness_text(found: Iterable[Freshness], project: str, seconds: float) -> str:
+    """The content of sources.json; `seconds` is how long it took in all."""
     results = [_result(freshness, project) for freshness in found]
     record = {"metadata": artifact_metadata("sources/v3"), "results": results, "elapsed_time": round(seconds, 3)}
-    write_text(path, json.dumps(record, indent=1))
-    return path
+    return json.dumps(record, indent=1)
 
 
 def _result(found: Freshness, project: str) -> dict[str, Any]:
@@ -100,9 +103,11 @@ def _bound(bound: Bound | None) -> dict[str, Any]:
 
 def read_freshness(folder: Path) -> dict[str, Freshness]:
     """What `write_freshness` wrote last, by the sources' ids; empty if there is nothing that can be read."""
+    with TargetFolder(folder) as target:
+        content = target.read(FILE)
     try:
-        known = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        known = json.loads(content or b"")
+    except (ValueError, RecursionError):
         return {}
     listed = known.get("results") if isinstance(known, dict) else None
     results = (_read(item) for item in listed if isinstance(item, dict)) if isinstance(listed, list) else ()

@@ -7,6 +7,7 @@ one function, and the big parts are loaded when they are looked at.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
@@ -16,9 +17,12 @@ from engine.docs.facts import Facts
 from engine.docs.index import index_record, lineage_records, macro_records
 from engine.docs.pages import node_record
 from engine.secrets import scrubbed, scrubber
+from engine.target_folder import TargetFolder
 
 PAGE = "index.html"
 _DATA = "data"
+# What the sites of larger projects had: only the numbered bundles are more or fewer.
+_OURS = re.compile(r"nodes[0-9]{1,6}\.js")
 # So many nodes share a file; core.js knows the number. A file costs more to make than a node.
 _BUNDLE = 25
 
@@ -28,20 +32,22 @@ def write_site(facts: Facts, folder: Path) -> Path:
 
     Args:
         facts: what is told; broken nodes are shown and marked.
-        folder: where to; it is made if need be, and belongs to the site.
+        folder: where to, target/docs; it is made if need be. What else is in it stays.
 
     Returns:
         The first page, `folder`/index.html.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
     """
-    data = folder / _DATA
-    data.mkdir(parents=True, exist_ok=True)
-    for name, content in _static():
-        (folder / name).write_bytes(content)
-    clean = scrubber()
-    written = {_write(data, name, scrubbed(record, clean)) for name, record in _records(facts)}
-    for path in data.glob("*.js"):
-        if path.name not in written:
-            path.unlink()
+    with TargetFolder(folder.parent, given=True) as target:
+        for name, content in _static():
+            target.write(f"{folder.name}/{name}", content)
+        clean, data = scrubber(), f"{folder.name}/{_DATA}"
+        written = {_write(target, data, name, scrubbed(record, clean)) for name, record in _records(facts)}
+        for name in target.names(data):
+            if _OURS.fullmatch(name) and name not in written:
+                target.remove(f"{data}/{name}")
     return folder / PAGE
 
 
@@ -59,9 +65,9 @@ def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
         yield f"nodes{number}", [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]]
 
 
-def _write(folder: Path, name: str, record: Any) -> str:
+def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
     """Write one record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
     text = json.dumps(record, separators=(",", ":")).replace("</", "<\\/")
-    path = folder / f"{name}.js"
-    path.write_text(f'headrace.put("{name}",{text});\n', encoding="ascii")
-    return path.name
+    file = f"{name}.js"
+    target.write(f"{folder}/{file}", f'headrace.put("{name}",{text});\n'.encode("ascii"))
+    return file

@@ -44,9 +44,9 @@ def prepare(catalog: CatalogConfig) -> None:
         SetupError: `catalog` if that is not possible.
     """
     try:
-        if not catalog.path.exists():
-            catalog.path.parent.mkdir(parents=True, exist_ok=True)
-            catalog.path.mkdir(mode=PRIVATE, exist_ok=True)
+        missing = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
+        for folder in reversed(missing):
+            folder.mkdir(mode=PRIVATE, exist_ok=True)
         (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
     except OSError as error:
         hint = "Make the folder writable, or set the 'path' of the target's catalog to another one."

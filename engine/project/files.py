@@ -42,10 +42,11 @@ class File:
 def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[File]:
     """The files below a folder of the project, in name order."""
     base = root / folder
-    if not base.is_dir():
-        return
-    if not inside(root, base):
+    # A link in a circle is no folder, and leads nowhere.
+    if (base.is_dir() or base.is_symlink()) and not inside(root, base):
         _leads_out(folder, found)
+        return
+    if not base.is_dir():
         return
     shown = base.relative_to(root).as_posix()
     yield from _below(root, str(base), "" if shown == "." else f"{shown}/", suffixes, found)
@@ -55,17 +56,23 @@ def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], foun
     try:
         with os.scandir(folder) as listed:
             entries = sorted(listed, key=lambda entry: entry.name)
-    except PermissionError:
+    except OSError as error:
+        message = f"the folder cannot be read: {error.strerror}"
+        found.append(Diagnostic("file-unreadable", message, location=Location(prefix.rstrip("/") or ".")))
         return
     for entry in entries:
         if entry.name.startswith("."):
             continue
         file = File(entry.path, prefix + entry.name)
-        if entry.is_symlink() and (entry.is_dir() or not inside(root, Path(entry.path))):
-            _leads_out(file.shown, found)
+        if entry.is_symlink():
+            path = Path(entry.path)
+            if path.is_dir() or not inside(root, path):
+                _leads_out(file.shown, found)
+            elif file.suffix in suffixes and (path.is_file() or not path.exists()):
+                yield file
         elif entry.is_dir(follow_symlinks=False):
             yield from _below(root, entry.path, f"{file.shown}/", suffixes, found)
-        elif file.suffix in suffixes and (entry.is_file() or entry.is_symlink()):
+        elif file.suffix in suffixes and entry.is_file(follow_symlinks=False):
             yield file
 
 
@@ -76,8 +83,32 @@ def _leads_out(shown: str, found: list[Diagnostic]) -> None:
 
 
 def inside(root: Path, path: Path) -> bool:
-    """Whether a path stays inside the project once links are followed."""
-    return path.resolve().is_relative_to(root.resolve())
+    """Whether a path stays inside the project once links are followed; those in a circle lead nowhere."""
+    try:
+        return path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def first_link(root: Path, path: Path) -> str | None:
+    """The first link on the way from the project's folder to a path in it, relative to that; None: there is none."""
+    if not path.is_relative_to(root):
+        return None
+    at = root
+    for part in path.relative_to(root).parts:
+        at /= part
+        if at.is_symlink():
+            return at.relative_to(root).as_posix()
+    return None
+
+
+def exists(root: Path, name: str, found: list[Diagnostic]) -> bool:
+    """Whether a file is in the project's folder; one that is a link out of the project is a finding, and is not."""
+    path = root / name
+    if path.is_symlink() and not (inside(root, path) and path.is_file()):
+        _leads_out(name, found)
+        return False
+    return path.is_file()
 
 
 def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:

@@ -16,6 +16,9 @@ from pathlib import Path
 
 import msgspec
 
+from engine.errors import ProjectError
+from engine.target_folder import TargetFolder
+
 # Times of files go in steps; two seconds are the largest (FAT), and clocks of file servers may be a little off.
 _MARGIN = 2_000_000_000
 _FORM = 1
@@ -71,18 +74,15 @@ class Index:
         """Keep it; a folder that cannot be written only costs time."""
         if self.path is None or self.now == self.known:
             return
-        temporary = self.path.with_name(f"{self.path.name}.{os.getpid()}.tmp")
-        with contextlib.suppress(OSError, UnicodeEncodeError):
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            temporary.write_bytes(msgspec.json.encode(_Kept(_FORM, self.now)))
-            temporary.replace(self.path)
+        with contextlib.suppress(ProjectError, UnicodeEncodeError), TargetFolder(self.path.parent) as folder:
+            folder.write(self.path.name, msgspec.json.encode(_Kept(_FORM, self.now)))
 
 
 def load_index(path: Path | None) -> Index:
     """The index of an earlier reading; an empty one if there is none that can be read."""
     began = time.time_ns()
     if path is not None:
-        with contextlib.suppress(OSError, msgspec.MsgspecError):
+        with contextlib.suppress(OSError, ValueError, RecursionError, msgspec.MsgspecError):
             kept = msgspec.json.decode(path.read_bytes(), type=_Kept)
             return Index(path, kept.files if kept.form == _FORM else {}, began)
     return Index(path, {}, began)

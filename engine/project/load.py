@@ -11,7 +11,7 @@ from typing import Any
 from engine import __version__
 from engine.errors import Diagnostic, Location
 from engine.jinja import MacroFile
-from engine.project.files import find, inside, read
+from engine.project.files import exists, find, inside, read
 from engine.project.macros import read_macros
 from engine.project.model_file import MENDED, ModelText
 from engine.project.models import read_models
@@ -70,11 +70,11 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
         The project with everything that is wrong in `diagnostics`; it never raises for a user's mistake.
     """
     found: list[Diagnostic] = []
-    path = root / PROJECT_FILE
-    if not path.is_file():
-        found.append(_missing(root))
+    if not exists(root, PROJECT_FILE, found):
+        if not found:
+            found.append(_missing(root))
         return _unread(root, found)
-    text = read(path, PROJECT_FILE, found)
+    text = read(root / PROJECT_FILE, PROJECT_FILE, found)
     doc, problems = load_yaml(text or "", PROJECT_FILE)
     found += problems
     _check_profiles(root, found)

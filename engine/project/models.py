@@ -10,7 +10,7 @@ from engine.project.index import Index, load_index, text_digest
 from engine.project.model_file import ModelText
 from engine.project.section import is_table_name
 
-_INDEX = ".cache/files.json"
+_INDEX = "files.json"
 _NAMES = (
     "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
     "with __quarantine or __deleted, are taken."

@@ -160,10 +160,11 @@ class Section(Struct, frozen=True):
         return value
 
     def identifier(self) -> str:
-        """The value as a name: lower-case letters, digits, underscores."""
+        """The value as a name: lower-case letters, digits, underscores; empty if it is none, for it becomes a path."""
         value = self.text()
         if value and not is_name(value):
-            self.report("bad-name", f"'{value}' is not a name", "Use lower-case letters, digits and underscores.")
+            self.report("bad-name", f"{shown(value)} is not a name", "Use lower-case letters, digits and underscores.")
+            return ""
         return value
 
     def duration(self) -> str:

@@ -51,6 +51,7 @@ from engine.spark.java import find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
 from engine.state import locked
+from engine.target_folder import own_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -130,6 +131,8 @@ def build(
         _check_refresh(manifest, target, models, options.accept)
     if options.reset is not None:
         _refuse(reset.faults(manifest, models, options.reset))
+    for folder in (target.catalog.path, target.state):
+        own_folder(folder, root)
     catalogs.prepare(target.catalog)
     lake_check(target.catalog)
     lake = Lake(target.catalog)

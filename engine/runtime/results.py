@@ -17,6 +17,7 @@ from engine.compile.artifacts import artifact_metadata, write_text
 from engine.compile.dbt import unique_id
 from engine.errors import Diagnostic
 from engine.events import BatchCommitted, ModelFinished, RunResults, Status, TestFinished
+from engine.target_folder import TargetFolder
 
 FILE = "run_results.json"
 # As many micro-batches of a model are kept; a chart shows no more.
@@ -34,17 +35,16 @@ _PROGRESS = (
 
 def write_results(results: RunResults, folder: Path, project: str) -> Path:
     """Write the results of a run of a project."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / FILE
-    write_text(path, json.dumps(as_dict(results, project), indent=1))
-    return path
+    return write_text(folder, FILE, json.dumps(as_dict(results, project), indent=1))
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
     """What `write_results` wrote last; None if there is nothing, or nothing that can be read."""
+    with TargetFolder(folder) as target:
+        content = target.read(FILE)
     try:
-        known = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        known = json.loads(content or b"")
+    except (ValueError, RecursionError):
         return None
     return known if isinstance(known, dict) else None
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
+from engine.own_cache import in_checkout, is_own
 from engine.spark._pyspark import pyspark_home
 from engine.spark.jars import cache_dir, file_names
 from engine.spark.java import Java
@@ -54,6 +55,8 @@ def archive_path(java: Java, jars: Sequence[Path], env: Mapping[str, str] = os.e
     """The archive for a Java and some first jars behind Spark's own; None: there is none that can be used."""
     try:
         folder, key = _folder(env), _key(java, jars)
+        if not _only_ours(folder):
+            return None
         return next((path for path in folder.glob(f"{key}-*{_SUFFIX}") if _fit(path)), None)
     except OSError:
         return None
@@ -75,8 +78,12 @@ def _fit(path: Path) -> bool:
     Its classes are run as they are, and Java maps one that was cut off (measured, Java 17 and 21), only to end when it
     reads beyond its end. So its size is part of its name.
     """
-    stat = path.stat()
-    return path.stem.endswith(f"-{stat.st_size}") and stat.st_uid == os.getuid() and not stat.st_mode & 0o022
+    return is_own(path) and path.stem.endswith(f"-{path.lstat().st_size}")
+
+
+def _only_ours(folder: Path) -> bool:
+    """Whether nobody else can have put an archive into a folder: another user, or whoever wrote the project."""
+    return is_own(folder) and not in_checkout(folder)
 
 
 def _stamp(path: Path) -> str:
@@ -98,6 +105,8 @@ def reading(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.enviro
     with suppress(OSError):
         os.utime(path)  # the ones used last are kept
     base = _base(java, path.parent, path.stem.partition("-")[0])
+    if base is not None and not is_own(base):
+        return ()
     files = f"{base}{os.pathsep}{path}" if base else str(path)
     return (f"-XX:SharedArchiveFile={files}", "-Xshare:auto", *_QUIET)
 
@@ -119,6 +128,10 @@ def writing(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.enviro
     try:
         folder, key = _folder(env), _key(java, core)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _only_ours(folder):
+            message = f"The archive of Java's classes cannot be kept in {folder}: others can write there."
+            hint = "Let ENGINE_JARS name a folder outside the project that belongs to the user who runs the command."
+            raise SetupError("archive", message, hint)
         _remove_leftovers(folder)
         with tempfile.TemporaryDirectory(prefix=_WRITING, dir=folder) as name:
             temporary = Path(name) / f"{key}{_SUFFIX}"

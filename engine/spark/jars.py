@@ -11,17 +11,21 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
 from typing import Final
 
-from engine.errors import SetupError
+from engine.errors import EngineError, SetupError
+from engine.own_cache import cache_home, is_own, own_folder
 from engine.spark import _ivy
 from engine.spark.java import Java, find_java
+from engine.target_folder import TargetFolder
 
 LOCK: Final = Path(__file__).with_name("jars.json")
+_STAMPS: Final = 500
 _FETCH_HINT: Final = "Run engine jars fetch once with network access."
 
 
@@ -57,13 +61,17 @@ def file_names(name: str) -> tuple[str, ...]:
 
 
 def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
-    """ENGINE_JARS, else headrace/jars in the user's cache folder."""
+    """ENGINE_JARS, else headrace/jars in the user's cache folder.
+
+    Raises:
+        SetupError: jars-cache, there is no home.
+    """
     if own := env.get("ENGINE_JARS"):
         return Path(own).expanduser().absolute()
-    base = env.get("XDG_CACHE_HOME", "")
-    # The specification of XDG says that a relative path is to be ignored.
-    root = Path(base) if Path(base).is_absolute() else Path.home() / ".cache"
-    return root / "headrace" / "jars"
+    home = cache_home(env)
+    if home is None:
+        raise SetupError("jars-cache", "The user who runs the command has no home folder.", "Set ENGINE_JARS.")
+    return home / "jars"
 
 
 def jar_paths(
@@ -97,7 +105,7 @@ def jar_paths(
     if missing:
         _fetch(missing, folder, java or find_java(env), notify or (lambda _: None), env)
     for jar in jars:
-        _verify(jar, folder / jar.file_name)
+        _verify(jar, folder / jar.file_name, env)
     return tuple(folder / jar.file_name for jar in jars)
 
 
@@ -105,7 +113,7 @@ def status(names: Sequence[str] | None = None, env: Mapping[str, str] = os.envir
     """Coordinates, path and state of each jar of some (or all) sets; nothing is fetched."""
     folder = cache_dir(env)
     return [
-        (jar.coordinates, folder / jar.file_name, _state(jar, folder / jar.file_name))
+        (jar.coordinates, folder / jar.file_name, _state(jar, folder / jar.file_name, env))
         for jar in _jars(jar_sets() if names is None else names, LOCK)
     ]
 
@@ -122,18 +130,18 @@ def _jars(names: Iterable[str], lock: Path) -> tuple[Jar, ...]:
     return tuple(dict.fromkeys(jar for name in names for jar in sets[name]))
 
 
-def _state(jar: Jar, path: Path) -> JarState:
+def _state(jar: Jar, path: Path, env: Mapping[str, str]) -> JarState:
     if not path.is_file():
         return JarState.MISSING
     try:
-        return JarState.READY if _hash_if_changed(jar, path) == jar.sha256 else JarState.DAMAGED
+        return JarState.READY if _hash_if_changed(jar, path, env) == jar.sha256 else JarState.DAMAGED
     except OSError:
         return JarState.DAMAGED
 
 
-def _verify(jar: Jar, path: Path) -> None:
+def _verify(jar: Jar, path: Path, env: Mapping[str, str]) -> None:
     try:
-        actual = _hash_if_changed(jar, path)
+        actual = _hash_if_changed(jar, path, env)
     except OSError as error:
         raise SetupError("jars-cache", f"The jar {path} cannot be read: {error.strerror}.") from error
     if actual != jar.sha256:
@@ -146,30 +154,29 @@ def _wrong_hash(jar: Jar, path: Path, actual: str, hint: str) -> SetupError:
     )
 
 
-def _hash_if_changed(jar: Jar, path: Path) -> str:
-    """The file's hash; from the stamp beside it while size and time are those that were hashed."""
+def _hash_if_changed(jar: Jar, path: Path, env: Mapping[str, str]) -> str:
+    """The file's hash; from the stamp in the user's own cache while the file is the one that was hashed.
+
+    A stamp beside the jar would be as good as whoever prepared the folder. The time of the last change (ctime), which
+    nobody can set, shows a file that was replaced by one of the same size and time.
+    """
     stat = path.stat()
-    stamp = path.with_name(f".{path.name}.verified")
-    expected = f"{stat.st_size} {stat.st_mtime_ns} {jar.sha256}"
-    try:
-        if stamp.read_text(encoding="ascii") == expected:
-            return jar.sha256
-    except (OSError, UnicodeDecodeError):
-        pass
+    expected = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns} {stat.st_ino} {jar.sha256}"
+    stamps = own_folder("verified", env)
+    name = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:32]
+    if stamps is not None and is_own(stamps / name):
+        with suppress(OSError, UnicodeDecodeError):
+            if (stamps / name).read_text(encoding="ascii") == expected:
+                return jar.sha256
     actual = _sha256(path)
-    if actual == jar.sha256:
-        _write_stamp(stamp, expected)
+    if actual == jar.sha256 and stamps is not None:
+        # Without a place for stamps each start hashes, which is slower but right.
+        with suppress(EngineError), TargetFolder(stamps) as folder:
+            if len(stale := folder.names("")) > _STAMPS:
+                for other in stale:
+                    folder.remove(other)
+            folder.write(name, expected.encode("ascii"))
     return actual
-
-
-def _write_stamp(stamp: Path, text: str) -> None:
-    # A folder prepared elsewhere may be read-only: then each start hashes, which is slower but right.
-    try:
-        with tempfile.NamedTemporaryFile("w", encoding="ascii", dir=stamp.parent, delete=False) as file:
-            file.write(text)
-        Path(file.name).replace(stamp)
-    except OSError:
-        return
 
 
 def _sha256(path: Path) -> str:

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
-from engine.errors import SetupError
+from engine.errors import ProjectError, SetupError
 from engine.spark import archive
 from engine.spark._command import (
     archivable,
@@ -32,6 +32,7 @@ from engine.spark._command import (
 )
 from engine.spark.java import Java
 from engine.spark.private import LOCAL_DIRS, UMASK, Scratch, remove, scratch
+from engine.target_folder import TargetFolder
 
 LOG_NAME: Final = "spark.log"
 _START_SECONDS: Final = 60.0
@@ -123,13 +124,13 @@ def start_jvm(
         own_conf = with_jars(java, driver_conf(_in_scratch(conf, own), memory, log_level), jars)
         full_conf = with_options_file(own_conf, folder / "java.options")
         write_properties(properties, full_conf)
-        log = _open_log(log_dir)
-        start_of_log = log.stat().st_size
+        log, output = log_dir / LOG_NAME, undo.enter_context(open_log(log_dir))
+        start_of_log = os.fstat(output.fileno()).st_size
         core = archive.core_of(jars) if archivable(java, conf) else ()
         options = archiving or (archive.reading(java, core) if core else ())
         arguments = command(java, full_conf, properties, jars, options)
         env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own.folders))}
-        process = _spawn(arguments, env, log, (*inherit_fds, *own.locks), umask)
+        process = _spawn(arguments, env, output, (*inherit_fds, *own.locks), umask)
         on_failure = undo.enter_context(ExitStack())
         on_failure.callback(_end, process, EXIT_SECONDS)
         port, secret = _handshake(process, connection, log, start_of_log)
@@ -148,34 +149,39 @@ def _in_scratch(conf: Mapping[str, str], own: Scratch) -> dict[str, str]:
     return {**conf, key: f"{shlex.quote(f'-Djava.io.tmpdir={own.folders[0]}')} {conf.get(key, '')}".strip()}
 
 
-def _open_log(log_dir: Path) -> Path:
-    log = log_dir / LOG_NAME
-    try:
-        log_dir.mkdir(parents=True, exist_ok=True)
-        # Errors of Spark quote rows and settings: the log is for its owner.
-        os.close(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-    except OSError as error:
-        raise SetupError("jvm-start", f"The log {log} cannot be written: {error.strerror}.") from error
-    return log
+def open_log(log_dir: Path) -> BinaryIO:
+    """Open spark.log to add to its end.
+
+    Raises:
+        ProjectError: `target-link`.
+        SetupError: jvm-start, it cannot be written.
+    """
+    # Errors of Spark quote rows and settings: the log is for its owner.
+    with TargetFolder(log_dir.parent, given=True) as folder:
+        try:
+            return folder.append(f"{log_dir.name}/{LOG_NAME}")
+        except ProjectError as error:
+            if error.diagnostic.code == "target-link":
+                raise
+            raise SetupError("jvm-start", f"The log {error.diagnostic.message}.") from error
 
 
 def _spawn(
-    arguments: Sequence[str], env: Mapping[str, str], log: Path, inherit_fds: Sequence[int], umask: int
+    arguments: Sequence[str], env: Mapping[str, str], output: BinaryIO, inherit_fds: Sequence[int], umask: int
 ) -> subprocess.Popen[bytes]:
     try:
-        with log.open("ab") as output:
-            return subprocess.Popen(
-                arguments,
-                env=env,
-                # PySpark's gateway exits when its input ends, which also happens when we are killed.
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                pass_fds=tuple(inherit_fds),
-                # Ctrl-C is ours to handle: the JVM must live until the running batch is dealt with.
-                start_new_session=True,
-                umask=umask,
-            )
+        return subprocess.Popen(
+            arguments,
+            env=env,
+            # PySpark's gateway exits when its input ends, which also happens when we are killed.
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            pass_fds=tuple(inherit_fds),
+            # Ctrl-C is ours to handle: the JVM must live until the running batch is dealt with.
+            start_new_session=True,
+            umask=umask,
+        )
     except OSError as error:
         raise SetupError("jvm-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error
 

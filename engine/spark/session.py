@@ -20,7 +20,7 @@ from engine.errors import SetupError
 from engine.pinned import PINNED
 from engine.spark._command import AVRO_LIMITS
 from engine.spark.java import Java
-from engine.spark.jvm import EXIT_SECONDS, Jvm, start_jvm
+from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
 from engine.spark.private import AUTHENTICATE, LOCAL_SETTINGS, UMASK, guard_callbacks
 
 if TYPE_CHECKING:
@@ -192,8 +192,8 @@ def _connect(jvm: Jvm) -> SparkSession:
         guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
         text = "".join(traceback.format_exception(error))
-        with jvm.log.open("a", encoding="utf-8") as log:
-            log.write(text)
+        with open_log(jvm.log.parent) as log:
+            log.write(text.encode("utf-8", "replace"))
         reason = _one_line(text)
         raise SetupError("session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
     return spark

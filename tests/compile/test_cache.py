@@ -261,4 +261,4 @@ def test_a_target_that_is_no_name_leaves_nothing_outside_the_cache(tmp_path):
         result = compile_project(load_project(edits.root), target="../../x", env={}, cached=tmp_path / "kept")
         assert result.manifest.errors[0].code == "target-unknown"
     assert {path.name for path in tmp_path.iterdir()} == {"project", "kept"}
-    assert {path.parent.name for path in (tmp_path / "kept").rglob("*") if path.is_file()} == {".cache"}
+    assert {path.parent.name for path in (tmp_path / "kept").rglob("*") if path.is_file()} == {"compiled"}

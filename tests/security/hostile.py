@@ -1,0 +1,48 @@
+"""A small project as a stranger may have written it, and a folder beside it that no command may touch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.cli.main import invoke
+
+PROJECT = """\
+name: small
+targets:
+  dev:
+    catalog: {type: sqlite, name: lake, path: .engine/lake}
+    schema: small
+"""
+SOURCES = """\
+sources:
+  - name: shop
+    tables:
+      - {name: events, format: json, path: landing, schema: "id int, at timestamp"}
+"""
+MODEL = "/*---\nstreams: [shop.events]\n---*/\nselect id from {{ source('shop', 'events') }}\n"
+# What answers from files alone: none of it may write outside target/.
+HARMLESS = (["parse"], ["ls"], ["compile"], ["docs", "generate"], ["lineage"], ["lineage", "a.id"])
+
+Tree = dict[str, tuple[int, int, bytes]]
+
+
+def write(root: Path, files: dict[str, str]) -> Path:
+    for name, text in {"project.yml": PROJECT, "sources/shop.yml": SOURCES, "models/a.sql": MODEL, **files}.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def run(root: Path, *arguments: str) -> int:
+    return invoke([*arguments, "--project-dir", str(root)])
+
+
+def tree(folder: Path) -> Tree:
+    """Every file and folder below a folder: mode, links, content."""
+    found: Tree = {}
+    for path in sorted([folder, *folder.rglob("*")]):
+        stat = path.lstat()
+        content = path.read_bytes() if path.is_file() else bytes(path.readlink()) if path.is_symlink() else b""
+        found[str(path)] = (stat.st_mode, stat.st_nlink, content)
+    return found
