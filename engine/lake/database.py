@@ -92,15 +92,18 @@ def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = Fal
     """Names of tables, and of views if they are wanted, and the places of their metadata."""
     if not exists(config):
         return []
-    try:
-        for _ in range(_ATTEMPTS):
+    found: list[tuple[str, str]] = []
+    for attempt in range(_ATTEMPTS):
+        try:
             with _opened(database(config)) as (connection, version):
                 query = _query(connection, condition, views=views)
                 found = connection.execute(query, (config.name, *values)).fetchall() if query else []
             if version == _version(database(config)):
                 break
-    except (sqlite3.Error, OSError) as error:
-        raise unreadable(config, str(error)) from error
+        except (sqlite3.Error, OSError) as error:
+            # A log that a writer begins at this moment cannot be read without writing to its index; then it can.
+            if attempt == _ATTEMPTS - 1:
+                raise unreadable(config, str(error)) from error
     if not all(isinstance(cell, str) for row in found for cell in row):
         raise unreadable(config, f"{database(config)} holds a location that is not a text")
     return found
