@@ -34,7 +34,7 @@ def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Pa
     ended = [r for r in results.results if isinstance(r, TestFinished)]
     suite = ET.Element(
         "testsuite",
-        name=manifest.project,
+        name=_clean(manifest.project),
         timestamp=results.started_at.partition("+")[0],
         tests=str(len(ended)),
         failures=str(sum(r.status is Status.FAIL for r in ended)),
@@ -58,8 +58,8 @@ def _case(suite: ET.Element, result: TestFinished, manifest: Manifest, results: 
         return
     kind = "unit_test" if isinstance(node, UnitTest) else "data_test"
     case = ET.SubElement(
-        suite, "testcase", name=node.name, classname=f"{kind}.{node.model.partition('.')[2]}",
-        time=f"{result.seconds:.3f}", file=node.file, line=str(node.location.line if node.location else 1),
+        suite, "testcase", name=_clean(node.name), classname=_clean(f"{kind}.{node.model.partition('.')[2]}"),
+        time=f"{result.seconds:.3f}", file=_clean(node.file), line=str(node.location.line if node.location else 1),
     )  # fmt: skip
     tag = {Status.FAIL: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}.get(result.status)
     if tag is None:

@@ -144,14 +144,12 @@ class Names:
         """A variable of the environment; of a secret, which only targets may name, a placeholder."""
         if not isinstance(name, str):
             raise ProjectError("wrong-type", "'env_var()' takes a name in quotes", "Write env_var('HOME').")
-        if names_credential(name):
+        if names_credential(name) or is_credential(self.env.get(name, "")):
             if self.secrets is None:
                 reject_credential(name)
             return self.secrets.placeholder(name, None if default is _MISSING else default)
         self.used_env.add(name)
         if name in self.env:
-            if self.secrets is None and is_credential(self.env[name]):
-                reject_credential(name)
             return self.env[name]
         if default is _MISSING:
             hint = f"Set it (export {name}=...), or give env_var() a default."

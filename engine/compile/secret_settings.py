@@ -36,7 +36,7 @@ def reject_credential(name: str) -> NoReturn:
         hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
         raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
     message = f"the environment variable '{name}' looks like a credential and is used outside a target"
-    hint = f"Use it in the target's settings; call it {PREFIX}.. there. If it is no secret, give it another name."
+    hint = f"Use it in the target's settings, best as {PREFIX}{name}. If it holds no secret, give it another name."
     raise ProjectError("secret-outside-target", message, hint)
 
 

@@ -190,6 +190,7 @@ def test_honest_names_are_read(tmp_path, name):
     assert "'v'" in manifest.model("a").sql
 
 
+SCHEMA = "schema: \"{{ env_var('SERVICE') }}\""
 CREDENTIALS = [
     "postgres://u:p@h/db", "-----BEGIN RSA PRIVATE KEY-----\nx", "ghp_abcdefghijklmnopqrstuvwx", "AKIAABCDEFGHIJKLMNOP",
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.x", "xoxb-1234567890-a",
@@ -201,6 +202,14 @@ def test_a_value_that_is_a_credential_by_its_form_is_not_read_outside_targets(tm
     found = only(findings(tmp_path, {"models/a.sql": "select '{{ env_var('SERVICE') }}' as x"}, env={"SERVICE": value}))
     assert line(found).startswith("secret-outside-target models/a.sql:1:20")
     assert value not in found.message
+
+
+def test_such_a_value_is_a_secret_in_a_target_too(tmp_path):
+    text = f"{TARGET.replace('schema: main', SCHEMA)}    spark: {{conf: {{k: \"{{{{ env_var('SERVICE') }}}}\"}}}}\n"
+    result = of(tmp_path, text, {"SERVICE": CREDENTIALS[0]})
+    assert line(only(result.manifest.errors)).startswith("secret-misplaced project.yml:5:13 the secret 'SERVICE'")
+    assert CREDENTIALS[0] not in repr(result.target)
+    assert result.target.spark_conf() == {"k": CREDENTIALS[0]}
 
 
 def test_a_placeholder_cannot_be_guessed_or_used_in_another_process():
