@@ -40,6 +40,12 @@ _SETTING = re.compile(
     r"|[._-]sas\b",
     re.IGNORECASE,
 )
+# What such a key says of the secret: where it is, who gives it, how long it holds.
+_ABOUT = re.compile(
+    r"(provider|file|path|location|class|enabled|ur[li]|type|mechanism|interval|timeout|algorithm|regex|name|id"
+    r"|expir\w{0,20}|refresh\w{0,20})$",
+    re.IGNORECASE,
+)
 # Values that are credentials by their own form: keys in PEM, addresses with a password, tokens of well-known services.
 _CREDENTIAL_VALUE = re.compile(
     r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----|://[^\s/@:]{0,200}:[^\s/@]{1,200}@|\bgh[pousr]_\w{20}|\bgithub_pat_\w{20}"
@@ -65,7 +71,7 @@ def is_credential(value: str) -> bool:
 
 def names_secret_setting(key: str) -> bool:
     """Whether the value under a key of a target's settings is a secret, by the key: password, fs.s3a.secret.key."""
-    return bool(_SETTING.search(key))
+    return bool(_SETTING.search(key)) and not _ABOUT.search(key)
 
 
 def register(value: str, least: int = MIN_LENGTH_OTHERS) -> None:

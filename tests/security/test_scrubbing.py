@@ -150,7 +150,19 @@ def test_names_of_secret_settings(key):
     assert names_secret_setting(key)
 
 
-@pytest.mark.parametrize("key", ["username", "topic", "keys", "primary_key", "bootstrap_servers", "ca"])
+@pytest.mark.parametrize(
+    "key",
+    [
+        "username",
+        "topic",
+        "keys",
+        "primary_key",
+        "bootstrap_servers",
+        "ca",
+        "fs.s3a.aws.credentials.provider",
+        "oauthTokenFile",
+    ],
+)
 def test_names_of_other_settings(key):
     assert not names_secret_setting(key)
 
