@@ -26,7 +26,7 @@ from engine.compile.session_settings import meaning
 from engine.compile.shared import Shared
 from engine.compile.state_facts import with_state
 from engine.compile.streaming import placeholder
-from engine.compile.typed import Parsed, brings_functions, typed
+from engine.compile.typed import Parsed, brings_functions, by_default, typed
 from engine.compile.window_uses import lower_windows
 from engine.compile.windows import Window
 from engine.errors import Diagnostic
@@ -76,7 +76,8 @@ def finish(
         columns = {i: item.columns for i, item in given.items()}
         foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
         whole = len(read.windows) == len(read.config.windows)
-        parsed = Parsed(read.query, read.rendered, read.windows, foreign, whole, plain)
+        ansi = by_default(shared.target.conf) and not model.operation.pre_hook
+        parsed = Parsed(read.query, read.rendered, read.windows, foreign, whole, plain, ansi)
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))

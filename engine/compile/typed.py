@@ -31,6 +31,7 @@ _NAMES_HOLD = _QUERY_HOLDS | {
     "window-unused",
 }  # fmt: skip
 
+_MEETING = ("spark.sql.ansi.", "spark.sql.legacy.")
 _BRINGING = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.plugins", "spark.jars")
 
 
@@ -39,7 +40,7 @@ class Parsed:
     """What the text of a model gave: the query and the text it was read from, and the declared windows.
 
     `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
-    `plain`: what runs differs from it in the names of relations only.
+    `plain`: what runs differs from it in the names of relations only. `ansi`: types meet as Spark's defaults say.
     """
 
     query: Query
@@ -48,6 +49,7 @@ class Parsed:
     foreign: bool = False
     whole: bool = True
     plain: bool = False
+    ansi: bool = True
 
 
 def typed(
@@ -84,6 +86,11 @@ def brings_functions(conf: Mapping[str, str]) -> bool:
     return any(key.startswith(_BRINGING) for key in conf)
 
 
+def by_default(conf: Mapping[str, str]) -> bool:
+    """Whether Spark's settings leave it how types meet."""
+    return not any(key.startswith(_MEETING) for key in conf)
+
+
 def source_columns(source: Source) -> InputColumns:
     """How models see the columns of a source."""
     columns = tuple((column.name, column.type) for column in source.columns)
@@ -118,7 +125,8 @@ def _faults(model: Model, text: Parsed, facts: QueryColumns, known: Mapping[str,
         hint = with_printed(near(missing.name, missing.near or _readable(model, known)), text.rendered, missing.offset)
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
     for fault in (*facts.faults, *misplaced(text.query.tree)):
-        if fault.code != "unknown-function" or not text.foreign:
+        unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
+        if not unsure.get(fault.code):
             place = text.rendered.location(fault.offset)
             hint = with_printed(fault.hint, text.rendered, fault.offset)
             yield Diagnostic(fault.code, fault.message, hint, node=model.name, location=place)

@@ -114,6 +114,25 @@ select grouping__id g, id, count(*) n from o group by id with rollup
 from o |> where id = 'a' |> aggregate count(*) as n group by id
 select id, row_number() over (partition by id order by max(ts)) r from o group by id
 select distinct id, count(*) over (partition by id) n from o
+select day('2024-01-01') d, id || 1 x, amount * '2' y, 1 + '2' z from o
+select id from o where ts > '2024-01-01' and amount in ('1', 2) and id = 1
+select id from o where not id and (amount > 1 or id)
+select case when amount > 1 then 1 when amount is null then '2' end c from o
+select coalesce(amount, id) a, nvl(ts, '2024-01-01') t, if(amount > 1, ts, null) i from o
+select ts - '2024-01-01' a, ts - ts b, ts + interval 1 day c, date(ts) + 1 d, interval 2 hours * 2 e from o
+select sum(id) s, avg(id) a, max(tags) m, max(item) i from o
+select tags || array('x') t, concat(tags, array(id)) u, tags[0] v, element_at(tags, 1) w, item['name'] x from o
+select cast(ts as double) a, cast(tags as string) b, cast(item as string) c, amount::int d, cast(null as array<int>) e from o
+select distinct id as k from o order by k
+select distinct id, amount from o order by amount + 1
+select distinct o.id from o order by o.id
+select distinct item from o order by item.name
+select distinct id from o order by rand()
+with a as (select id from o), b as (select id from a) select 1 as x
+select id, row_number() over w n from o window w as (order by ts)
+select id from o where amount between '1' and 2 or ts between '2024-01-01' and current_timestamp()
+select id from o where exists(tags, x -> x = 'a') and array_contains(tags, id)
+select date_trunc('day', ts) a, year(id) b, datediff(ts, id) c, date_format(id, 'yyyy') d, unix_timestamp(ts) e from o
 select c.id, o.id oid from c left join o on o.id = c.id and o.amount > 1 where o.id is null
 """.strip().splitlines()
 
@@ -148,6 +167,44 @@ REFUSED = [
     ("subquery-place", "select o.id from o join c on o.id = c.id and (select »max(id) from c where c.id = o.id) > 'a'"),
     ("subquery-place", "select explode(array((select »max(id) from c where c.id = o.id))) as e from o"),
     ("subquery-place", "select transform(tags, t -> t || (select »max(id) from c)) as e from o"),
+    ("type-mismatch", "select »amount + tags x from o"),
+    ("type-mismatch", "select upper(»tags) x from o"),
+    ("type-mismatch", "select id from o where »amount"),
+    ("type-mismatch", "select id from o where »id"),
+    ("type-mismatch", "select o.id from o join c on »o.tags"),
+    ("type-mismatch", "select case when »amount then 1 end c from o"),
+    ("type-mismatch", "select if(»id, 1, 2) c from o"),
+    ("type-mismatch", "select count(*) filter (where »amount) n from o"),
+    ("type-mismatch", "select id from o where amount > 1 and »amount"),
+    ("type-mismatch", "select id from o where »ts > 1"),
+    ("type-mismatch", "select id from o where »tags = 'x'"),
+    ("type-mismatch", "select id from o where »ts in (1, 2)"),
+    ("type-mismatch", "select id from o where »ts between 1 and 2"),
+    ("type-mismatch", "select »ts + 1 x from o"),
+    ("type-mismatch", "select »tags || id x from o"),
+    ("type-mismatch", "select year(»amount) y from o"),
+    ("type-mismatch", "select sum(»ts > '2024-01-01') s from o"),
+    ("type-mismatch", "select coalesce(amount, »tags) x from o"),
+    ("type-mismatch", "select case when amount > 1 then ts else »amount end x from o"),
+    ("type-mismatch", "select »greatest(id, amount) x from o"),
+    ("type-mismatch", "select cast(»tags as int) x from o"),
+    ("type-mismatch", "select cast(»id as array<int>) x from o"),
+    ("type-mismatch", "select id from o union all select »tags from o"),
+    ("type-mismatch", "select tags[»id] x from o"),
+    ("type-mismatch", "select array_contains(tags, »1) x from o"),
+    ("type-mismatch", "select transform(tags, x -> »x + tags) x from o"),
+    ("type-mismatch", "select distinct id, »map(id, 1) m from o"),
+    ("type-mismatch", "select id from o order by »map(id, 1)"),
+    ("clause", "select distinct id from o order by »amount"),
+    ("clause", "select distinct upper(id) as u from o order by upper(»id)"),
+    ("clause", "select distinct id from o group by id order by »count(*)"),
+    ("clause", "select id from o order by »5"),
+    ("clause", "select count(*) n from o group by »3"),
+    ("clause", "select id from o limit »amount"),
+    ("clause", "select id, »row_number() over (partition by id) n from o"),
+    ("unknown-column", "with a as (select »nope from o) select id from o"),
+    ("unknown-column", "with a as (select id from o), b as (select »nope from a) select id from a"),
+    ("unknown-function", "select * from »read_files('x')"),
     # What compile does not find out; a build does, before it writes.
     ("", "select id, count(*) from o group by id order by amount"),
     ("", "select upper(id), count(*) from o group by lower(id)"),

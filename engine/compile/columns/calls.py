@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from engine.compile.columns import types
+from engine.compile.columns import mismatch, types
 from engine.compile.columns.builtin import BUILTIN
 from engine.compile.columns.facts import Fault
 from engine.compile.columns.functions import returned, rounded
@@ -19,6 +19,11 @@ Arguments = Sequence[exp.Expr]
 _TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
 _ROUNDING = {"bround", "ceil", "ceiling", "floor", "round"}
 _OPERATORS = {"mod", "pmod", "try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"}
+# Functions whose arguments have one type, and from which argument on.
+_ONE_TYPE = {"array": 0, "coalesce": 0, "ifnull": 0, "nvl": 0, "nvl2": 1}
+_LOOKING = {"array_append", "array_contains", "array_position", "array_prepend", "array_remove"}
+_PAIR = 2
+_DECIDING = {"exists", "filter", "forall"}
 _SMALL_PARTS = ("month", "mon", "hour", "hr", "minute", "min")
 
 
@@ -43,9 +48,27 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
         return _higher(walk, name, arguments, scope)
     found = _values(walk, arguments, scope)
     kinds = [v.type for v in found]
+    if not scope.quiet:
+        _checked(walk, name, node, list(zip(arguments, found, strict=False)))
     if name in _OPERATORS and len(kinds) == len(arguments):
         kinds = operand_types(arguments, kinds)
     return Value(returned(name, kinds), origins(found))
+
+
+def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, Value]]) -> None:
+    """Report arguments whose types do not fit."""
+    if name in _ONE_TYPE:
+        mismatch.joined(walk, node, parts[_ONE_TYPE[name] :], f"{name}()")
+    elif name in {"greatest", "least"}:
+        mismatch.alike(walk, node, parts, f"{name}()")
+    elif name in _LOOKING:
+        mismatch.held(walk, name, node, parts)
+    elif name == "concat":
+        mismatch.concatenated(walk, node, parts)
+    elif name == "nullif" and len(parts) == _PAIR:
+        mismatch.compared(walk, node, *parts)
+    else:
+        mismatch.argued(walk, name, node, parts)
 
 
 def _unheard_of(walk: Walk, name: str, node: exp.Expr) -> None:
@@ -96,6 +119,9 @@ def _higher(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
         return NOTHING
     given = _parameters(name, found)
     bodies = [_body(walk, a, given, scope) for a in arguments if isinstance(a, exp.Lambda)]
+    if name in _DECIDING:
+        function = next(a for a in arguments if isinstance(a, exp.Lambda))
+        mismatch.condition(walk, function.this, bodies[0], f"{name}()")
     rule = _HIGHER.get(name)
     kinds = [v.type for v in found]
     type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
@@ -144,6 +170,7 @@ def _variant(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 def _round(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
     """`round(x, 2)`, `ceil(x, 2)`: the digits stand in the query."""
     found = _values(walk, arguments, scope)
+    mismatch.argued(walk, name, arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False)))
     places: int | None = 0
     if len(arguments) > 1:
         sign, given = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
@@ -232,7 +259,9 @@ def generated(walk: Walk, node: exp.Expr, scope: Scope) -> list[tuple[str, Value
     if maker is None:
         return None
     arguments = list(children(node))
-    return maker(arguments, _values(walk, arguments, scope))
+    found = _values(walk, arguments, scope)
+    mismatch.argued(walk, name, node, list(zip(arguments, found, strict=False)))
+    return maker(arguments, found)
 
 
 def generates(walk: Walk, node: exp.Expr) -> bool:

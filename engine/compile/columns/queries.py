@@ -8,12 +8,14 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.aggregates import has_aggregate
-from engine.compile.columns import calls, types
+from engine.compile.columns import calls, mismatch, types
+from engine.compile.columns.accepted import family
+from engine.compile.columns.distinct import sorted_by_output, told_apart
 from engine.compile.columns.facts import Fault
 from engine.compile.columns.names import column_name
-from engine.compile.columns.relations import UNKNOWN, read_from, window_value, with_ctes
+from engine.compile.columns.relations import UNKNOWN, read_from, read_unread, window_value, with_ctes
 from engine.compile.columns.scope import Column, Missing, Output, Scope, Value, index, origins
-from engine.compile.columns.values import influenced
+from engine.compile.columns.values import ranked, tested
 from engine.compile.columns.walk import Walk, path
 from engine.compile.columns.widening import wider
 
@@ -23,6 +25,14 @@ _SORTS = ("order", "sort", "cluster", "distribute")
 def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
     """Read a query."""
     ctes = with_ctes(node, ctes, outer)
+    output = _query(walk, node, ctes, outer)
+    if node.args.get("with_") is not None:
+        read_unread(walk, node, ctes)
+    _limited(walk, node)
+    return output
+
+
+def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
     if isinstance(node, exp.Select):
         return _select(walk, node, ctes, outer)
     if isinstance(node, exp.SetOperation):
@@ -40,8 +50,11 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
     _make_windows(walk, node, scope)
     where = node.args.get("where")
     if where is not None:
-        influenced(walk, [where.this], scope, "filter")
+        tested(walk, where.this, scope, "filter", "WHERE")
     output = _projected(walk, node, scope)
+    if node.args.get("distinct") is not None:
+        told_apart(walk, node, output, "DISTINCT")
+        sorted_by_output(walk, node, output)
     for column in output.columns:
         scope.made.setdefault(column.name.lower(), column.value)
         scope.quiet = scope.quiet or not column.named
@@ -50,7 +63,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
         for value in _grouped(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
     if having is not None:
-        influenced(walk, [having.this], scope, "having")
+        tested(walk, having.this, scope, "having", "HAVING")
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
     _sort(walk, node, output, scope)
@@ -170,7 +183,11 @@ def _grouped(walk: Walk, group: exp.Expr, select: exp.Select, output: Output, sc
     for key in ("expressions", "cube", "rollup", "grouping_sets"):
         for item in group.args.get(key) or ():
             for part in _flat(item):
-                yield _by_position(part, output) or walk.value(part, scope)
+                _place(walk, "group", part, select, output)
+                value = _by_position(part, output) or walk.value(part, scope)
+                if value.type == "variant":
+                    mismatch.sorted_by(walk, part, value, "GROUP BY")
+                yield value
 
 
 def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -191,23 +208,53 @@ def _by_position(node: exp.Expr, output: Output) -> Value | None:
 
 
 def _sort(walk: Walk, node: exp.Select, output: Output, scope: Scope) -> None:
-    for item in _sort_items(node):
+    for clause, item in _sort_items(node):
+        _place(walk, clause, item, node, output)
         found = _by_position(item, output) or _by_name(item, output)
-        walk.influence((found or walk.value(item, scope)).origins, "sort")
+        found = found or walk.value(item, scope)
+        _sorted(walk, item, found, clause)
 
 
 def _sort_output(walk: Walk, node: exp.Expr, output: Output) -> None:
     """ORDER BY behind a UNION or brackets sees the output only."""
     scope = Scope({}, columns=output.columns, quiet=True)
-    for item in _sort_items(node):
-        walk.influence((_by_position(item, output) or walk.value(item, scope)).origins, "sort")
+    for clause, item in _sort_items(node):
+        _place(walk, clause, item, node, output)
+        _sorted(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
 
 
-def _sort_items(node: exp.Expr) -> Iterator[exp.Expr]:
+def _sorted(walk: Walk, item: exp.Expr, found: Value, clause: str) -> None:
+    if clause == "distribute":
+        walk.influence(found.origins, "sort")
+    else:
+        ranked(walk, item, found, "sort", f"{clause.upper()} BY")
+
+
+def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
     for key in _SORTS:
         clause = node.args.get(key)
         for item in clause.expressions if clause is not None else ():
-            yield item.this if isinstance(item, exp.Ordered) else item
+            yield key, item.this if isinstance(item, exp.Ordered) else item
+
+
+def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Output) -> None:
+    """Report a position behind the last column; GROUP BY 0 groups by a number."""
+    sign, bare = (-1, item.this) if isinstance(item, exp.Neg) else (1, item)
+    if output.open or clause not in {"order", "group"} or not isinstance(bare, exp.Literal) or not bare.is_int:
+        return
+    place, count = sign * int(bare.name), len(output.columns)
+    if place > count or (place < 1 and clause == "order"):
+        message = f"{clause.upper()} BY {place}: the SELECT has {count} column{'s' * (count != 1)}"
+        walk.fault("clause", message, "Write the name of a column, or its place.", item, node)
+
+
+def _limited(walk: Walk, node: exp.Expr) -> None:
+    for key in ("limit", "offset"):
+        clause = node.args.get(key)
+        column = clause.expression.find(exp.Column) if isinstance(clause, (exp.Limit, exp.Offset)) else None
+        if column is not None and column.name.lower() != "all" and not column.find_ancestor(exp.Query) is not node:
+            message = f"{key.upper()} takes a number, and '{column.name}' is a column"
+            walk.fault("clause", message, "Write a number; rank rows with row_number() in a subquery.", column)
 
 
 def _by_name(node: exp.Expr, output: Output) -> Value | None:
@@ -223,6 +270,9 @@ def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], 
     if not (left.open or right.open or by_name) and len(left.columns) != len(right.columns):
         _uneven(walk, node, len(left.columns), len(right.columns))
     output = _united(left, right, by_name=by_name)
+    _fit(walk, node, left, right, by_name=by_name)
+    if not isinstance(node, exp.Union) or node.args.get("distinct"):
+        told_apart(walk, node, left, type(node).__name__.upper())
     if not isinstance(node, exp.Union):
         walk.influence(origins([column.value for column in right.columns]), "filter")
         output = Output([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
@@ -235,6 +285,21 @@ def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
     word = type(node).__name__.upper()
     message = f"one side of {word} has {left} columns, the other {right}"
     walk.faults.setdefault(at, Fault("union-columns", message, "Give both sides the same columns.", at))
+
+
+def _fit(walk: Walk, node: exp.SetOperation, left: Output, right: Output, *, by_name: bool) -> None:
+    """Report columns of two sides that have no common type."""
+    if left.open or right.open or by_name:
+        return
+    word = type(node).__name__.upper()
+    items = node.expression.unnest()
+    items = items.expressions if isinstance(items, exp.Select) else []
+    for ours, theirs in zip(left.columns, right.columns, strict=False):
+        a, b = (family(column.value.type) for column in (ours, theirs))
+        if a and b and not mismatch.together(a, b):
+            at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
+            message = f"'{ours.name}' is {ours.value.type} above {word} and {theirs.value.type} below it"
+            walk.fault(mismatch.CODE, message, "Cast one of them, or put the columns in one order.", at, node)
 
 
 def _typed(column: Column, like: Column) -> Column:

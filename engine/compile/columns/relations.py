@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlglot import exp
 
 from engine.compile.columns import calls, types
+from engine.compile.columns.builtin import BUILTIN
 from engine.compile.columns.facts import InputColumns
 from engine.compile.columns.scope import Column, Missing, Output, Relation, Scope, Value, index, origins
 from engine.compile.columns.texts import expression
-from engine.compile.columns.values import influenced
+from engine.compile.columns.values import tested
 from engine.compile.columns.walk import Walk
 from engine.compile.columns.widening import wider, widest
 
@@ -60,6 +62,15 @@ def cte_output(walk: Walk, cte: Cte) -> Output:
     if body is cte.node.this:
         cte.output = output
     return output
+
+
+def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
+    """Read the CTEs of a query that nothing has read: Spark analyses them, too. They have no part in its lineage."""
+    aside = replace(walk, influences={}, reasons={})
+    for cte in node.args["with_"].expressions:
+        entry = ctes.get(cte.alias.lower())
+        if isinstance(entry, Cte) and entry.node is cte and entry.output is None:
+            cte_output(aside, entry)
 
 
 def renamed(output: Output, alias: exp.Expr | None) -> Output:
@@ -131,6 +142,10 @@ def _table(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]
     identifier = node.this
     if not isinstance(identifier, exp.Identifier):
         made = calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
+        name = walk.name_of(identifier)
+        if made is None and name and name not in BUILTIN:
+            hint = "Read files by a source: {{ source('name', 'table') }}."
+            walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
         columns = [Column(name, value) for name, value in made or ()]
         return Output(columns, open=made is None), [walk.name_of(identifier)]
     written = identifier.name
@@ -165,7 +180,7 @@ def _input(walk: Walk, known: InputColumns) -> Output:
 
 def _added(walk: Walk, sql: str, scope: Scope) -> Value:
     tree = expression(sql)
-    return Value(None) if tree is None else replace(walk, text=f"select {sql}").value(tree, scope)
+    return Value(None) if tree is None else replace(walk, text=f"select {sql}", faults={}).value(tree, scope)
 
 
 def _subquery(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]:
@@ -217,7 +232,7 @@ def _join(walk: Walk, join: exp.Expr, scope: Scope) -> None:
     if common:
         scope.columns = _merged(walk, common, before, added, side)
     elif (on := join.args.get("on")) is not None:
-        influenced(walk, [on], scope, "join")
+        tested(walk, on, scope, "join", "ON")
     if kind in {"SEMI", "ANTI"}:
         scope.relations, scope.columns = before.relations, before.columns
     scope.forget()
@@ -258,4 +273,4 @@ def window_value(walk: Walk, sql: str, scope: Scope) -> Value | None:
             own.look_up([part.name for part in column.parts])
     except Missing:
         return None
-    return calls.window(replace(walk, text=f"select {sql}").value(tree, own))
+    return calls.window(replace(walk, text=f"select {sql}", faults={}).value(tree, own))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from engine.compile.columns import calls, types
+from engine.compile.columns import calls, mismatch, types
 from engine.compile.columns.functions import returned
 from engine.compile.columns.scope import NOTHING, Missing, Scope, Value, member, origins
 from engine.compile.columns.walk import Walk, children, operand_types, path
@@ -15,6 +15,13 @@ from engine.compile.columns.widening import arithmetic, interval, is_numeric, wi
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
 }  # fmt: skip
+_BITS: dict[type[exp.Expr], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_COMPARED: frozenset[type[exp.Expr]] = frozenset({
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+})  # fmt: skip
+_CONNECTED = (exp.And, exp.Or)
+_PATTERNS, _PATTERN = (exp.Like, exp.ILike, exp.RegexpLike), "like"
+_TRUE = Value("boolean")
 _TRUTHS: frozenset[type[exp.Expr]] = frozenset({
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or,
     exp.Xor, exp.Not, exp.Is, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.Escape,
@@ -29,6 +36,9 @@ _SHELLS: tuple[type[exp.Expr], ...] = (
     exp.Ordered,
     exp.PropertyEQ,
 )
+_RANKING = {"cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"}
+# What sqlglot puts around the arguments of functions of times.
+_WRAPPED = (exp.TsOrDsToDate, exp.TimeStrToTime)
 _UNITS = ("year", "month", "day", "hour", "minute", "second")
 _INT, _LONG = 2**31, 2**63
 
@@ -43,6 +53,8 @@ def value(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     name = walk.name_of(node)
     if name:
         return calls.call(walk, name, node, scope)
+    if isinstance(node, _WRAPPED) and isinstance(node.this, exp.Expr):
+        return value(walk, node.this, scope)
     return Value(None, origins(_quietly(walk, node, scope)))
 
 
@@ -102,6 +114,8 @@ def _bracket(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
             return member(base, [key.name], 0) if isinstance(key, exp.Literal) else NOTHING
         except Missing:
             return Value(None, base.origins)
+    if len(indexes) == 1:
+        mismatch.indexed(walk, node, base, node.expressions[0], indexes[0])
     if any(index.origins for index in indexes):
         return Value(item(base.type), origins([base, *indexes]))
     return Value(item(base.type), base.origins, base.exact)
@@ -133,11 +147,13 @@ def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return Value(number(node.this.name, -1))
     inner = value(walk, node.this, scope)
+    mismatch.argued(walk, "negative", node, [(node.this, inner)])
     return Value("double" if inner.type == "string" else inner.type, inner.origins)
 
 
 def _arithmetic(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     left, right = value(walk, node.this, scope), value(walk, node.expression, scope)
+    mismatch.calculated(walk, node, _SIGNS[type(node)], left, right)
     kinds = operand_types([node.this, node.expression], [left.type, right.type])
     return Value(arithmetic(_SIGNS[type(node)], *kinds), origins([left, right]))
 
@@ -145,6 +161,9 @@ def _arithmetic(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 def _bits(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     found = values(walk, list(children(node)), scope)
     kinds = [v.type for v in found]
+    sign = _BITS.get(type(node))
+    if sign is not None and found:
+        mismatch.calculated(walk, node, sign, found[0], found[-1])
     numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
     return Value(widest(kinds) if numeric else None, origins(found))
 
@@ -152,13 +171,41 @@ def _bits(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 def _truth(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """Conditions; long chains of AND and OR are deep trees, so they are not walked by recursion."""
     waiting, found = [node], []
+    checked: list[exp.Expr] = []
+    known: dict[int, Value] = {}
     while waiting:
         current = waiting.pop()
         if type(current) in _TRUTHS:
             waiting.extend(reversed(list(children(current))))
+            checked.append(current)
         else:
-            found.append(value(walk, current, scope))
+            known[id(current)] = value(walk, current, scope)
+            found.append(known[id(current)])
+    for current in reversed(checked) if not scope.quiet else ():
+        _check_truth(walk, current, known)
     return Value("boolean", origins(found))
+
+
+def _check_truth(walk: Walk, node: exp.Expr, known: Mapping[int, Value]) -> None:
+    """Report a condition whose parts do not fit; parts that are not among the known are conditions themselves."""
+    # The name of a declared window may stand for a column of the output.
+    own = (part for part in children(node) if isinstance(part, exp.Column) and part.name in walk.windows)
+    unsure = {id(part): NOTHING for part in own}
+    parts = [(part, unsure.get(id(part)) or known.get(id(part), _TRUE)) for part in children(node)]
+    two = len(parts) == len(("left", "right"))
+    if type(node) in _COMPARED and two:
+        mismatch.compared(walk, node, parts[0], parts[1])
+    elif isinstance(node, _CONNECTED) and two:
+        mismatch.connected(walk, node, parts[0], parts[1])
+    elif isinstance(node, exp.Not) and parts:
+        mismatch.condition(walk, *parts[0], "NOT", text=True)
+    elif isinstance(node, exp.Between):
+        for bound in parts[1:3]:
+            mismatch.compared(walk, node, parts[0], bound)
+    elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean) and two:
+        mismatch.compared(walk, node, *parts)
+    elif isinstance(node, _PATTERNS):
+        mismatch.argued(walk, _PATTERN, node, parts)
 
 
 def _in(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
@@ -166,6 +213,9 @@ def _in(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     query = node.args.get("query")
     if query is not None:
         found.append(_scalar(walk, query, scope))
+    listed = [query] if query is not None else node.expressions
+    for part in zip(listed, found[1:], strict=False):
+        mismatch.compared(walk, node, (node.this, found[0]), part)
     return Value("boolean", origins(found))
 
 
@@ -187,24 +237,37 @@ def _scalar(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 def _cast(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     inner = value(walk, node.this, scope)
     target = node.args["to"]
-    return Value(types.of_node(target) if isinstance(target, exp.DataType) else None, inner.origins)
+    type_ = types.of_node(target) if isinstance(target, exp.DataType) else None
+    # sqlglot writes casts of its own around what some functions take.
+    if walk.name_of(node) != "to_timestamp" and not isinstance(node.parent, exp.AtTimeZone):
+        mismatch.converted(walk, node, inner.type, type_)
+    return Value(type_, inner.origins)
 
 
 def _case(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     tested = [value(walk, node.this, scope)] if isinstance(node.this, exp.Expr) else []
+    compared = (node.this, tested[0]) if tested else None
     results = []
     for branch in node.args.get("ifs") or ():
         tested.append(value(walk, branch.this, scope))
-        results.append(value(walk, branch.args["true"], scope))
+        if compared is not None:
+            mismatch.compared(walk, node, compared, (branch.this, tested[-1]))
+        else:
+            mismatch.condition(walk, branch.this, tested[-1], "WHEN")
+        results.append((branch.args["true"], value(walk, branch.args["true"], scope)))
     default = node.args.get("default")
     if default is not None:
-        results.append(value(walk, default, scope))
-    return Value(widest(v.type for v in results), origins([*tested, *results]))
+        results.append((default, value(walk, default, scope)))
+    mismatch.joined(walk, node, results, "CASE")
+    given = [v for _, v in results]
+    return Value(widest(v.type for v in given), origins([*tested, *given]))
 
 
 def _if(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     branches = [node.args[key] for key in ("true", "false") if isinstance(node.args.get(key), exp.Expr)]
     condition, results = value(walk, node.this, scope), values(walk, branches, scope)
+    mismatch.condition(walk, node.this, condition, "IF")
+    mismatch.joined(walk, node, list(zip(branches, results, strict=True)), "IF")
     return Value(widest(v.type for v in results), origins([condition, *results]))
 
 
@@ -240,11 +303,29 @@ def _ordered_argument(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _over(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
-    influenced(walk, node.args.get("partition_by") or (), scope, "window")
+    for part in node.args.get("partition_by") or ():
+        ranked(walk, part, value(walk, part, scope), "window", "PARTITION BY")
     order = node.args.get("order")
-    if order is not None:
-        influenced(walk, order.expressions, scope, "window")
+    for part in order.expressions if order is not None else ():
+        ranked(walk, part, value(walk, part, scope), "window", "ORDER BY")
+    function = walk.name_of(node.this) if isinstance(node.this, exp.Expr) else ""
+    if order is None and not node.args.get("alias") and function in _RANKING:
+        message = f"{function}() needs an order"
+        walk.fault("clause", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
     return value(walk, node.this, scope)
+
+
+def ranked(walk: Walk, node: exp.Expr, found: Value, how: str, clause: str) -> None:
+    """Note what is sorted by."""
+    walk.influence(found.origins, how)
+    mismatch.sorted_by(walk, node, found, clause)
+
+
+def tested(walk: Walk, node: exp.Expr, scope: Scope, how: str, clause: str) -> None:
+    """Note a condition that decides on rows."""
+    found = value(walk, node, scope)
+    walk.influence(found.origins, how)
+    mismatch.condition(walk, node, found, clause)
 
 
 def influenced(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope, how: str) -> None:
@@ -257,7 +338,9 @@ def _filtered(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`sum(a) filter (where b)`."""
     inner = value(walk, node.this, scope)
     where = node.expression
-    condition = value(walk, where.this if isinstance(where, exp.Where) else where, scope)
+    where = where.this if isinstance(where, exp.Where) else where
+    condition = value(walk, where, scope)
+    mismatch.condition(walk, where, condition, "FILTER")
     return Value(inner.type, origins([inner, condition]))
 
 
@@ -300,6 +383,9 @@ def _map(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`map(k, v, ..)`, which the tree keeps as two lists."""
     sides = [node.args.get("keys"), node.args.get("values")]
     lists = [values(walk, side.expressions if side is not None else [], scope) for side in sides]
+    for side, found in zip(sides, lists, strict=True):
+        if side is not None:
+            mismatch.joined(walk, node, list(zip(side.expressions, found, strict=True)), "map()")
     kinds = [widest(v.type for v in side) for side in lists]
     return Value(types.map_of(*kinds), origins([*lists[0], *lists[1]]))
 
@@ -307,6 +393,7 @@ def _map(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 def _joined(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`a || b`."""
     found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    mismatch.calculated(walk, node, "||", *found)
     return Value(returned("concat", [v.type for v in found]), origins(found))
 
 

@@ -81,6 +81,13 @@ class Walk:
             close = difflib.get_close_matches(missing.name, missing.candidates, n=3, cutoff=0.6)
             self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset))
 
+    def fault(self, code: str, message: str, hint: str, *nodes: exp.Expr) -> None:
+        """Note what Spark refuses, at the first of the nodes that has a place in the text."""
+        starts = (n.meta["start"] for node in nodes for n in _in_order(node) if "start" in n.meta)
+        at = next(starts, None)
+        if at is not None:
+            self.faults.setdefault(at, Fault(code, message, hint, at))
+
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is no function."""
         if isinstance(node, exp.Anonymous):
@@ -89,6 +96,11 @@ class Walk:
         if start is None:
             return _UNPLACED.get(type(node).__name__, "")
         return self.text[start : node.meta["end"] + 1].strip("`").lower()
+
+
+def _in_order(node: exp.Expr) -> list[exp.Expr]:
+    """The nodes of an expression by their place."""
+    return sorted(node.walk(), key=lambda part: part.meta.get("start", -1))
 
 
 def children(node: exp.Expr) -> Iterator[exp.Expr]:

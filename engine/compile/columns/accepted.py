@@ -1,0 +1,132 @@
+"""Which types Spark's functions take, as its analyser says (ANSI mode, Spark's default).
+
+A function that is not here, or an argument beyond those listed, is not checked. A test asks Spark for each entry.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SMALL = ("tinyint", "smallint", "int")
+_FAMILIES = {
+    **dict.fromkeys(_SMALL, "small"), "bigint": "bigint", "float": "float", "double": "float", "string": "string",
+    "boolean": "boolean", "date": "date", "timestamp": "timestamp", "timestamp_ntz": "timestamp_ntz",
+    "binary": "binary", "variant": "variant",
+}  # fmt: skip
+NUMBERS = frozenset({"small", "bigint", "decimal", "float"})
+TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+INTERVALS = frozenset({"days", "months"})
+NESTED = frozenset({"array", "map", "struct"})
+_UNORDERED = re.compile(r"(?:^|[<:,])(?:map<|variant\b)")
+_UNHASHED = re.compile(r"(?:^|[<:,])map<")
+
+
+def family(type_: str | None) -> str:
+    """What a type counts as where types are checked; empty if it is not known, or not checked."""
+    if type_ is None:
+        return ""
+    known = _FAMILIES.get(type_)
+    if known is not None:
+        return known
+    head = re.split(r"[<(]", type_, maxsplit=1)[0]
+    if head in NESTED or head == "decimal":
+        return head
+    if type_.startswith("interval "):
+        return "months" if type_.split()[1] in {"year", "month"} else "days"
+    return ""
+
+
+def ordered(type_: str) -> bool:
+    """Whether Spark can sort and compare values of a type."""
+    return not _UNORDERED.search(type_)
+
+
+def grouped(type_: str) -> bool:
+    """Whether Spark can tell equal values of a type apart from others in DISTINCT and its like."""
+    return not _UNHASHED.search(type_)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a parameter takes: the families, and how to say so."""
+
+    families: frozenset[str]
+    words: str
+
+
+def _wanted(words: str, *families: str) -> Wanted:
+    return Wanted(frozenset(families), words)
+
+
+_EVERY = frozenset({*_FAMILIES.values(), *NESTED, "decimal", *INTERVALS})
+WANTED = {
+    "text": Wanted(_EVERY - NESTED, "text"),
+    "string": _wanted("text", "string"),
+    "bytes": _wanted("text or bytes", "string", "binary"),
+    "number": _wanted("a number", "string", *NUMBERS),
+    "quantity": _wanted("a number or interval", "string", *NUMBERS, *INTERVALS),
+    # Spark adds up timestamps, too.
+    "total": _wanted("a number or interval", "string", "timestamp", *NUMBERS, *INTERVALS),
+    "whole": _wanted("a whole number", "small", "bigint"),
+    "days": _wanted("a whole number that is no BIGINT", "small", "string"),
+    "time": _wanted("a date or timestamp", "string", *TIMES),
+    "point": _wanted("a timestamp", "timestamp"),
+    "truth": _wanted("a condition", "boolean", "string"),
+    "array": _wanted("an array", "array"),
+    "many": _wanted("an array or map", "array", "map"),
+    "map": _wanted("a map", "map"),
+    "nested": _wanted("a struct, array or map", "variant", *NESTED),
+}
+# `-` is not checked; `sorted` is what can be sorted, `hashed` what has no map in it.
+_TAKES = """
+text: upper lower ucase lcase initcap trim ltrim rtrim btrim length len char_length character_length octet_length
+    bit_length ascii unbase64 hex unhex split regexp_extract regexp_replace regexp_count
+    regexp_extract_all conv encode luhn_check to_date to_timestamp_ntz to_timestamp_ltz try_to_date url_encode
+    url_decode listagg
+text text: like startswith endswith contains levenshtein regexp_like rlike regexp_substr regexp_instr instr
+text text text: replace translate
+text number: left right repeat substr lpad rpad
+text number number: substring
+text text number: split_part substring_index
+string: soundex json_array_length json_object_keys parse_url parse_json mask str_to_map
+string string: get_json_object
+bytes: base64 md5 sha sha1 sha2 crc32
+number: chr char space bin sqrt cbrt exp ln log10 log2 log1p expm1 sin cos tan asin acos atan sinh cosh tanh degrees
+    radians ceil ceiling floor round bround rint factorial isnan from_unixtime date_from_unix_date stddev stddev_pop
+    stddev_samp std variance var_pop var_samp skewness kurtosis
+number number: pow power hypot atan2 nanvl corr covar_pop covar_samp regr_slope regr_r2 regr_count shiftleft shiftright
+number number number: make_date
+quantity: abs sign signum negative positive median percentile
+total: sum try_sum avg mean try_avg
+whole: bit_and bit_or bit_xor timestamp_millis timestamp_micros
+time: year quarter month day dayofmonth dayofweek dayofyear weekday weekofyear hour minute second dayname monthname
+    last_day next_day date_format unix_timestamp to_unix_timestamp from_utc_timestamp to_utc_timestamp
+time number: add_months
+time days: date_add dateadd
+time: date_sub date_trunc
+- time: trunc
+time time: datediff date_diff months_between
+point: unix_seconds unix_millis unix_micros
+truth: count_if bool_and bool_or every some any
+array: array_size array_distinct array_max array_min array_sort sort_array array_compact shuffle array_join
+array number number: slice
+many: size cardinality explode explode_outer posexplode posexplode_outer
+map: map_keys map_values map_entries map_contains_key
+map map: map_concat
+nested: to_json
+sorted: min max
+hashed: hash xxhash64 collect_set
+- sorted: max_by min_by
+"""
+
+
+def _entries() -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for line in _TAKES.replace("\n    ", " ").strip().splitlines():
+        wanted, _, names = line.partition(": ")
+        found.update(dict.fromkeys(names.split(), tuple(wanted.split())))
+    return found
+
+
+TAKES = _entries()
