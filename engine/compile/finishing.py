@@ -85,7 +85,7 @@ def finish(
             problems += [*unnamed, *faults]
             model = replace(model, broken=bool(unnamed or faults))
         model, seen = kept(model, seen)
-        if model.streaming and model.stateful:
+        if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
     tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared, known, problems)
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]

@@ -18,14 +18,14 @@ from engine.project.section import duration_seconds
 
 
 def with_state(model: Model, known: Mapping[str, InputColumns]) -> Model:
-    """A model whose facts say what its state is made of.
+    """A model whose facts say what its state is made of, or the keys of its table (`keyed`) where it keeps no state.
 
     Args:
         model: streaming, with its compiled SQL.
         known: by id, the columns of what it reads.
     """
     inputs = [_input(item, known.get(item.node)) for item in model.inputs]
-    facts = {**model.facts, "state": {"sql": spelling_of(model.sql), "inputs": inputs}}
+    facts = {**model.facts, "state" if model.stateful else "keyed": {"sql": spelling_of(model.sql), "inputs": inputs}}
     return replace(model, facts=facts, fingerprint=fingerprint(facts))
 
 

@@ -49,7 +49,8 @@ class SchemaMatch:
     Attributes:
         names: the query's columns in their order, as the table spells them.
         added: columns and nested fields that the table lacks, by path.
-        missing: nested fields of the table that the query lacks, by path; a whole column may be missing.
+        missing: nested fields of the table that the query lacks, by path.
+        gone: columns of the table that the query lacks: they are NULL in its rows.
         promoted: columns that the table must widen first.
         incompatible: columns whose values the table cannot hold as they are.
     """
@@ -57,6 +58,7 @@ class SchemaMatch:
     names: tuple[str, ...]
     added: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
     promoted: tuple[TypeDifference, ...] = ()
     incompatible: tuple[TypeDifference, ...] = ()
 
@@ -106,8 +108,14 @@ def match(query: StructType, table: StructType) -> SchemaMatch:
             found.added.append(column.name)
         else:
             _compare(own.name, own.dataType, column.dataType, found)
+    given = {column.name.lower() for column in query.fields}
     return SchemaMatch(
-        tuple(names), tuple(found.added), tuple(found.missing), tuple(found.promoted), tuple(found.incompatible)
+        tuple(names),
+        tuple(found.added),
+        tuple(found.missing),
+        tuple(column.name for name, column in known.items() if name not in given),
+        tuple(found.promoted),
+        tuple(found.incompatible),
     )
 
 

@@ -32,6 +32,7 @@ class Change(StrEnum):
     STATE_BREAKING = "state-breaking"
     SOURCE_CHANGED = "source-changed"
     IDENTITY_CHANGED = "identity-changed"
+    KEY_CHANGED = "key-changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ class Plan:
 
 _RULES = "what it expects of its rows changed; that counts for new rows"
 # How a query is compared step by step, and the one with which its state began.
-_STATE = ("state", "began", "stateful")
-_BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED}
+_STATE = ("state", "began", "stateful", "keyed")
+_BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED, Change.KEY_CHANGED}
 
 
 def make_plan(
@@ -163,13 +164,29 @@ def _compare(
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
+    from engine.plan import keys  # only where something changed: it reads SQL
+
+    found = _continued(old, new, settings_changed)
+    changed = keys.key_changes(old, new) if found[0] not in _BREAKING else ()
+    return (Change.KEY_CHANGED, changed) if changed else found
+
+
+def _continued(
+    old: Mapping[str, Any], new: Mapping[str, Any], settings_changed: list[str]
+) -> tuple[Change, tuple[str, ...]]:
+    """What an edit means that leaves the table what it is."""
+    from engine.plan import keys
+
     kept = new["stateful"] or _kept_state(old)
     if settings_changed:
         return Change.STATE_BREAKING if kept else Change.FORWARD, tuple(settings_changed)
     if not kept and _without_rules(old) == _without_rules(new):
         return Change.FORWARD, (_RULES,)
     if not kept:
-        return Change.FORWARD, ("the query changed; it keeps no state, so the new text counts for new rows",)
+        zones = [f"the {text}; that applies to rows read from now on" for text in keys.zone_changes(old, new)]
+        same = _same({**old, "inputs": []}, {**new, "inputs": []})
+        query = () if zones and same else ("the query changed; it keeps no state, so the new text counts for new rows",)
+        return Change.FORWARD, (*query, *zones)
     return _stateful(old, new)
 
 

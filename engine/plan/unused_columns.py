@@ -44,7 +44,7 @@ def renamed(facts: Mapping[str, Any], names: Mapping[str, StreamSource]) -> Mapp
             sql = sql.replace(f"`@{kind} {old}`", f"`@{kind} {new}`")
         short = old.rpartition(".")[2]
         sql = re.sub(rf"(?<![\w`.]) {re.escape(short)} \. ", f" {new.rpartition('.')[2]} . ", sql)
-    taken_apart = {key: _with_names(facts[key], now) for key in ("state", "began") if key in facts}
+    taken_apart = {key: _with_names(facts[key], now) for key in ("state", "began", "keyed") if key in facts}
     inputs.sort(key=lambda i: (i["name"], i.get("through", "")))
     return {**facts, **taken_apart, "inputs": inputs, "sql": sql}
 

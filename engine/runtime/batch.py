@@ -51,7 +51,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         _check_kept(model, state, folder, table)
     session = run.spark.newSession()
     hooks.before(session, model)
-    relation = model.relation
+    relation, before = model.relation, tables.given_before(run, model, state)
     folder.save_facts(1, model.fingerprint, model.facts)
     state = replace(
         state or ModelState(str(relation)),
@@ -67,9 +67,12 @@ def run_batch(run: Run, model: Model) -> Outcome:
     if model.materialized is Materialized.VIEW:
         outcome = _make_view(session, model, folder, state)
     else:
+        kept = None if refresh else table
+        note = _columns_note(model, frame, before) if kept is not None else ""
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
-        outcome = _make_table(run, frame, model, watched, folder, state, None if refresh else table)
+        state = replace(state, columns=frame.columns)
+        outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
     hooks.after(session, model)
     return outcome
 
@@ -78,6 +81,13 @@ def _check_kept(model: Model, state: ModelState, folder: TableState, table: Tabl
     """Check that a table of which partitions are kept is the one that they were written to."""
     if model.write.overwrite is Overwrite.PARTITIONS:
         checks.check_table(model, state, folder, table)
+
+
+def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None) -> str:
+    """Check the columns for a table of which partitions are kept; a note on those that the query gives no more."""
+    if model.write.overwrite is not Overwrite.PARTITIONS:
+        return ""
+    return tables.gone_note(tables.gone(tables.check_columns(model, frame, before), before))
 
 
 def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
@@ -97,8 +107,6 @@ def _make_table(
     state: ModelState,
     table: TableFacts | None,
 ) -> Outcome:
-    if table is not None and model.write.overwrite is Overwrite.PARTITIONS:
-        tables.check_columns(model, frame)
     made = replace_table(run, model, frame, watched, committing(model, table))
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     kept = table.snapshot if table else None

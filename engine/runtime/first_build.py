@@ -24,6 +24,8 @@ from engine.state.beginnings import begun, keep_beginnings
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+# Edits that matter only once something is written.
+_FREE = {Change.STATE_BREAKING, Change.KEY_CHANGED}
 # Where these begin is found again from what is there, and what is there may be corrected in between.
 _FOUND_AGAIN = {*files.FORMATS, *iceberg.FORMATS}
 
@@ -44,7 +46,7 @@ def allows(run: Run, model: Model) -> bool:
     """
     folder = run.state(model)
     state = folder.load()
-    if not model.streaming or run.plan.actions[model.id].change is not Change.STATE_BREAKING or state is None:
+    if not model.streaming or run.plan.actions[model.id].change not in _FREE or state is None:
         return False
     return unwritten(folder, state, publish.as_written(run, model), quarantine_of(run, model))
 

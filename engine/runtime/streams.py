@@ -86,11 +86,12 @@ def run_stream(run: Run, model: Model) -> Outcome:
     model, frame = _resuming(session, model, folder, known)
     rebuild.clear_staging(run, model, session)
     quarantine = quarantine_of(run, model) if quarantines(model, watched) else None
+    given = tables.given_before(run, model, before)
     if renewed is not None:
-        state, table = _reset(run, model, folder, frame, renewed)
+        state, table = _reset(run, model, folder, frame, renewed, given)
     else:
         state, table = (
-            _rebuilding(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, quarantine)
+            _rebuilding(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, quarantine, given)
         )
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
@@ -110,9 +111,9 @@ def run_stream(run: Run, model: Model) -> Outcome:
     deleted = deleted_of(run, model, state.remembers)
     if deleted is not None:
         deleted.fit(frame, fresh=table is None)
-    widened = ""
+    notes: tuple[str, ...] = ()
     if table is not None:
-        columns, widened = tables.fitted(model, tables.columns_of(model, frame))
+        columns, notes = tables.fitted(model, tables.columns_of(model, frame), given)
         tables.set_properties(model, session, table)
         frame = tables.spelled_as(frame, columns.columns)
     model = tables.as_spelled(model, frame.columns)
@@ -125,6 +126,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
             sources=sources,
             settled=place.settled,
             fingerprint=model.fingerprint,
+            columns=tables.columns_of(model, frame).columns,
             engine_version=__version__,
             spark_version=run.spark.version,
         ),
@@ -148,7 +150,12 @@ def run_stream(run: Run, model: Model) -> Outcome:
     hooks.after(session, model)
     # Of a rebuild that waits for its tests nothing may be left in the end; then its files are needed once more.
     done = finish(landed) if folder.pending() is None else ""
-    return replace(outcome, note="; ".join(filter(None, [outcome.note, widened, done])))
+    return replace(outcome, note=_notes(outcome.note, *notes, done))
+
+
+def _notes(first: str, *more: str) -> str:
+    """Several notes as one; an edit of a query with state has noted columns that are gone."""
+    return "; ".join([*filter(None, [first]), *(text for text in more if text and text not in first)])
 
 
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
@@ -213,7 +220,12 @@ def _configure(session: SparkSession, model: Model) -> None:
 
 
 def _ready(
-    run: Run, model: Model, folder: TableState, frame: DataFrame, quarantine: Quarantine | None
+    run: Run,
+    model: Model,
+    folder: TableState,
+    frame: DataFrame,
+    quarantine: Quarantine | None,
+    given: frozenset[str] | None,
 ) -> tuple[ModelState, TableFacts | None]:
     """State and table that belong together; both are made if the model is new."""
     state = folder.load()
@@ -225,17 +237,22 @@ def _ready(
         return first_build.begin(run, model, folder, frame), None
     checks.check_table(model, state, folder, table)
     if table is not None:
-        tables.check_columns(model, tables.columns_of(model, frame))
+        tables.check_columns(model, tables.columns_of(model, frame), given)
     return state, table
 
 
 def _reset(
-    run: Run, model: Model, folder: TableState, frame: DataFrame, renewed: ModelState
+    run: Run,
+    model: Model,
+    folder: TableState,
+    frame: DataFrame,
+    renewed: ModelState,
+    given: frozenset[str] | None,
 ) -> tuple[ModelState, TableFacts | None]:
     """The state of a new checkpoint over the rows that are there."""
     table = publish.as_written(run, model)
     if table is not None:
-        tables.check_columns(model, tables.columns_of(model, frame))
+        tables.check_columns(model, tables.columns_of(model, frame), given)
     reset.begin(run, model, folder, renewed)
     return renewed, table
 

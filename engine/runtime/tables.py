@@ -15,6 +15,7 @@ from engine.lake.layout import MERGED, REWRITTEN, Layout, PartitionField, SortFi
 from engine.lake.names import quoted
 from engine.lake.read import TableFacts
 from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
+from engine.plan import Change
 from engine.runtime import generations, ownership
 from engine.runtime.condition_types import check_conditions
 from engine.runtime.described import table_comment
@@ -23,6 +24,8 @@ from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from engine.runtime.run import Run
 
 
 def layout(model: Model, generation: int) -> Layout:
@@ -110,15 +113,41 @@ def columns_of(model: Model, frame: DataFrame) -> DataFrame:
     return with_validity(kept, model.write) if model.write.history else kept
 
 
-def check_columns(model: Model, frame: DataFrame) -> SchemaMatch:
+def given_before(run: Run, model: Model, state: ModelState | None) -> frozenset[str] | None:
+    """The columns that the query gave before, in lower case; None: not known, and its table's columns count.
+
+    A column that somebody else added to the table is not one of them.
+    """
+    if state is not None and state.columns:
+        return frozenset(name.lower() for name in state.columns)
+    changed = run.plan.actions[model.id].change not in {Change.UNCHANGED, Change.NEW}
+    return None if changed and state is not None else frozenset()
+
+
+def gone(match: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
+    """The columns of the table that the query gave before, and gives no more."""
+    return tuple(name for name in match.gone if before is None or name.lower() in before)
+
+
+def gone_note(names: Iterable[str]) -> str:
+    """What a build notes of columns that the query gives no more."""
+    return "; ".join(f"the query no longer returns column '{n}'; the table keeps it, NULL in new rows" for n in names)
+
+
+def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()) -> SchemaMatch:
     """Compare the columns of a query with those of the model's existing table; nothing is changed.
 
+    Args:
+        model: whose table.
+        frame: has the columns of the query.
+        before: the columns that the query gave before (see `given_before`).
+
     Raises:
-        StateError: `table-schema`: a column that the table lacks, where `on_schema_change` does not say what to do, or
-            a type that the table cannot hold.
+        StateError: `table-schema`: a column that the table lacks, or that the query gives no more, where
+            `on_schema_change` does not say what to do; or a type that the table cannot hold.
     """
     match = match_table(frame, model.relation.sql)
-    findings = list(_misfits(model, match))
+    findings = list(_misfits(model, match, before))
     if findings:
         message = "; ".join(finding for finding, _ in findings)
         hint = f"{' '.join(way for _, way in findings if way)} Or rebuild the table: engine build -f -s {model.name}"
@@ -126,12 +155,18 @@ def check_columns(model: Model, frame: DataFrame) -> SchemaMatch:
     return match
 
 
-def _misfits(model: Model, match: SchemaMatch) -> Iterator[tuple[str, str]]:
+def _misfits(model: Model, match: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
     """What stops the rows of a query from being written to the model's table, each with how to fix it."""
     policy, table = model.write.on_schema_change, model.relation
     if match.added and policy is OnSchemaChange.FAIL:
         fix = "Add it to the table (on_schema_change: append_columns), leave it out (ignore), or remove it."
         yield f"{table} has no column {', '.join(match.added)}", fix
+    if policy is OnSchemaChange.FAIL and (names := gone(match, before)):
+        fix = f"Give NULL in its place (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
+        yield (
+            f"{table} has the column {', '.join(names)}, which the query no longer gives",
+            f"{fix} (on_schema_change: append_columns or ignore).",
+        )
     if match.added_fields and policy is OnSchemaChange.IGNORE:
         # Spark writes a struct as a whole, or not at all.
         fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
@@ -150,25 +185,33 @@ def _cast(difference: TypeDifference) -> str:
     return f" (cast({path} as {difference.table}) as {path})" if path.isidentifier() else ""
 
 
-def fitted(model: Model, frame: DataFrame) -> tuple[DataFrame, str]:
+def fitted(
+    model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()
+) -> tuple[DataFrame, tuple[str, ...]]:
     """Bring the model's existing table and the rows of the query together: new columns, wider types, spelling.
 
     A type is widened whatever `on_schema_change` says: each value in the table keeps its value.
 
+    Args:
+        model: whose table.
+        frame: the rows of the query.
+        before: the columns that the query gave before (see `given_before`).
+
     Returns:
-        The rows with the table's spelling of each column, and what was widened; empty: nothing.
+        The rows with the table's spelling of each column, and notes on what was widened and what is missing.
 
     Raises:
         StateError: `table-schema`.
     """
-    match = check_columns(model, frame)
+    match = check_columns(model, frame, before)
     frame = spelled(frame, match.names)
     if model.write.on_schema_change is OnSchemaChange.IGNORE:
         frame = frame.drop(*match.added)
     if match.alters:
         changed = {path.split(".")[0] for path in (*match.added, *(d.path for d in match.promoted))}
         lake.add_columns(model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed)))
-    return frame, ", ".join(f"'{d.path}' widened from {d.table} to {d.query}" for d in match.promoted)
+    widened = ", ".join(f"'{d.path}' widened from {d.table} to {d.query}" for d in match.promoted)
+    return frame, tuple(filter(None, [widened, gone_note(gone(match, before))]))
 
 
 def spelled_as(frame: DataFrame, columns: Iterable[str]) -> DataFrame:

@@ -8,7 +8,7 @@ Layout: `<state>/<catalog>/<schema>/<table>/<generation>/` with `checkpoint/` (S
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from pathlib import Path
@@ -53,6 +53,7 @@ class ModelState:
         settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
         remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
         event_times: by input of a query with several watermarks, its newest event time and when that came.
+        columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
         engine_version: that wrote last.
         spark_version: that wrote last.
     """
@@ -73,6 +74,7 @@ class ModelState:
     settled: Mapping[str, str] = field(default_factory=dict)
     remembers: str | None = None
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    columns: Sequence[str] = ()
     engine_version: str = ""
     spark_version: str = ""
     generation_id: str = ""

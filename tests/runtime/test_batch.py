@@ -178,3 +178,28 @@ def test_a_view_follows_the_columns_of_what_it_reads_and_is_recreated_when_it_is
     assert again.model("every")["status"] == "success"
     assert again.model("below")["status"] == "unchanged"
     assert spark.table(f"lake.{shop.schema}.every").columns == ["id", "label"]
+
+
+def test_what_stands_on_a_table_follows_the_columns_that_it_gains(shop: Lab) -> None:
+    spark = shop.session.spark  # type: ignore[union-attr]
+    streamed = "/*---\nstreams: [shop.events]\non_schema_change: append_columns\n---*/\nselect {} from {{{{ source('shop', 'events') }}}}"
+    shop.model("events", streamed.format("id, kind, struct(id as n) as inside"))
+    shop.model("every", "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('events') }}")
+    shop.model("again", "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('every') }}")
+    shop.model("below", "select * from {{ ref('again') }}")
+    shop.model("counted", "select count(*) as n from {{ ref('events') }}")
+    shop.model("above", "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('below') }}")
+    names = ("every", "again", "below", "above")
+    shop.build()
+    # No new rows: only the columns of the table change, one of them in a struct.
+    for columns in (
+        "id, kind, struct(id as n) as inside, amount",
+        "id, kind, struct(id as n, kind as k) as inside, amount",
+    ):
+        shop.model("events", streamed.format(columns))
+        changed = shop.build()
+        assert {changed.model(name)["status"] for name in names} == {"success"}
+        table = spark.table(f"lake.{shop.schema}.events").schema.simpleString()
+        assert {spark.table(f"lake.{shop.schema}.{name}").schema.simpleString() for name in names} == {table}
+    assert set(shop.rows("below")[0]) == {"id", "kind", "inside", "amount"}
+    assert {shop.build().model(name)["status"] for name in names} == {"unchanged"}

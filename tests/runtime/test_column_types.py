@@ -204,3 +204,68 @@ def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
     ]
     assert (found["code"], found["message"][:20]) == ("duplicate-name", "the columns id, Id h")
     assert lab.table("twice") is None
+
+
+PARTS = """/*---
+materialized: table
+overwrite: partitions
+partition_by: [kind]
+{}
+---*/
+select """
+
+
+def test_a_column_that_the_query_no_longer_gives_is_rejected_unless_the_policy_allows_it(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    kinds = {
+        "plain": "",
+        "keyed": "unique_key: id",
+        "kept": "on_schema_change: ignore",
+        "added": "on_schema_change: append_columns",
+    }
+    for name, settings in kinds.items():
+        stream(lab, name, "id, amount, kind", settings)
+    lab.model("parts", PARTS.format("") + f"id, amount, kind from {SOURCE}")
+    lab.model("static", "select id, 7 as more from range(5)")
+    lab.model(
+        "beside",
+        f"/*---\nstreams: [shop.events]\n---*/\nselect e.id, s.* except (id) from {SOURCE} e join {{{{ ref('static') }}}} s on s.id = e.id",
+    )
+    lab.land("a", [event(1)])
+    lab.build()
+    before = lab.snapshots()
+
+    # A column of somebody else's is no column that the query gave.
+    lab.session.spark.sql(f"alter table lake.{lab.schema}.plain add column theirs string")  # type: ignore[union-attr]
+    lab.land("b", [event(2)])
+    lab.build()
+    for name, settings in kinds.items():
+        stream(lab, name, "id, kind", settings)
+    lab.model("parts", PARTS.format("") + f"id, kind from {SOURCE}")
+    lab.model("static", "select id, 7 as other from range(5)")
+    lab.land("c", [event(3)])
+    after = lab.snapshots()
+    assert after != before
+    result = lab.run("build")
+    found = messages(result)
+    assert set(found) == {"plain", "keyed", "parts", "beside"}
+    for name in ("plain", "keyed", "parts"):
+        assert found[name][0] == f"lake.{lab.schema}.{name} has the column amount, which the query no longer gives"
+        assert "cast(null as ..) as amount" in found[name][1]
+    assert "has the column more, which the query no longer gives" in found["beside"][0]
+    for name in ("kept", "added"):
+        note = result.model(name)["note"]
+        assert note.count("the query no longer returns column 'amount'; the table keeps it, NULL in new rows") == 1, (
+            note
+        )
+        assert [row["amount"] for row in sorted(lab.rows(name), key=lambda row: row["id"])] == [1.25, 1.25, None]
+    assert {name: lab.snapshot(name) for name in found} == {name: after[name] for name in found}
+    assert set(messages(lab.run("build"))) == set(found)
+
+    for name in ("plain", "keyed"):
+        stream(lab, name, "id, cast(null as double) as amount, kind", kinds[name])
+    lab.model("parts", PARTS.format("on_schema_change: ignore") + f"id, kind from {SOURCE}")
+    fixed = lab.build("--exclude", "beside")
+    assert "no longer returns column 'amount'" in fixed.model("parts")["note"]
+    assert {row["amount"] for row in lab.rows("plain") if row["id"] == 3} == {None}
+    assert not lab.build("--exclude", "beside").model("kept")["note"]

@@ -116,7 +116,10 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
     lab.land("b", [event(2, "2024-05-01T10:05", amount=7.0)])
     result = lab.run("build")
     assert result.codes() == ["table-schema"]
-    assert result.model("fail")["message"] == f"lake.{lab.schema}.fail has no column amount, more"
+    assert result.model("fail")["message"] == (
+        f"lake.{lab.schema}.fail has no column amount, more; "
+        f"lake.{lab.schema}.fail has the column kind, which the query no longer gives"
+    )
     assert lab.rows("fail")[0] == {"id": 1, "kind": "paid"}
     # What the query does not give any more is NULL.
     assert {tuple(r.values()) for r in lab.rows("ignore")} == {(1, "paid"), (2, None)}
