@@ -71,7 +71,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         note = _columns_note(model, frame, before) if kept is not None else ""
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
-        state = replace(state, columns=frame.columns)
+        state = replace(state, columns=tuple(frame.columns))
         outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
     hooks.after(session, model)
     return outcome

@@ -278,14 +278,6 @@ def spark_session(
         session.close()
 
 
-def _unexpected(error: Exception, node: str, place: Location | None) -> Diagnostic:
-    """An error that nobody expected: it ends one model or test, with its trace in the log."""
-    _log.error("%s", node, exc_info=error)
-    message = scrub(f"the engine itself failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-    hint = "The trace is in target/logs/engine.log: please report it. Nothing that was committed is affected."
-    return Diagnostic("internal", message, hint, node=node, location=place)
-
-
 @dataclass(slots=True)
 class _Turns:
     """Runs nodes one by one and tells what happens."""
@@ -307,7 +299,7 @@ class _Turns:
             try:
                 verdict = self._decided(node, self._test(node, failed_above))
             except Exception as error:  # noqa: BLE001 - it ends this test; the others run
-                finding = _unexpected(error, node.name, node.location)
+                finding = self._unexpected(error, node.name, node.location)
                 verdict = Verdict(Status.ERROR, 0, finding.message, (finding,))
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
@@ -322,7 +314,7 @@ class _Turns:
         try:
             outcome = self._model(node, failed_above)
         except Exception as error:  # noqa: BLE001 - it ends this model; the others run
-            outcome = self._failed((_unexpected(error, node.name, Location(node.file)),))
+            outcome = self._failed((self._unexpected(error, node.name, Location(node.file)),))
         self.run.emit(
             ModelFinished(
                 node=node_id,
@@ -401,6 +393,15 @@ class _Turns:
             ended = self._ended()
             return self._failed((ended.at(Location(model.file), model.name),) if ended else diagnose(error, model))
         return outcome
+
+    def _unexpected(self, error: Exception, node: str, place: Location | None) -> Diagnostic:
+        """What to tell of an error that nobody expected: it ends one model or test, with its trace in the log."""
+        _log.error("%s", node, exc_info=error)
+        if (ended := self._ended()) is not None:
+            return ended.at(place, node)
+        message = scrub(f"the engine itself failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        hint = "The trace is in target/logs/engine.log: please report it. Nothing that was committed is affected."
+        return Diagnostic("internal", message, hint, node=node, location=place)
 
     def _ended(self) -> Diagnostic | None:
         """Why nothing more can run; None: Java is there."""

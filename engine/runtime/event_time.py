@@ -16,6 +16,7 @@ from engine.compile import Model
 from engine.errors import Diagnostic, Level
 from engine.lake.names import quoted
 from engine.project.section import duration_seconds
+from engine.runtime.moments import moment
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -82,7 +83,7 @@ class EventTimes:
         for item in self.inputs:
             micros = (told.get(item.observation) or {}).get(_NEWEST)
             if micros is not None:
-                at = datetime.fromtimestamp(int(micros) / 1_000_000, UTC)
+                at = moment(int(micros))
                 self.newest[item.view] = max(at, self.newest.get(item.view, at))
 
     def by_name(self) -> dict[str, str | None]:

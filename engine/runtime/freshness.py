@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from engine.lake import catalogs
 from engine.runtime.build import spark_session
 from engine.runtime.inputs import CORE
 from engine.runtime.lag import waiting
+from engine.runtime.moments import moment
 from engine.runtime.spark_errors import spark_exceptions, summary
 from engine.runtime.unreadable import unreadable
 from engine.secrets import scrub
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _log = logging.getLogger("engine.runtime")
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Verdict(StrEnum):
@@ -135,4 +135,4 @@ def _newest(session: SparkSession, source: Source, place: Place) -> datetime | N
         frame = frame.where(f.expr(bounds.filter))
     time_of_row = f.expr(bounds.loaded_at).cast("timestamp")
     (row,) = frame.agg(f.unix_micros(f.max(time_of_row)).alias("newest")).collect()
-    return None if row["newest"] is None else _EPOCH + timedelta(microseconds=row["newest"])
+    return None if row["newest"] is None else moment(row["newest"])

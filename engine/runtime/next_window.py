@@ -26,11 +26,13 @@ def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
         return ""
     size = duration_seconds(matches[0]["size"])
     slide = duration_seconds(matches[0]["slide"]) if matches[0]["slide"] else size
-    at = datetime.fromisoformat(watermark).timestamp()
-    end = ((at - size) // slide + 1) * slide + size
     delay = timedelta(seconds=duration_seconds(delays.pop()))
-    passed = datetime.fromtimestamp(end, UTC) + delay
-    return (
-        f"the window that ends at {datetime.fromtimestamp(end, UTC):%Y-%m-%d %H:%M} closes when event time passes "
-        f"{passed:%Y-%m-%d %H:%M}"
-    )
+    try:
+        at = datetime.fromisoformat(watermark).timestamp()
+        end = ((at - size) // slide + 1) * slide + size
+        closes = datetime.fromtimestamp(end, UTC)
+        passed = closes + delay
+    except (ValueError, OverflowError):
+        # A time beyond the year 9999: nobody waits for the next one.
+        return ""
+    return f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {passed:%Y-%m-%d %H:%M}"

@@ -126,7 +126,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
             sources=sources,
             settled=place.settled,
             fingerprint=model.fingerprint,
-            columns=tables.columns_of(model, frame).columns,
+            columns=tuple(tables.columns_of(model, frame).columns),
             engine_version=__version__,
             spark_version=run.spark.version,
         ),

@@ -147,7 +147,7 @@ class TableState:
             data = json.loads(self._store.get(f"{self._key}/{number}/{MODEL_FILE}") or b"")
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
-            return replace(state, phase=Phase(state.phase))
+            return replace(state, phase=Phase(state.phase), columns=tuple(map(str, state.columns)))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error

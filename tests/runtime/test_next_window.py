@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
 
+from engine.runtime.moments import moment
 from engine.runtime.next_window import next_close
 
 
@@ -39,3 +41,16 @@ def test_nothing_is_said_where_it_would_be_a_guess() -> None:
     assert next_close(hour, None, 5) == ""  # type: ignore[arg-type]
     assert next_close(hour, "2013-03-01T10:20:00.000Z", 0) == ""  # type: ignore[arg-type]
     assert next_close(model("session_window(at, '5 minutes')"), "2013-03-01T10:20:00.000Z", 5) == ""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "watermark", ["12345-01-01T00:00:00.000Z", "+12345-01-01T00:00:00.000Z", "9999-12-31T23:59:59.999Z"]
+)
+def test_event_time_that_ran_away_says_nothing_and_stops_nothing(watermark: str) -> None:
+    assert next_close(model("window(at, '1 hours')"), watermark, 5) == ""  # type: ignore[arg-type]
+
+
+def test_a_time_beyond_pythons_years_is_the_nearest_that_there_is() -> None:
+    assert moment(1_500_000) == datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC)
+    assert moment(10**18) == datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
+    assert moment(-(10**18)) == datetime(1, 1, 1, tzinfo=UTC)

@@ -211,3 +211,16 @@ def test_the_pyspark_script_of_a_model_gives_the_same_rows(lab: Lab, monkeypatch
     text = text.replace('"landing/', f'"{lab.root}/landing/').replace('"checkpoints/', f'"{lab.root}/checkpoints/')
     exec(compile(text, "hourly.py", "exec"), {})
     assert lab.rows("by_hand") == lab.rows("hourly") == [{"hour": hour(10), "n": 2, "amount": 2.0}]
+
+
+def test_an_event_time_beyond_pythons_years_stops_neither_a_build_nor_the_docs(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    hourly = "/*---\nstreams: {{shop.events: {{watermark: at delay 1 hour}}}}\nwindows: {{hour: 'tumbling(at, 1 hour)'}}\n---*/\nselect hour.start as hour, count(*) as n from {}{} group by hour"
+    source = "{{ source('shop', 'events') }}"
+    lab.model("hourly", hourly.format(source, ""))
+    lab.land("a", [{"id": 1, "at": "2024-05-01T10:05:00Z"}, {"id": 2, "at": "+12345-01-01T00:00:00Z"}])
+    lab.build()
+    lab.land("b", [{"id": 3, "at": "+12345-01-01T05:00:00Z"}])
+    lab.build()
+    assert lab.run("docs", "generate").code == 0
+    assert lab.run("show", "hourly", "--table").code == 0
