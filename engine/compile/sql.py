@@ -18,6 +18,7 @@ from sqlglot import exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.absent import ABSENT, absent, in_hint
 from engine.compile.context import REF, SOURCE, THIS, spoken
 from engine.compile.spelling import spelling
 from engine.compile.tokens import (
@@ -38,7 +39,7 @@ TYPES = (
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
 )  # fmt: skip
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
-_SOUGHT = (exp.Select, exp.Table, exp.CTE, exp.Identifier, exp.Group)
+_SOUGHT: tuple[type[exp.Expr], ...] = (exp.Select, exp.Table, exp.CTE, exp.Identifier, exp.Group, *ABSENT)
 _Node = TypeVar("_Node", bound=exp.Expr)
 # A tokenizer keeps its place in the text: each thread has its own.
 _OWN = threading.local()
@@ -216,6 +217,8 @@ class _Reader:
             if distinct is not None and distinct.args.get("on") is not None:
                 hint = "Take the best row of a key: max_by(struct(*), ts) ... group by the key."
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
+        for message, hint, node in absent(nodes):
+            self.report("sql-syntax", message, hint, first_offset(node))
         for table in _every(nodes, exp.Table):
             function = table.this
             name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
@@ -234,7 +237,8 @@ class _Reader:
             if not kind or span(identifier)[0] in tables:
                 continue
             column = identifier.parent
-            if isinstance(column, exp.Column) and identifier is not column.this:
+            qualifies = isinstance(column, exp.Column) and identifier is not column.this
+            if qualifies or (isinstance(column, exp.Table) and in_hint(column)):
                 alias = next((r.alias for r in references if r.name == name), "")
                 qualifiers.append((*span(identifier), alias or name.rsplit(".", 1)[-1]))
             else:
@@ -252,7 +256,7 @@ class _Reader:
         ctes = {cte.alias.lower() for cte in _every(nodes, exp.CTE)}
         for table in _every(nodes, exp.Table):
             identifier = table.this
-            if not isinstance(identifier, exp.Identifier):
+            if not isinstance(identifier, exp.Identifier) or in_hint(table):
                 continue
             start, end = span(identifier)
             kind, name = _placeholder(identifier)

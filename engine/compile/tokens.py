@@ -12,6 +12,8 @@ MAX_DEPTH = 200
 # sqlglot (30.30) cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
 HIDDEN_WINDOW = "w1nd0w"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
+_QUOTED = {TokenType.STRING, TokenType.IDENTIFIER, TokenType.RAW_STRING}
+_INVISIBLE = re.compile("[\u00a0\u00ad\u200b-\u200f\u2028\u2029\u2060\ufeff]")
 _NESTED_TYPES = {"array", "map", "struct"}
 _AFTER_COMMA = {
     TokenType.COMMA, TokenType.R_PAREN, TokenType.FROM, TokenType.WHERE, TokenType.GROUP_BY,
@@ -59,6 +61,7 @@ def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
         return
     check_brackets(tokens, report)
     check_commas(tokens, report)
+    check_invisible(tokens, text, report)
     words = text.upper()
     if "STREAM" in words or "DELAY" in words:
         check_stream_clauses(tokens, report)
@@ -122,6 +125,18 @@ def check_brackets(tokens: list[Token], report: Report) -> None:
             return
     if opened:
         report("sql-syntax", "a bracket is not closed", "Add ')'.", opened[-1].start)
+
+
+def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
+    """Characters that nobody sees: in a name they make another name, between words Spark cannot read them."""
+    if text.isascii():
+        return
+    for token in tokens:
+        found = _INVISIBLE.search(text, token.start, token.end + 1) if token.token_type not in _QUOTED else None
+        if found is not None:
+            hint = "Delete it, and type a space if one is wanted."
+            report("sql-syntax", f"an invisible character (U+{ord(found[0]):04X}) stands here", hint, found.start())
+            return
 
 
 def check_commas(tokens: list[Token], report: Report) -> None:

@@ -133,6 +133,13 @@ select id, row_number() over w n from o window w as (order by ts)
 select id from o where amount between '1' and 2 or ts between '2024-01-01' and current_timestamp()
 select id from o where exists(tags, x -> x = 'a') and array_contains(tags, id)
 select date_trunc('day', ts) a, year(id) b, datediff(ts, id) c, date_format(id, 'yyyy') d, unix_timestamp(ts) e from o
+select /*+ broadcast(c) */ o.id from o join c on o.id = c.id
+select /*+ BROADCASTJOIN(d), repartition(3) */ o.id from o join c d on o.id = d.id
+select /*+ shuffle_hash(c), merge(o) */ o.id from o join c on o.id = c.id
+select id from o where id like any ('a', 'b') or id like all ('a', 'b')
+select from_utc_timestamp(ts, 'UTC') a, to_utc_timestamp(ts, 'UTC') b from o
+with a as (select 1 x), A as (select 2 x) select x from a
+select id, 'a\u200bb' as `x\u200b` from o
 select c.id, o.id oid from c left join o on o.id = c.id and o.amount > 1 where o.id is null
 """.strip().splitlines()
 
@@ -205,6 +212,15 @@ REFUSED = [
     ("unknown-column", "with a as (select »nope from o) select id from o"),
     ("unknown-column", "with a as (select id from o), b as (select »nope from a) select id from a"),
     ("unknown-function", "select * from »read_files('x')"),
+    ("sql-syntax", "select »ts at time zone 'UTC' x from o"),
+    ("sql-syntax", "select id from o where »id between symmetric 'a' and 'b'"),
+    ("sql-syntax", "select id from o where id > all (select »id from c)"),
+    ("sql-syntax", "select id from o where id = any (select »id from c)"),
+    ("sql-syntax", "select »* replace (1 as id) from o"),
+    ("sql-syntax", "with a as (select 1 x), »a as (select 2 x) select x from a"),
+    ("sql-syntax", "select id»\u200b from o"),
+    ("unknown-column", "select »main.o.id from o"),
+    ("agg-not-grouped", "select »window_time(window) t, count(*) n from o group by window(ts, '1 hour')"),
     # What compile does not find out; a build does, before it writes.
     ("", "select id, count(*) from o group by id order by amount"),
     ("", "select upper(id), count(*) from o group by lower(id)"),

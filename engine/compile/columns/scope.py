@@ -170,7 +170,8 @@ class Scope:
 
     def _qualified(self, parts: Sequence[str], lower: list[str]) -> tuple[list[Value], int]:
         """The columns that `alias.column`, or `schema.alias.column`, can mean, and the parts that took."""
-        for at in range(len(parts) - 1):
+        # Every relation has an alias in what runs, so that no catalog or schema can stand before it.
+        for at in range(min(len(parts) - 1, 1)):
             for relation in self.relations:
                 if lower[at] in relation.names:
                     found = relation.find(lower[at + 1])

@@ -71,7 +71,7 @@ class Walk:
         first = identifiers[0].name
         if (
             scope.quiet
-            or first.startswith("_")
+            or (first.startswith("_") and missing.part == 0)
             or (missing.part == 0 and first.lower() in self.windows)
             or (len(identifiers) == 1 and first.lower() in WORDS)
         ):

@@ -93,7 +93,7 @@ def _sessions(query: Query, step: Plan, keys: tuple[Key, ...], *, first: bool) -
     if query.mode == "update" and (first or any(s.node is step.node and is_aggregate(s) for s in walk(query.runs))):
         message = "a session window grows and merges, so Spark does not run it in update mode"
         yield error("session-update", message, "Use append.", sessions[0].node)
-    if isinstance(step, Aggregate) and _without(step, [key.node for key in sessions]):
+    if isinstance(step, Aggregate) and _without(step, sessions):
         message = "a session window that ROLLUP, CUBE or GROUPING SETS leaves out is NULL; Spark fails while running"
         hint = "Group by the session window itself, or name it in each set."
         yield error("session-grouping-sets", message, hint, sessions[0].node)
@@ -127,7 +127,7 @@ def growth(query: Query) -> Iterator[RuleFinding]:
             columns = tuple(key.column for key in step.keys)
         timed = any(c is not None and c.watermark for c in columns)
         keys = step.keys if isinstance(step, Aggregate) else ()
-        times = [key.node for key in keys if key.column is not None and key.column.watermark]
+        times = [key for key in keys if key.column is not None and key.column.watermark]
         if query.mode == "update" and not timed:
             yield _unbounded(step)
         if isinstance(step, Aggregate) and step.collects and not any(c is not None and c.window for c in columns):
@@ -146,10 +146,11 @@ def _unbounded(step: Aggregate | Distinct) -> RuleFinding:
     return warning("state-agg-no-event-time", message, "Group by a window over the watermarked column.", step.node)
 
 
-def _without(step: Aggregate, times: list[exp.Expr]) -> bool:
+def _without(step: Aggregate, keys: list[Key]) -> bool:
     """Whether ROLLUP, CUBE or GROUPING SETS make groups without these keys beside groups with them."""
-    if not times:
+    if not keys or any(key.always for key in keys):
         return False
+    times = [key.node for key in keys]
     if step.node.find(exp.Rollup, exp.Cube) is not None:
         return True
     sets = [one for clause in step.node.find_all(exp.GroupingSets) for one in clause.expressions]

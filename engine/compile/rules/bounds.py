@@ -22,7 +22,7 @@ def event_time_equality(join: Join) -> bool:
     return any(
         side is not None and side.column is not None and side.column.watermark
         for condition in join.conditions
-        if condition.sign == "=" and separates(join, condition)
+        if condition.sign == "=" and not condition.shared and separates(join, condition)
         for side in (condition.left, condition.right)
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.rules.plan import Column, Condition, Side, Term
@@ -38,7 +39,29 @@ def _split(node: exp.Expr, values: Values) -> Iterator[Condition]:
     elif type(node) in _SIGNS:
         yield _compare(node, _SIGNS[type(node)], node.this, node.args["expression"], values)
     else:
+        if isinstance(node, exp.Or):
+            yield from _shared(node, values)
         yield Condition(node, values.of(node).refs, rejects_null=_rejects_null(node))
+
+
+def _shared(node: exp.Or, values: Values) -> Iterator[Condition]:
+    """The equalities that all parts of an OR have."""
+    parts = [_equalities(part.unnest(), values) for part in node.flatten()]
+    for key, equality in parts[0].items():
+        if all(key in part for part in parts[1:]):
+            made = _compare(equality, "=", equality.this, equality.expression, values)
+            yield replace(made, rejects_null=False, shared=True)
+
+
+def _equalities(node: exp.Expr, values: Values) -> dict[frozenset[object], exp.EQ]:
+    parts = [part.unnest() for part in node.flatten()] if isinstance(node, exp.And) else [node]
+    found = [part for part in parts if isinstance(part, exp.EQ)]
+    return {frozenset(_known(side.unnest(), values) for side in (e.this, e.expression)): e for e in found}
+
+
+def _known(node: exp.Expr, values: Values) -> object:
+    column = values.of(node).column
+    return column.id if column is not None else node.sql()
 
 
 def _compare(node: exp.Expr, sign: str, left: exp.Expr, right: exp.Expr, values: Values) -> Condition:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
@@ -92,12 +93,14 @@ def _keys(clause: exp.Expr, items: list[Item], values: Values) -> Iterator[Key]:
             if not item.aggregates:
                 yield _key(item.node.unalias(), item.value)
         return
-    groups = [*clause.expressions]
-    for name in ("rollup", "cube", "grouping_sets"):
-        groups += clause.args.get(name) or []
-    for node in groups:
+    sets = [group for name in ("rollup", "cube", "grouping_sets") for group in clause.args.get(name) or []]
+    # WITH ROLLUP has no keys of its own: it is about those before it.
+    behind = any(not group.expressions for group in sets)
+    for node in [*clause.expressions, *sets]:
+        always = not behind and node not in sets and not isinstance(node.unnest(), _SETS)
         for part in _parts(node):
-            yield _resolved(part, items, values)
+            key = _resolved(part, items, values)
+            yield key if always else replace(key, always=False)
 
 
 def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -175,6 +178,9 @@ def _check_grouped(queries: Queries, plan: Plan, keys: list[Key], items: list[It
         if column is not None:
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
             hint = "Add it to the GROUP BY, or take any_value() of it."
+            if not isinstance(column, exp.Column):
+                message = f"{column.name}() is computed beside the groups, and is no key of them"
+                hint = "Compute it in an outer SELECT, from the window that this one gives."
             queries.report(error("agg-not-grouped", message, hint, column))
             return
 
@@ -183,7 +189,8 @@ def _by_item(item: Item, keys: list[Key]) -> bool:
     return any(key.refs == item.value.refs and key.column is item.value.column for key in keys)
 
 
-def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> Iterator[exp.Column]:
+def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> Iterator[exp.Expr]:
+    """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups."""
     inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
     if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Lambda, exp.Star)) or node.is_star:
         return
@@ -198,6 +205,9 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> It
         return
     made = values.of(node).column
     if (made is not None and made.id in ids) or (texts and _text(node) in texts):
+        return
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
+        yield node
         return
     for child in node.iter_expressions():
         yield from _loose(child, ids, texts, values)

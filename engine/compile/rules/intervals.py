@@ -11,6 +11,8 @@ _SECONDS = {
     "week": 604800.0,
 }  # fmt: skip
 _MONTHS = {"month", "year", "quarter"}
+_SPAN_UNITS = ("day", "hour", "minute", "second")
+_MONTH_UNITS = ("year", "month")
 _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
@@ -41,12 +43,30 @@ def _parts(node: exp.Expr) -> list[tuple[float, str]] | None:
             return None
         if unit is None:
             return _text(value.this)
+        if isinstance(unit, exp.IntervalSpan):
+            return _span(value.this, unit.this.name, unit.expression.name, sign)
         name = _unit(unit.name)
         try:
             return [(sign * float(value.this), name)] if name else None
         except ValueError:
             return None
     return _text(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+def _span(text: str, first: str, last: str, sign: float) -> list[tuple[float, str]] | None:
+    """`'1 02:03:04' DAY TO SECOND`: numbers from the first unit to the last."""
+    units = [_unit(first), _unit(last)]
+    known = _MONTH_UNITS if units[0] in _MONTH_UNITS else _SPAN_UNITS
+    if any(unit not in known for unit in units):
+        return None
+    between = known[known.index(units[0]) : known.index(units[1]) + 1]
+    text = text.strip()
+    sign = -sign if text.startswith("-") else sign
+    numbers = re.split(r"[-: ]+", text.lstrip("+-"))
+    try:
+        return [(sign * float(number), unit) for number, unit in zip(numbers, between, strict=True)]
+    except ValueError:
+        return None
 
 
 def _text(text: str) -> list[tuple[float, str]] | None:

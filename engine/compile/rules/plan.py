@@ -66,7 +66,10 @@ class Side(Struct, frozen=True):
 
 
 class Condition(Struct, frozen=True):
-    """One of the conditions that AND connects; `sign` is =, <=>, <, <=, >, >= or empty."""
+    """One of the conditions that AND connects; `sign` is =, <=>, <, <=, >, >= or empty.
+
+    `shared`: an equality in each part of an OR, which Spark takes out of it when the query runs, and not before.
+    """
 
     node: exp.Expr
     refs: frozenset[int]
@@ -74,12 +77,14 @@ class Condition(Struct, frozen=True):
     left: Side | None = None
     right: Side | None = None
     rejects_null: bool = False
+    shared: bool = False
 
 
 class Key(Struct, frozen=True):
     """A grouping key: the expression, the column if it is one, and what it uses.
 
-    `inherits` is the column that a field of a struct was made from in the query.
+    `inherits` is the column that a field of a struct was made from in the query; `always`: no ROLLUP, CUBE or
+    GROUPING SETS leaves the key out.
     """
 
     node: exp.Expr
@@ -89,6 +94,7 @@ class Key(Struct, frozen=True):
     lost: exp.Expr | None = None
     type: str = ""
     inherits: Column | None = None
+    always: bool = True
 
 
 # Which columns of the children a column of the result is made of.

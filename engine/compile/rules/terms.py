@@ -12,12 +12,23 @@ from engine.compile.rules.values import Values
 _CASTS = (TIMES | NUMBERS | {"decimal"}) - {"timestamp_ntz"}
 
 
+def _unseen(node: exp.Binary, values: Values) -> bool:
+    """Whether Spark computes an interval here: of two times, or of two intervals; it looks for times (measured)."""
+    sides = (node.this.unnest(), node.expression.unnest())
+    if all(isinstance(side, exp.Interval) for side in sides):
+        # A sum may be one interval as it is written (1 hour 10 minutes), which sqlglot takes apart.
+        return isinstance(node, exp.Sub)
+    return isinstance(node, exp.Sub) and all(values.of(side).type in TIMES for side in sides)
+
+
 def terms(node: exp.Expr, values: Values, *, negative: bool = False) -> list[Term] | None:
     """The summands, with their signs; None if the expression is something else."""
     result: list[Term] | None = None
     match node:
         case exp.Paren():
             result = terms(node.this, values, negative=negative)
+        case exp.Add() | exp.Sub() if _unseen(node, values):
+            result = None
         case exp.Add() | exp.Sub():
             left = terms(node.this, values, negative=negative)
             right = terms(node.expression, values, negative=negative != isinstance(node, exp.Sub))

@@ -203,7 +203,7 @@ class Values:
 
     def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
         if kind != "window":
-            if any(isinstance(length, exp.Interval) for length in lengths):
+            if any(_gives_interval(length) for length in lengths):
                 message = "session_window() takes its gap as text, or as an expression that gives text"
                 self._fault("window-length", message, "Write session_window(ts, '5 minutes').", node)
             return
@@ -224,6 +224,11 @@ class Values:
             message = "the slide is longer than the window, or not above zero"
             hint = "window(ts, size, slide): make the slide at most as long as the size."
             self._fault("window-slide", message, hint, node)
+        elif size is not None and len(known) > len(("size", "slide")):
+            start, step = known[2], slide if slide is not None else size
+            if start is not None and abs(start) >= step:
+                message = "the start of a window is not shorter than its slide"
+                self._fault("window-slide", message, "Write a start that is shorter than the slide.", node)
 
     def _window_time(self, node: exp.Anonymous) -> Value:
         value = self.of(node.expressions[0])
@@ -292,6 +297,18 @@ class Values:
 
     def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
         self.report(error(code, message, hint, node))
+
+
+def _gives_interval(node: exp.Expr) -> bool:
+    """Whether an expression is an interval as written, or one of its branches is."""
+    node = node.unnest()
+    if isinstance(node, exp.Case):
+        results = [*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, exp.If):
+        results = [node.args.get("true"), node.args.get("false")]
+    else:
+        return isinstance(node, exp.Interval)
+    return any(result is not None and _gives_interval(result) for result in results)
 
 
 def _marked(value: Value) -> bool:
