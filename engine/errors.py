@@ -131,6 +131,8 @@ CODES: dict[str, str] = {
     "type-mismatch": "Operators, functions and casts get types that they take.",
     "agg-not-grouped": "A column beside aggregates is grouped by.",
     "agg-null-groups": "In append mode a group without event time is never written.",
+    "window-many": "A row is in few windows.",
+    "window-week": "Windows of weeks begin on the day that is meant.",
     "window-slide": "A window's slide is at most as long as the window.",
     "window-months": "A window has a fixed length.",
     "window-length": "The lengths of window() are written as text.",

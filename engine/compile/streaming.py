@@ -19,7 +19,15 @@ from engine.jinja import Rendered
 from engine.project.section import duration_seconds
 
 # Rules that hold for every query.
-ALWAYS = {"agg-not-grouped", "agg-alias-key", "ambiguous-column", "subquery-place", "subquery-over-union"}
+ALWAYS = {
+    "agg-not-grouped",
+    "agg-alias-key",
+    "ambiguous-column",
+    "subquery-place",
+    "subquery-over-union",
+    "window-many",
+    "window-week",
+}
 # What the stages before have said already, at a better place.
 _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 _SMALL = ("tinyint", "smallint", "int")
 _FAMILIES = {
@@ -22,6 +23,7 @@ _UNORDERED = re.compile(r"(?:^|[<:,])(?:map<|variant\b)")
 _UNHASHED = re.compile(r"(?:^|[<:,])map<")
 
 
+@lru_cache(maxsize=4096)
 def family(type_: str | None) -> str:
     """What a type counts as where types are checked; empty if it is not known, or not checked."""
     if type_ is None:

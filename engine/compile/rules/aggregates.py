@@ -55,7 +55,10 @@ def domains(query: Query) -> Iterator[RuleFinding]:
 def _distinct_calls(step: Aggregate) -> Iterator[RuleFinding]:
     for call in step.distinct:
         message = "a streaming aggregate cannot count distinct values"
-        yield error("agg-distinct", message, _TWO_STEPS, call)
+        hint = _TWO_STEPS
+        if isinstance(call, (exp.Max, exp.Min)):
+            hint = f"Take DISTINCT out: {call.key}() is the same without it."
+        yield error("agg-distinct", message, hint, call)
 
 
 def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from sqlglot import exp
+
 from engine.compile.rules.aggregates import collated
 from engine.compile.rules.bounds import bounds_state, event_time_equality, separates
 from engine.compile.rules.model import RuleFinding, error, warning
@@ -62,6 +64,8 @@ def _streams(query: Query, step: Join) -> Iterator[RuleFinding]:
         name = _NAMES[step.kind]
         message = f"this {name} join of two streams never knows that no match will come"
         hint = f"Compare watermarked columns with = in ON, or bound the time there: {_BOUND[step.kind]}."
+        if any(c.node.find(exp.TimestampAdd, exp.TsOrDsAdd, exp.DateAdd) is not None for c in step.conditions):
+            hint = f"Spark does not look into dateadd() and its like: write + INTERVAL. {hint}"
         yield error("join-outer-condition", message, hint, step.node)
 
 

@@ -11,7 +11,7 @@ from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
 from engine.compile.rules.intervals import has_months, seconds
-from engine.compile.rules.model import RuleFinding, error
+from engine.compile.rules.model import RuleFinding, error, warning
 from engine.compile.rules.plan import NO_IDS, Column, Plan, groups_by_outer
 from engine.compile.rules.scope import AmbiguousError, Scope
 from engine.compile.rules.subqueries import GENERATORS, is_scalar
@@ -19,6 +19,8 @@ from engine.compile.rules.types import TIMES, result_type
 
 _WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
+_MANY = 1000
+_WEEK = 604800
 _LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
 
 
@@ -193,6 +195,7 @@ class Values:
             form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
             column = Column(self.scope.number(), name, "struct", marked, form, lost=lost)
             self.step.windows[key] = column
+            self._advise(node, form, [size for size in sizes if isinstance(size, float)])
             self.step.made.append((column, refs))
             self.scope.extra.setdefault(name, column)
             if len(self.step.windows) > 1:
@@ -229,6 +232,19 @@ class Values:
             if start is not None and abs(start) >= step:
                 message = "the start of a window is not shorter than its slide"
                 self._fault("window-slide", message, "Write a start that is shorter than the slide.", node)
+
+    def _advise(self, node: exp.Anonymous, form: str, sizes: list[float]) -> None:
+        """Warn of windows that run, and are seldom what was meant."""
+        if form == "sliding" and len(sizes) > 1 and sizes[1] > 0 and sizes[0] / sizes[1] >= _MANY:
+            message = f"each row is in {sizes[0] / sizes[1]:,.0f} windows, and is counted in every one"
+            hint = "Make the slide longer, or the window shorter; the order is window(ts, size, slide)."
+            self.report(warning("window-many", message, hint, node))
+        elif form == "tumbling" and len(sizes) <= len(("size", "slide")) and sizes and sizes[0] % _WEEK == 0:
+            message = "windows of weeks begin on Thursday at 00:00 UTC, as 1970-01-01 was one"
+            hint = (
+                "Give a start: tumbling(ts, 7 days, 4 days) begins on Monday, and 0 days says that Thursday is meant."
+            )
+            self.report(warning("window-week", message, hint, node))
 
     def _window_time(self, node: exp.Anonymous) -> Value:
         value = self.of(node.expressions[0])

@@ -38,3 +38,31 @@ def test_what_spark_refuses_is_a_fault(sql: str) -> None:
 def test_groups_without_event_time_are_those_that_rollup_and_cube_make(groups: str, warned: bool) -> None:
     found = check_text(f"select count(*) n from wa group by {groups}", RELATIONS, "append")
     assert ("agg-null-groups" in {finding.code for finding in found}) == warned
+
+
+@pytest.mark.parametrize(
+    ("lengths", "code"),
+    [
+        ("'7 days', '1 second'", "window-many"),
+        ("'1 hour', '1 minute'", ""),
+        ("'7 days'", "window-week"),
+        ("'1 week', '1 week'", "window-week"),
+        ("'7 days', '7 days', '4 days'", ""),
+        ("'7 days', '7 days', '0 days'", ""),
+        ("'1 day'", ""),
+    ],
+)
+def test_windows_that_are_seldom_meant_are_warnings(lengths: str, code: str) -> None:
+    sql = f"select window(ts, {lengths}) w, count(*) n from wa group by window(ts, {lengths})"
+    found = check_text(sql, RELATIONS, "append")
+    assert [finding.code for finding in found] == ([code] if code else [])
+    assert not any(finding.is_error for finding in found)
+
+
+def test_hints_name_what_is_in_the_way() -> None:
+    bound = "select wa.id from wa left join wb on wa.id = wb.id and wb.ts <= {} "
+    for end in ("dateadd(minute, 10, wa.ts)", "timestampadd(minute, 10, wa.ts)"):
+        (found,) = check_text(bound.format(end), RELATIONS, "append")
+        assert "dateadd()" in found.hint
+    (found,) = check_text("select ts, max(distinct v) m from wa group by ts", RELATIONS, "append")
+    assert found.hint == "Take DISTINCT out: max() is the same without it."
