@@ -15,7 +15,8 @@ import engine
 ROOT = Path(engine.__file__).parent
 STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "cli")
 FOUNDATIONS = (
-    "errors", "events", "pinned", "secrets", "jinja", "spark", "lake", "sources", "state", "target_folder", "own_cache",
+    "characters", "errors", "events", "pinned", "secrets", "jinja", "spark", "lake", "sources", "state",
+    "target_folder", "own_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
 OUTSIDE = ("spark", "lake", "state")

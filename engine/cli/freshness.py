@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from pathlib import Path
 from typing import Any
 
-import click
-
 from engine.cli.project import Selection, Settings, compiled, log_file, selected
+from engine.cli.terminal import Styled, write_json
 from engine.compile import Source
 from engine.compile.artifacts import write_text
 from engine.docs.freshness import FILE, Bound, Fresh, Freshness, freshness_text
 from engine.runtime.freshness import Look, Verdict, look
-from engine.secrets import scrub
 from engine.target_folder import write_report
 
 _COLOURS = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.ERROR: "red", Verdict.FAILED: "red"}
@@ -82,13 +78,13 @@ def _print(chosen: Settings, seen: Look, number: int, total: int, *, as_json: bo
         }
         record |= {"newest": seen.newest.isoformat() if seen.newest else None, "error": seen.error or None}
         record |= {"waiting": dict(seen.waiting)} if seen.waiting else {}
-        sys.stdout.write(scrub(json.dumps(record)) + "\n")
+        write_json(record)
         return
     detail = f"newest {seen.newest:%Y-%m-%d %H:%M:%S}, {_age(age)}" if seen.newest and age is not None else seen.error
     waits = ", ".join(f"{count:,} for {model}" for model, count in seen.waiting.items() if count)
     detail += f"; offsets not read yet: {waits}" if waits else ""
-    word = click.style(verdict.value.upper(), fg=_COLOURS[verdict])
-    chosen.out.say(f"{number} of {total}  {word}  {name}: {detail}")
+    word = Styled(verdict.value.upper(), _COLOURS[verdict])
+    chosen.out.say(f"{number} of {total}  ", word, f"  {name}: {detail}")
 
 
 def _age(seconds: float) -> str:

@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
-import click
-
 from engine.cli.printing import diagnostic_text
+from engine.cli.terminal import plain
 from engine.compile import DataTest, Manifest, UnitTest
 from engine.errors import ProjectError, UsageError
 from engine.events import RunResults, Status, TestFinished
@@ -67,7 +66,7 @@ def _case(suite: ET.Element, result: TestFinished, manifest: Manifest, results: 
             ET.SubElement(case, "system-out").text = _clean(result.message)
         return
     name = result.node.partition(".")[2]
-    found = [click.unstyle(diagnostic_text(d)) for d in results.diagnostics if d.node == name]
+    found = [plain(*diagnostic_text(d)) for d in results.diagnostics if d.node == name]
     ending = ET.SubElement(case, tag, message=_clean(result.message))
     ending.text = _clean("\n".join(found)) if found else None
 

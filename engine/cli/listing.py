@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
+from engine.characters import one_line
+from engine.cli.terminal import json_text, write
 from engine.compile import DataTest, Manifest, Model, Node, Source, UnitTest
 from engine.compile.dbt import unique_id
 from engine.sources import location
 
 
-def lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str) -> Iterator[str]:
-    """One line a node."""
+def write_lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str) -> None:
+    """Print one line a node."""
+    lines = []
     for node_id in nodes:
         node = manifest.nodes[node_id]
         kind = _kind(node)
         if resource_type not in {"all", kind}:
             continue
-        if output == "name":
-            yield node.name
-        elif output == "path":
-            yield node.file
-        elif output == "json":
-            yield json.dumps(_record(node, kind, manifest.project))
+        if output == "json":
+            lines.append(json_text(_record(node, kind, manifest.project)))
         else:
-            yield _text(node, kind)
+            text = {"name": node.name, "path": node.file}.get(output) or _text(node, kind)
+            lines.append(one_line(text))
+    if lines:
+        write("\n".join(lines))
 
 
 def _kind(node: Node) -> str:

@@ -6,11 +6,13 @@ Each command imports what it needs when it runs, so that --help and ls stay quic
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,18 @@ import click
 
 from engine import __version__
 from engine.cli.options import project_options, run_options, selection_options
-from engine.cli.project import Failed, Selection, Settings, compiled, errors_of, log_file, selected, settings, unhandled
+from engine.cli.project import (
+    Failed,
+    Selection,
+    Settings,
+    Unheard,
+    compiled,
+    errors_of,
+    log_file,
+    selected,
+    settings,
+    unhandled,
+)
 from engine.errors import EngineError, UsageError
 
 # Terminals get colours unless NO_COLOR says otherwise (no-color.org).
@@ -44,7 +57,11 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write("interrupted\n")
         return 1
     except click.ClickException as error:
-        error.show()
+        from engine.cli.terminal import write
+
+        shown = StringIO()
+        error.show(shown)
+        write(shown.getvalue(), error=True, end="")
         return 2
     return result if isinstance(result, int) else 0
 
@@ -52,6 +69,8 @@ def invoke(arguments: Sequence[str] | None = None) -> int:
 def _command(work: Callable[[Settings], bool | None], **shared: Any) -> int:
     """Run a command's body; turn errors into lines and an exit code."""
     chosen: Settings | None = None
+    # Python's own would write what a template says to the terminal as it is.
+    logging.lastResort = Unheard(logging.WARNING)
     try:
         chosen = settings(**shared)
         return 1 if work(chosen) is False else 0
@@ -117,12 +136,11 @@ def ls(output: str, resource_type: str, **options: Any) -> int:
     """List nodes in build order."""
 
     def work(chosen: Settings) -> None:
-        from engine.cli.listing import lines
+        from engine.cli.listing import write_lines
 
         manifest = compiled(chosen, heard=False).manifest
         nodes = selected(chosen, manifest, wanted)
-        for line in lines(manifest, nodes, output, resource_type):
-            click.echo(line)
+        write_lines(manifest, nodes, output, resource_type)
 
     wanted, shared = _split(options)
     return _command(work, **shared)
@@ -210,6 +228,8 @@ def debug(security: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, with the remedy for each."""
 
     def work(chosen: Settings) -> bool:
+        from engine.characters import one_line
+        from engine.cli.terminal import Styled, write
         from engine.runtime.debug import checkup
 
         target = compiled(chosen, must_hold=False).target
@@ -220,10 +240,10 @@ def debug(security: bool, **shared: Any) -> int:
         good = True
         for finding in checkup(target, chosen.root):
             good = good and finding.good
-            mark = click.style("OK   ", fg="green") if finding.good else click.style("ERROR", fg="red")
-            click.echo(f"{mark} {finding.part.ljust(10)} {finding.text}")
+            mark = Styled("OK   ", "green") if finding.good else Styled("ERROR", "red")
+            write(mark, f" {finding.part.ljust(10)} {one_line(finding.text)}")
             if finding.remedy:
-                click.echo(f"      {' ' * 10} {finding.remedy}")
+                write(f"      {' ' * 10} {one_line(finding.remedy)}")
         return good
 
     return _command(work, **shared)

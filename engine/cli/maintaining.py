@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import fields
 
-import click
-
 from engine.cli.project import Selection, Settings, compiled, log_file, selected
+from engine.cli.terminal import Styled, write_json
 from engine.compile import Model
 from engine.errors import UsageError
 from engine.project.section import duration_seconds, parse_duration
 from engine.runtime.maintain import ORPHANS_AFTER, Care, Cared, maintain
-from engine.secrets import scrub
 
 _DAY = 24 * 60 * 60
 
@@ -60,10 +56,10 @@ def _seconds(option: str, text: str | None) -> int | None:
 def _print(chosen: Settings, done: Cared, *, dry_run: bool, as_json: bool) -> None:
     if as_json:
         record = {"event": "TableMaintained", "node": done.model.id, "dry_run": dry_run, **_record(done)}
-        sys.stdout.write(scrub(json.dumps(record)) + "\n")
+        write_json(record)
         return
-    word = click.style("ERROR", fg="red") if done.error else click.style("DRY RUN" if dry_run else "DONE", fg="green")
-    chosen.out.say(f"{word}  {done.table}: {done.error or _words(done, dry_run=dry_run)}")
+    word = Styled("ERROR", "red") if done.error else Styled("DRY RUN" if dry_run else "DONE", "green")
+    chosen.out.say(word, f"  {done.table}: {done.error or _words(done, dry_run=dry_run)}")
     if done.kept_for and not done.error:
         chosen.out.say(f"      older snapshots stay for {', '.join(done.kept_for)}, which has not read on from there")
 

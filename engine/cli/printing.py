@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -10,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any, Protocol
 
-import click
-
+from engine.characters import one_line
+from engine.cli.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
 from engine.errors import Diagnostic
 from engine.events import (
     BatchCommitted,
@@ -25,9 +24,11 @@ from engine.events import (
     Status,
     TestFinished,
 )
-from engine.secrets import scrub
 
 _WIDTH = 76
+# Blanks before the second line of what is said: as wide as the time before the first.
+_STAMP = 10
+_HINT = 4
 _PROGRESS_SECONDS = 5.0
 _COLOURS = {
     Status.SUCCESS: "green", Status.PASS: "green", Status.UNCHANGED: "green",
@@ -39,7 +40,7 @@ _WORDS = {Status.SUCCESS: "OK", Status.UNCHANGED: "OK", Status.SKIPPED: "SKIP", 
 class Printer(Protocol):
     """Where a command's words go."""
 
-    def say(self, text: str) -> None:
+    def say(self, *parts: Part) -> None:
         """A line for people; machines do not get it."""
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
@@ -65,10 +66,9 @@ class JsonPrinter:
 
     def _put(self, record: dict[str, Any]) -> None:
         with self._lock:
-            sys.stdout.write(scrub(json.dumps(record)) + "\n")
-            sys.stdout.flush()
+            write_json(record)
 
-    def say(self, text: str) -> None:
+    def say(self, *parts: Part) -> None:
         """Nothing: the records say it."""
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
@@ -99,28 +99,28 @@ class TextPrinter:
         self._live = sys.stdout.isatty() and not quiet
         self._status = False
 
-    def say(self, text: str) -> None:
+    def say(self, *parts: Part) -> None:
         """A line with the time before it."""
         if not self._quiet:
-            self._put(text)
+            self._put(*parts)
 
-    def _put(self, text: str, *, error: bool = False) -> None:
+    def _put(self, *parts: Part) -> None:
         with self._lock:
             self._clear()
-            stamp = time.strftime("%H:%M:%S")
-            click.echo(scrub(f"{stamp}  {text}"), err=error)
+            stamp = f"{time.strftime('%H:%M:%S')}  "
+            write(stamp, *(indented(part, _STAMP) if isinstance(part, str) else part for part in parts))
 
     def _clear(self) -> None:
         if self._status:
-            sys.stdout.write("\r\x1b[2K")
+            clear_status()
             self._status = False
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
         """`file:line:column: error: message [code]`, with the hint below."""
         with self._lock:
             self._clear()
-            if texts := [diagnostic_text(diagnostic) for diagnostic in found]:
-                click.echo(scrub("\n".join(texts)), err=True)
+            if parts := [part for diagnostic in found for part in ("\n", *diagnostic_text(diagnostic))]:
+                write(*parts[1:], error=True)
 
     def event(self, event: Event) -> None:
         """The line of an event."""
@@ -154,9 +154,8 @@ class TextPrinter:
             return
         head = f"{event.index} of {event.total} {word} {what} "
         head = head.ljust(_WIDTH, ".") if len(head) < _WIDTH else head
-        if ended is not None:
-            bracket = click.style(bracket, fg=_COLOURS[ended.status])
-        self._put(f"{head} [{bracket}]")
+        inside = Styled(bracket, _COLOURS[ended.status]) if ended is not None else bracket
+        self._put(f"{head} [", inside, "]")
 
     def _finished(self, event: ModelFinished) -> None:
         word = _WORDS.get(event.status, event.status.value.upper())
@@ -185,8 +184,7 @@ class TextPrinter:
         )
         if self._live:
             with self._lock:
-                sys.stdout.write("\r\x1b[2K" + scrub(text)[:110])
-                sys.stdout.flush()
+                write_status(text)
                 self._status = True
         elif not self._quiet and time.monotonic() - self._shown.get(event.node, 0.0) > _PROGRESS_SECONDS:
             self._shown[event.node] = time.monotonic()
@@ -209,13 +207,12 @@ def counts(results: RunResults) -> dict[str, int]:
     }
 
 
-def diagnostic_text(diagnostic: Diagnostic) -> str:
+def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:
     """One finding as text."""
-    colour = "red" if diagnostic.is_error else "yellow"
-    level = click.style(f"{diagnostic.level.value}:", fg=colour, bold=True)
-    place = f"{diagnostic.location}: " if diagnostic.location else ""
-    text = f"{place}{level} {diagnostic.message} [{diagnostic.code}]"
-    return f"{text}\n    {diagnostic.hint}" if diagnostic.hint else text
+    level = Styled(f"{diagnostic.level.value}:", "red" if diagnostic.is_error else "yellow", bold=True)
+    place = f"{one_line(str(diagnostic.location))}: " if diagnostic.location else ""
+    message = indented(f" {diagnostic.message} [{diagnostic.code}]", _HINT)
+    return (place, level, message, f"\n{indented(f'    {diagnostic.hint}', _HINT)}" if diagnostic.hint else "")
 
 
 def stream_text(event: ModelFinished) -> str:

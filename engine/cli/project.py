@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -11,7 +10,9 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
 
+from engine.characters import visible
 from engine.cli.printing import Printer, printer
+from engine.cli.terminal import indented, write
 from engine.errors import EngineError, UsageError
 from engine.own_cache import project_cache
 from engine.secrets import scrub
@@ -19,6 +20,7 @@ from engine.target_folder import TargetFolder
 
 TARGET_DIR = "target"
 LOG = "logs/engine.log"
+_INDENT = 4
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
@@ -169,7 +171,15 @@ def _heard(chosen: Settings) -> Iterator[None]:
 
 class _Scrubbing(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        return scrub(super().format(record))
+        return visible(scrub(super().format(record)))
+
+
+class Unheard(logging.Handler):
+    """Where warnings go that no other handler takes (templates are not heard while `ls` prints): standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it."""
+        write(indented(self.format(record), _INDENT), error=True)
 
 
 class _Shown(logging.Handler):
@@ -198,8 +208,8 @@ def unhandled(error: BaseException, chosen: Settings | None) -> None:
         except (EngineError, OSError):
             where = ""
     if not where:
-        sys.stderr.write(text)
-    sys.stderr.write(scrub(f"internal error: {type(error).__name__}: {error}.{where} [internal]\n"))
+        write(text, error=True, end="")
+    write(f"internal error: {type(error).__name__}: {error}.{where} [internal]", error=True)
 
 
 def errors_of(error: EngineError) -> int:

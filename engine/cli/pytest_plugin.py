@@ -149,8 +149,7 @@ class _FailedError(Exception):
 
 
 def _texts(found: Sequence[Diagnostic]) -> Iterator[str]:
-    import click
-
     from engine.cli.printing import diagnostic_text
+    from engine.cli.terminal import plain
 
-    return (click.unstyle(diagnostic_text(d)) for d in found)
+    return (plain(*diagnostic_text(d)) for d in found)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any
 
-import click
-
+from engine.characters import one_line
 from engine.cli.project import Settings, compiled, log_file
+from engine.cli.terminal import json_text, write
 from engine.compile import Manifest, Materialized, Model
 from engine.errors import RunError, UsageError, near
 
@@ -65,9 +64,9 @@ def show_query(chosen: Settings, name: str | None, inline: str | None, limit: in
 
 def _print(rows: Rows, types: Sequence[str], output: str) -> None:
     """Print rows, and for people that times are in UTC; the formats for programs have rows alone."""
-    click.echo(format_rows(rows, output))
+    write(format_rows(rows, output))
     if output == "text" and any(_ZONED.search(type_) for type_ in types):
-        click.echo("Timestamps are in UTC.")
+        write("Timestamps are in UTC.")
 
 
 def show_source(chosen: Settings, name: str) -> None:
@@ -82,7 +81,7 @@ def show_source(chosen: Settings, name: str) -> None:
     if plain not in known:
         raise UsageError("usage", f"there is no source '{name}'", near(plain, known))
     with log_file(chosen):
-        click.echo(inspect(known[plain], result.target, chosen.root, chosen.target_dir), nl=False)
+        write(inspect(known[plain], result.target, chosen.root, chosen.target_dir), end="")
 
 
 def _model(manifest: Manifest, name: str | None) -> Model:
@@ -96,14 +95,15 @@ def format_rows(rows: Rows, output: str) -> str:
     """Rows as a table, JSON lines or CSV."""
     names, values = rows
     if output == "json":
-        return "\n".join(json.dumps(dict(zip(names, row, strict=True)), default=_text) for row in values)
+        return "\n".join(json_text(dict(zip(names, row, strict=True)), default=_text) for row in values)
     if output == "csv":
         stream = io.StringIO()
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(names)
         writer.writerows([["" if v is None else _text(v) for v in row] for row in values])
         return stream.getvalue().rstrip("\n")
-    return _table(names, [[_text(v) for v in row] for row in values], [_right(values, i) for i in range(len(names))])
+    cells = [[one_line(_text(v)) for v in row] for row in values]
+    return _table([one_line(name) for name in names], cells, [_right(values, i) for i in range(len(names))])
 
 
 def _right(values: Sequence[Sequence[Any]], index: int) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import click
-
+from engine.characters import one_line
 from engine.cli.project import Selection, Settings, compiled, selected
+from engine.cli.terminal import json_text, write
 from engine.errors import UsageError
 
 _SITE = "docs"
@@ -55,13 +54,13 @@ def serve(chosen: Settings, port: int) -> None:
         raise UsageError("usage", f"there is no site in {_shown(folder, chosen)}", "Run engine docs generate first.")
     try:
         with serving(folder, port) as server:
-            click.echo(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+            write(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
             server.serve_forever()
     except OSError as error:
         message = f"port {port} cannot be used: {error.strerror}"
         raise UsageError("usage", message, "Choose another: --port 8081, or 0 for any free one.") from error
     except KeyboardInterrupt:
-        click.echo("Stopped")
+        write("Stopped")
 
 
 def _shown(folder: Path, chosen: Settings) -> str:
@@ -79,7 +78,7 @@ def lineage(chosen: Settings, column: str | None, selection: Selection, output: 
     manifest = compiled(chosen, must_hold=False, heard=False).manifest
     if column is None:
         drawn = drawings.graph(manifest, selected(chosen, manifest, selection))
-        click.echo(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
+        write(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
     else:
         _column(manifest, column, output, impact=impact)
 
@@ -90,7 +89,7 @@ def _graph_lines(drawn: Any) -> Sequence[str]:
     for node, (name, kind) in drawn.nodes.items():
         reads = [f"{drawn.nodes[e.start][0]}{' (stream)' if e.solid else ''}" for e in drawn.edges if e.end == node]
         lines.append(f"{name}  ({kind})" + (f"  <- {', '.join(reads)}" if reads else ""))
-    return lines
+    return list(map(one_line, lines))
 
 
 def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
@@ -102,19 +101,19 @@ def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
     found, lost = trace(columns, spot), impact_of(columns, spot)
     if output != "text":
         drawn = drawings.path(manifest, found, lost, columns)
-        click.echo(_drawn(drawn, output, drawings.column_record(manifest, found, lost)))
+        write(_drawn(drawn, output, drawings.column_record(manifest, found, lost)))
         return
     lines = list(drawings.tree(manifest, found))
     if found.deciders:
         lines += ["", "decide on its rows:", *drawings.deciders(manifest, found.deciders)]
     if impact:
         lines += ["", "if it goes:", *drawings.loss(manifest, lost)]
-    click.echo("\n".join(lines))
+    write("\n".join(map(one_line, lines)))
 
 
 def _drawn(drawn: Any, output: str, more: dict[str, Any]) -> str:
     from engine.docs import drawings
 
     if output == "json":
-        return json.dumps({**more, **drawings.as_record(drawn)}, indent=1)
+        return json_text({**more, **drawings.as_record(drawn)}, indent=1)
     return drawings.mermaid(drawn) if output == "mermaid" else drawings.dot(drawn)

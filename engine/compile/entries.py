@@ -22,7 +22,9 @@ Buffer = bytes | memoryview | msgspec.Raw
 
 
 def _plain(value: Any) -> Any:
-    """Kinds of text that msgspec does not take for text."""
+    """Kinds of text that msgspec does not take for text; of JSON, what it says."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
     if isinstance(value, str):
         return str.__str__(value)
     raise NotImplementedError(type(value))

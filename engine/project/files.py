@@ -64,6 +64,11 @@ def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], foun
         if entry.name.startswith("."):
             continue
         file = File(entry.path, prefix + entry.name)
+        if not entry.name.isascii() and written_name(entry.name) != entry.name:
+            hint = "Rename the file or folder."
+            place = Location(prefix + written_name(entry.name))
+            found.append(Diagnostic("file-unreadable", "the name is not UTF-8", hint, location=place))
+            continue
         if entry.is_symlink():
             path = Path(entry.path)
             if path.is_dir() or not inside(root, path):
@@ -74,6 +79,11 @@ def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], foun
             yield from _below(root, entry.path, f"{file.shown}/", suffixes, found)
         elif file.suffix in suffixes and entry.is_file(follow_symlinks=False):
             yield file
+
+
+def written_name(name: str) -> str:
+    r"""The name of a file with the bytes that are no UTF-8 written out (`\xff`); such a name fits no artifact."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def _leads_out(shown: str, found: list[Diagnostic]) -> None:

@@ -1,0 +1,56 @@
+r"""Characters that are not what they seem: they steer a terminal, turn the direction of text, or cannot be seen.
+
+A text of a project, of a table or of another program is shown with these characters written out (`\x1b`, `\u202e`),
+so that what a reader sees is what there is.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Marks, embeddings, overrides and isolates of the bidirectional algorithm.
+_BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
+_INVISIBLE = (
+    "\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200d\u2060-\u2065\u206a-\u206f"
+    "\u3164\ufeff\uffa0\ufff9-\ufffb"
+)
+_TAGS = "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+# Controls of both sets (C0 and C1), the line ends that only Unicode knows, and halves of surrogate pairs.
+_UNSEEN = re.compile(f"[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff{_BIDI}{_INVISIBLE}{_TAGS}]")
+_LINE_ENDS = re.compile("\n")
+_NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# `::name ...` at the start of a line, and `##[name` or `##vso[name` anywhere in it, are commands to the program that
+# runs a CI job and reads its output.
+_COMMAND_START = re.compile(r"(^[^\S\n]*):(?=:)", re.MULTILINE)
+_COMMAND_MARK = re.compile(r"#(?=#[\w-]*\[)")
+
+
+def visible(text: str) -> str:
+    """The text with what cannot be seen written out; line ends stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _UNSEEN.sub(_written, text)
+
+
+def one_line(text: str) -> str:
+    r"""The same, with line ends written out as `\n`."""
+    if text.isascii() and text.isprintable():
+        return text
+    return _LINE_ENDS.sub(r"\\n", visible(text))
+
+
+def without_commands(text: str) -> str:
+    """The text with the commands to a CI system in it taken apart: it is shown, and not obeyed."""
+    if ":" in text:
+        text = _COMMAND_START.sub(r"\1\\x3a", text)
+    return _COMMAND_MARK.sub(r"\\x23", text) if "##" in text else text
+
+
+def _written(match: re.Match[str]) -> str:
+    character = match[0]
+    number = ord(character)
+    if character in _NAMED:
+        return _NAMED[character]
+    if character <= "\xff":
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if character <= "\uffff" else f"\\U{number:08x}"

@@ -1,0 +1,116 @@
+r"""The one way out of a command: everything that is printed goes through `write` or `write_json`.
+
+What is printed holds names, messages and rows that somebody else wrote. Control characters and those that cannot be
+seen are written out (`\x1b`), so that none steers the terminal; commands to a CI system in a line of output are taken
+apart, so that none is obeyed; values of secrets are masked. Colours are the only sequences that stay, and only ours.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from engine.characters import visible, without_commands
+from engine.secrets import scrub
+
+_ERASE_LINE = "\r\x1b[2K"
+_NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
+
+
+@dataclass(frozen=True, slots=True)
+class Styled:
+    """A text in a colour, where the terminal has colours."""
+
+    text: str
+    colour: str
+    bold: bool = False
+
+
+Part = str | Styled
+
+
+def write(*parts: Part, error: bool = False, end: str = "\n") -> None:
+    """Print a text, made of parts one behind the other.
+
+    Args:
+        parts: texts that anybody wrote, some in a colour.
+        error: on standard error.
+        end: printed behind it.
+    """
+    _put("".join(map(_shown, parts)), error=error, end=end)
+
+
+def plain(*parts: Part) -> str:
+    """The same text for a file: without colours."""
+    return "".join(_safe(part.text if isinstance(part, Styled) else part) for part in parts)
+
+
+def indented(text: str, width: int) -> str:
+    """The text with its second and later lines moved to the right, so that none looks like a line of ours."""
+    first, *rest = text.split("\n")
+    blank = " " * width
+    return "\n".join([first, *(line if line.startswith(blank) else f"{blank}{line}" for line in rest)])
+
+
+def write_json(record: Any, *, indent: int | None = None) -> None:
+    """Print a record as JSON, on one line unless it is indented."""
+    _put(json_text(record, indent=indent), error=False, end="\n")
+
+
+def json_text(record: Any, *, indent: int | None = None, default: Callable[[Any], Any] | None = None) -> str:
+    """A record as JSON, in ASCII without control characters; infinities and NaN become strings."""
+    try:
+        text = json.dumps(record, indent=indent, default=default, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_finite(record), indent=indent, default=default, allow_nan=False)
+    # These stand inside strings only.
+    return scrub(text).replace("\x7f", "\\u007f").replace("##", "#\\u0023")
+
+
+def write_status(text: str) -> None:
+    """Replace the line that a terminal shows at the moment."""
+    sys.stdout.write(_ERASE_LINE + _encodable(_safe(text).replace("\n", " "), sys.stdout)[:110])
+    sys.stdout.flush()
+
+
+def clear_status() -> None:
+    """Take the line away that `write_status` wrote."""
+    sys.stdout.write(_ERASE_LINE)
+
+
+def _safe(text: str) -> str:
+    return without_commands(visible(scrub(text)))
+
+
+def _shown(part: Part) -> str:
+    return (
+        click.style(_safe(part.text), fg=part.colour, bold=part.bold or None)
+        if isinstance(part, Styled)
+        else _safe(part)
+    )
+
+
+def _put(text: str, *, error: bool, end: str) -> None:
+    click.echo(_encodable(text, sys.stderr if error else sys.stdout) + end, nl=False, err=error)
+
+
+def _encodable(text: str, stream: Any) -> str:
+    """The text with what a stream's encoding does not have written out."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    return text if text.isascii() else text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return _NAMES.get(value, "NaN")
+    return value
