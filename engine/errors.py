@@ -40,7 +40,7 @@ CODES: dict[str, str] = {
     "internal": "The engine itself failed; the log has the trace.",
     # project files
     "project-missing": "A project is a folder with a project.yml.",
-    "file-unreadable": "Every file of the project is UTF-8 text that can be read.",
+    "file-unreadable": "Every file of the project is UTF-8 text that can be read, of at most 10 MB.",
     "control-character": "Files of a project hold no control characters.",
     "yaml-syntax": "YAML files and headers are YAML 1.2.",
     "yaml-duplicate-key": "A key stands once in a mapping.",
@@ -72,6 +72,7 @@ CODES: dict[str, str] = {
     "jinja-undefined": "Every name used in a template is defined.",
     "jinja-error": "A template failed while it was rendered.",
     "jinja-security": "Templates run in a sandbox.",
+    "template-too-large": "What a template makes has at most 2,000,000 characters or items, in 1,000,000 steps.",
     "compiler-error": "The project raised an error itself.",
     "var-missing": "A var() without default is defined in project.yml or by --vars.",
     "env-missing": "An env_var() without default is set in the environment.",
@@ -81,6 +82,8 @@ CODES: dict[str, str] = {
     # graph and SQL
     "sql-syntax": "A model is one SELECT in Spark SQL.",
     "not-a-query": "A model is a query, not a command.",
+    "model-too-large": "A model is compiled with the memory that there is.",
+    "sql-too-large": "A query stays below sizes at which neither Spark nor this engine can plan it.",
     "sql-too-deep": "SQL is nested at most 200 levels deep.",
     "unknown-ref": "ref() names a model of the project.",
     "unknown-source": "source() names a declared source.",
@@ -354,10 +357,21 @@ class EngineError(Exception):
         super().__init__(message)
         self.diagnostics: tuple[Diagnostic, ...] = (Diagnostic(code, message, hint, node=node, location=location),)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """How it goes from one process to another: with all that it carries."""
+        return _restored, (type(self), self.diagnostics)
+
     @property
     def diagnostic(self) -> Diagnostic:
         """The first (mostly the only) finding."""
         return self.diagnostics[0]
+
+
+def _restored(kind: type[EngineError], diagnostics: tuple[Diagnostic, ...]) -> EngineError:
+    first = diagnostics[0] if diagnostics else Diagnostic("internal", "")
+    error = kind(first.code, first.message, first.hint, location=first.location, node=first.node)
+    error.diagnostics = diagnostics
+    return error
 
 
 class UsageError(EngineError):

@@ -7,6 +7,7 @@ the rendered SQL, so that a reference that is commented out or left out by an `i
 from __future__ import annotations
 
 import logging
+import math
 import re
 import uuid
 from collections.abc import Mapping
@@ -158,8 +159,10 @@ class Names:
 
     def log(self, message: Any, info: bool = False) -> str:
         """Write to the log; with info also to the terminal."""
+        from engine.jinja.bounds import whole
+
         self.repeatable = False
-        _log.log(logging.INFO if info else logging.DEBUG, "%s", message)
+        _log.log(logging.INFO if info else logging.DEBUG, "%s", whole(message))
         return ""
 
     def print(self, message: Any) -> str:
@@ -176,7 +179,9 @@ class _Config(Opaque):
         self._names = names
 
     def __call__(self, settings: Mapping[str, Any] | None = None, **keys: Any) -> str:
-        plain = {key: _plain(key, value) for key, value in {**(settings or {}), **keys}.items()}
+        from engine.jinja.bounds import whole
+
+        plain = {key: _plain(key, whole(value)) for key, value in {**(settings or {}), **keys}.items()}
         self._names.calls.append(plain)
         return ""
 
@@ -188,12 +193,19 @@ class _Config(Opaque):
     require = get
 
 
+# As JSON's readers know numbers.
+_LARGEST = 2**63 - 1
+
+
 def _plain(key: str, value: Any) -> Any:
     """A value of config() as YAML would have it; an undefined one raises as it is looked at."""
     if isinstance(value, Mapping):
         return {str(name): _plain(key, inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
         return [_plain(key, inner) for inner in value]
+    if not math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) > _LARGEST:
+        shown = "an infinity or NaN" if isinstance(value, float) else "a number of more than 64 bits"
+        raise ProjectError("wrong-type", f"'{key}' in config() is {shown}", "Write it as text, in quotes.")
     if value is None or isinstance(value, (str, int, float)):
         return value
     _look_at(value)

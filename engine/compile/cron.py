@@ -15,7 +15,8 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
     ("month", 1, 12, {name: number for number, name in enumerate(_MONTHS, 1)}),
     ("day of the week", 0, 7, {name: number for number, name in enumerate(_DAYS)}),
 )
-_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]+))?")
+_DIGITS = 9
+_PART = re.compile(r"(?P<first>\*|\w+)(?:-(?P<last>\w+))?(?:/(?P<step>[0-9]{1,9}))?")
 
 
 def fault(text: str) -> str:
@@ -48,4 +49,4 @@ def _fits(match: re.Match[str], least: int, most: int, names: dict[str, int]) ->
 
 
 def _number(text: str, names: dict[str, int]) -> int | None:
-    return int(text) if text.isdecimal() else names.get(text)
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS else names.get(text)

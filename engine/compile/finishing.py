@@ -12,7 +12,7 @@ from engine.compile.context import REF
 from engine.compile.data_tests import compile_tests
 from engine.compile.determinism import deterministic, deterministic_text
 from engine.compile.fingerprint import facts, fingerprint
-from engine.compile.inlining import Given, Inlined
+from engine.compile.inlining import Given, Inlined, too_large
 from engine.compile.inputs import Draft, Known, resolve
 from engine.compile.kept import kept
 from engine.compile.lower import splice
@@ -131,6 +131,11 @@ def _resolved(
     if ephemeral is None:
         return model, False
     draft = Draft(read.file.name, read.config, read.rendered, read.query, read.certain, problems)
+    inside = [r for r in read.query.references if r.kind == "ref" and r.name in ephemeral]
+    large = too_large(read.rendered.text, [reference.name for reference in inside], ephemeral)
+    if large is not None:
+        draft.report("sql-too-large", *large, inside[-1].start)
+        return model, False
     inputs, edits = resolve(draft, known, read.relation, ephemeral)
     lowered = lower_windows(read.query, read.windows, _with_event_time(selects, inputs), draft.report)
     _check_windows(draft, read.windows, lowered.used)

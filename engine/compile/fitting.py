@@ -14,6 +14,8 @@ from engine.compile.columns import types
 from engine.errors import near
 from engine.project.section import UNKNOWN, Section, shown
 
+# More than any whole number of Spark has.
+_DIGITS = 40
 _WHOLE = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 _SPECIAL = {"nan": "NaN", "inf": "Infinity", "infinity": "Infinity", "-inf": "-Infinity", "-infinity": "-Infinity"}
 _SQL = 'Write the rows as SQL: {sql: "select ..."}.'
@@ -75,7 +77,7 @@ def _boolean(text: str, _: str) -> bool:
 
 
 def _whole(text: str, type_: str) -> int:
-    number, bits = int(text), _WHOLE[type_]
+    number, bits = int(text[: _DIGITS + 1]), _WHOLE[type_]
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
         raise ValueError(f"It goes from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}.")
     return number
@@ -144,7 +146,7 @@ def _opened(part: Section) -> Section:
     if isinstance(part.value, str) and part.value.lstrip()[:1] in {"{", "["}:
         try:
             return part.holding(json.loads(part.value))
-        except ValueError:
+        except (ValueError, RecursionError):
             return part
     return part
 

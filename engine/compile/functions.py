@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from engine.jinja.bounds import whole
 from engine.project.yaml import load_yaml
 
 _Function = Callable[..., Any]
@@ -33,8 +34,8 @@ def plain_functions() -> Mapping[str, _Function]:
 def tojson(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
     """The value as JSON, or the default if it has none."""
     try:
-        return json.dumps(value, sort_keys=sort_keys)
-    except (TypeError, ValueError):
+        return json.dumps(whole(value), sort_keys=sort_keys)
+    except (TypeError, ValueError, RecursionError):
         return default
 
 
@@ -42,14 +43,14 @@ def fromjson(text: str, default: Any = None) -> Any:
     """The value of a JSON text, or the default if it is none."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return default
 
 
 def toyaml(value: Any, default: Any = None, sort_keys: bool = False) -> Any:
     """The value as YAML, or the default if it has none."""
     try:
-        return yaml.safe_dump(value, sort_keys=sort_keys)
+        return yaml.safe_dump(whole(value), sort_keys=sort_keys)
     except yaml.YAMLError:
         return default
 

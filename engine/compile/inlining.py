@@ -6,7 +6,8 @@ has its inputs among its own; the columns of the two stay apart, so that lineage
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,6 +64,28 @@ class Given:
     columns: InputColumns
     inlined: Inlined | None = None
     unsafe: tuple[str, ...] = ()
+
+
+# Characters of a query with the ephemeral models in it.
+MAX_SQL = 2_000_000
+
+
+def too_large(text: str, names: Iterable[str], ephemeral: Mapping[str, Inlined]) -> tuple[str, str] | None:
+    """Say if a query would be too large with ephemeral models in the place of their names: message and hint.
+
+    Args:
+        text: the query.
+        names: the ephemeral models that it names, as often as it does.
+        ephemeral: by name.
+    """
+    times = Counter(names)
+    size = len(text) + sum(number * len(ephemeral[name].sql) for name, number in times.items())
+    if not times or size <= MAX_SQL:
+        return None
+    largest = max(times, key=lambda name: times[name] * len(ephemeral[name].sql))
+    message = f"with the ephemeral models in it the query has {size:,} characters, more than {MAX_SQL:,}"
+    hint = f"Store a model in between: '{largest}' (read {times[largest]} times) can be a table or a view."
+    return message, hint
 
 
 def fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str] | None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 import msgspec
 
@@ -19,6 +20,7 @@ from engine.compile.macros import macros_used, read_macros
 from engine.compile.reading import Read, read_model
 from engine.compile.shared import Shared
 from engine.compile.typed import source_columns
+from engine.errors import Location, ProjectError
 from engine.project import ModelText
 
 # A model that is read takes some 90 KB until it is finished; more than this many are read again instead.
@@ -43,12 +45,15 @@ class Local:
         self._plain = About(shared.project.name)
         self._macros = tuple(macro.name for macro in read_macros(shared.project.macros))
         self._done: deque[dict[str, Entry]] = deque()
+        # Told of each model that is begun.
+        self.begins: Callable[[str], None] = lambda _: None
 
     def read(self, ids: Iterable[str]) -> dict[str, Face]:
         """Read some models and tell what the others must know of them."""
         faces = {}
         for i in ids:
-            read = read_model(self._texts[i], self._shared)
+            with self._named(i):
+                read = read_model(self._texts[i], self._shared)
             faces[i] = read.face
             if len(self._reads) < _HELD:
                 self._reads[i] = read
@@ -85,7 +90,24 @@ class Local:
         for i, data in given.items():
             if i not in self._given:
                 self._given[i] = msgspec.json.decode(data, type=Given)
-        return {i: self._entry(i) for i in ids}
+        entries = {}
+        for i in ids:
+            with self._named(i):
+                entries[i] = self._entry(i)
+        return entries
+
+    @contextmanager
+    def _named(self, i: str) -> Iterator[None]:
+        """Name the model at which memory or depth runs out."""
+        self.begins(i)
+        try:
+            yield
+        except (MemoryError, RecursionError) as error:
+            what = "memory" if isinstance(error, MemoryError) else "depth of calls"
+            message = f"compiling '{self._texts[i].name}' takes more {what} than there is"
+            hint = "Write it smaller or flatter: look for a macro, CTE or ephemeral model that multiplies itself."
+            place = Location(self._texts[i].file)
+            raise ProjectError("model-too-large", message, hint, node=self._texts[i].name, location=place) from None
 
     def _about(self, done: Finished) -> About:
         promised = guarantee(done.model, done.given.unsafe)

@@ -19,7 +19,7 @@ from engine.compile.steps import UnitTest
 from engine.errors import UsageError, near
 
 _TERM = re.compile(
-    r"(?P<at>@)?(?:(?P<up>\d*)(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>\d*))?$"
+    r"(?P<at>@)?(?:(?P<up>[0-9]{0,9})(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>[0-9]{0,9}))?$"
 )
 _EVERYTHING = 1_000_000
 # These ask for one kind of node, so a model's tests do not come along.

@@ -25,6 +25,7 @@ from engine.compile.tokens import (
     HIDDEN_WINDOW,
     WINDOW_TABLES,
     check_depth,
+    check_numbers,
     check_tokens,
     open_quote,
     parseable,
@@ -321,6 +322,7 @@ def is_expression(text: str) -> bool:
         tokens = tokenize(text)
         too_deep: list[str] = []
         check_depth(tokens, lambda code, *_: too_deep.append(code))
+        check_numbers(tokens, lambda code, *_: too_deep.append(code))
         trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT) if tokens and not too_deep else []
     except (SqlglotError, RecursionError):
         return False

@@ -16,7 +16,7 @@ _KEYS = (
 )  # fmt: skip
 _LATER = ("fail_calc", "store_failures_as", "schema", "database", "alias")
 _OPTIONS = frozenset((*_KEYS, *_LATER, "config", "meta"))
-_BOUND = re.compile(r"(?P<sign>=|==|!=|<>|<=|>=|<|>)\s*(?P<number>\d+)")
+_BOUND = re.compile(r"(?P<sign>=|==|!=|<>|<=|>=|<|>)\s*(?P<number>[0-9]{1,18})")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from itertools import pairwise, zip_longest
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 MAX_DEPTH = 200
+MAX_NUMBER = 400
 # sqlglot (30.30) cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
 HIDDEN_WINDOW = "w1nd0w"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER, TokenType.L_PAREN}
@@ -57,6 +58,7 @@ def parseable(tokens: list[Token]) -> list[Token]:
 def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
     """Report nesting that is too deep, brackets and commas too many, and clauses that the header has instead."""
     check_depth(tokens, report)
+    check_numbers(tokens, report)
     if check_variables(tokens, text, report):
         return
     check_brackets(tokens, report)
@@ -105,6 +107,14 @@ def check_depth(tokens: list[Token], report: Report) -> None:
         if max(depth, types, dots) > MAX_DEPTH:
             message = f"the SQL is nested more than {MAX_DEPTH} levels deep"
             report("sql-too-deep", message, "Use CTEs.", token.start)
+            return
+
+
+def check_numbers(tokens: list[Token], report: Report) -> None:
+    """Spark's numbers have 38 digits, and some 300 before the exponent of a double; Python converts no longest ones."""
+    for token in tokens:
+        if token.token_type is TokenType.NUMBER and len(token.text) > MAX_NUMBER:
+            report("sql-syntax", f"a number of {len(token.text):,} characters", "Write a number.", token.start)
             return
 
 

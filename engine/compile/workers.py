@@ -8,6 +8,7 @@ entries.
 from __future__ import annotations
 
 import gc
+import mmap
 import multiprocessing
 import os
 import signal
@@ -35,6 +36,7 @@ _MOST = 8
 _AHEAD = 2
 # Bytes that a line takes before somebody reads; sockets take some 200,000.
 _FITS = 32_000
+_NAME_BYTES = 256
 
 
 @contextmanager
@@ -53,10 +55,11 @@ def crew(local: Local, models: int) -> Iterator[Local | Workers]:
 
 @dataclass(frozen=True, slots=True)
 class _Worker:
-    """A process and the line to it."""
+    """A process, the line to it, and the page on which it writes the model that it is at."""
 
     process: BaseProcess
     line: Connection
+    page: mmap.mmap
 
     def ask(self, method: str, *arguments: Any) -> None:
         with self._alive():
@@ -75,9 +78,11 @@ class _Worker:
             yield
         except (EOFError, OSError) as error:
             self.process.join()
-            message = f"a process that compiled models ended ({_ending(self.process.exitcode)})"
+            name = self.page[:].rstrip(b"\0").decode("utf-8", "replace").removeprefix("model.")
+            at = f" at the model '{name}'" if name else ""
+            message = f"a process that compiled models ended{at} ({_ending(self.process.exitcode)})"
             hint = "Run the command again; a machine that is short of memory ends processes with signal 9."
-            raise SetupError("process-ended", message, hint) from error
+            raise SetupError("process-ended", message, hint, node=name or None) from error
 
 
 def _ending(code: int | None) -> str:
@@ -155,7 +160,9 @@ class Workers:
 def _started(local: Local, stack: ExitStack) -> _Worker:
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe()
-    process = context.Process(target=_serve, args=(there, here, local), daemon=True)
+    page = mmap.mmap(-1, _NAME_BYTES)
+    stack.callback(page.close)
+    process = context.Process(target=_serve, args=(there, here, local, page), daemon=True)
     process.start()
     there.close()
     stack.callback(process.join)
@@ -167,12 +174,17 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
             process.terminate()
 
     stack.push(leave)
-    return _Worker(process, here)
+    return _Worker(process, here, page)
 
 
-def _serve(line: Connection, other: Connection, local: Local) -> None:
+def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap) -> None:
     """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
     other.close()
+
+    def begins(i: str) -> None:
+        page[:] = i.encode("utf-8", "replace")[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0")
+
+    local.begins = begins
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # What came with the fork stays; trees are garbage all at once, so that looking for it often finds little.
     gc.freeze()

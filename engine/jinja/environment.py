@@ -1,8 +1,9 @@
 """Jinja's sandbox with what makes a rendered text the same in every run and for every model.
 
 Names that are not defined are errors, and templates cannot reach Python. Lists and mappings may be changed
-as in dbt (`{% do names.append('id') %}`), except those that several models share. What the sandbox does not
-limit is time and memory: a project is trusted not to loop for ever.
+as in dbt (`{% do names.append('id') %}`), except those that several models share. What one rendering makes and
+the steps it takes are bounded (see `bounds`); other work inside a filter or in Python's compiler is not: a process
+that must not take more time or memory than you give it runs in a container with limits.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any, NoReturn
 
 import jinja2
 from jinja2 import nodes
-from jinja2.runtime import LoopContext, TemplateReference
+from jinja2.runtime import Context, LoopContext, TemplateReference
 from jinja2.runtime import Macro as JinjaMacro
-from jinja2.sandbox import SandboxedEnvironment
+from jinja2.sandbox import SandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Namespace
 
 from engine.errors import ProjectError
-from engine.jinja.objects import name_of, tamed, without_addresses
+from engine.jinja import bounds
+from engine.jinja.objects import Method, name_of, tamed, without_addresses
 from engine.jinja.opaque import Function, Opaque
 from engine.jinja.shared import reachable
 
@@ -40,6 +42,11 @@ _SCALARS = (str, int, float, list, dict, tuple)
 class Environment(SandboxedEnvironment):
     """The sandbox; its globals are the given names and a few of Jinja's own."""
 
+    code_generator_class = bounds.Generator
+    intercepted_binops = frozenset({"+", "*", "**", "%"})
+    concat = staticmethod(bounds.joined)
+    concatenated = staticmethod(bounds.concatenated)
+
     def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__(
             undefined=jinja2.StrictUndefined,
@@ -49,15 +56,51 @@ class Environment(SandboxedEnvironment):
             extensions=("jinja2.ext.do", "jinja2.ext.loopcontrols"),
         )
         self._shared: dict[int, Any] = {}
+        self.steps = bounds.Steps()
         # By package, the names of its macros.
         self.packages: dict[str, Collection[str]] = {}
         own = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
         self.globals.clear()
         self.globals.update({name: _given(name, value) for name, value in {**own, **names}.items()})
+        self.filters |= bounds.bounded_filters(self.filters.copy())
         self.filters["random"] = _random
         # dbt's filters say what the text of a setting is to be read as; here every key knows.
         self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _unchanged)
         self.filters.update({name: without_addresses(function) for name, function in self.filters.items()})
+
+    def counted(self, values: Any) -> Iterator[Any]:
+        """The values of a loop, each of them a step of the rendering."""
+        return self.steps.each(values)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        """What an operator makes, if it is not too large."""
+        bounds.checked(operator, left, right)
+        return super().call_binop(context, operator, left, right)
+
+    def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 - as in Jinja
+        """Call a function; each call is a step of the rendering."""
+        __self.steps.one()
+        if isinstance(__obj, Method):
+            bounds.check_call(*__obj.named, args, kwargs)
+        return super().call(__context, __obj, *args, **kwargs)
+
+    def wrap_str_format(self, value: Any) -> Any:
+        """`format` and `format_map` of a text, with bounds on the widths of their fields."""
+        if super().wrap_str_format(value) is None:
+            return None
+        text, of_mapping = value.__self__, value.__name__ == "format_map"
+
+        def format_(*args: Any, **kwargs: Any) -> str:
+            if of_mapping:
+                (mapping,) = args
+                return _Fields(self).vformat(text, (), mapping)
+            return _Fields(self).vformat(text, args, kwargs)
+
+        return format_
+
+    def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
+        bounds.counted_loops(source)
+        return super()._generate(source, *args, **kwargs)
 
     def share(self, values: Mapping[str, Any]) -> None:
         """Protect the values of a macro file, and all that is in them, from changes.
@@ -114,6 +157,14 @@ class Environment(SandboxedEnvironment):
         return Own
 
 
+class _Fields(SandboxedFormatter):
+    """Fills the fields of a format that are not too wide."""
+
+    def format_field(self, value: Any, format_spec: str) -> Any:
+        bounds.check_spec(format_spec)
+        return super().format_field(bounds.whole(value), format_spec)
+
+
 def _given(name: str, value: Any) -> Any:
     """A name that all templates have: of a function they get nothing but its calls."""
     if callable(value) and not isinstance(value, (Opaque, jinja2.Undefined)):
@@ -131,10 +182,15 @@ def _random(_: Any, __: Any) -> NoReturn:
     raise ProjectError("run-varying-value", message, "rand() is Spark's, drawn anew for each row.")
 
 
-def _printable(value: Any) -> Any:
+@jinja2.pass_environment
+def _printable(environment: Environment, value: Any) -> Any:
     """A value that is printed; what would print as Python's name of an object is an error."""
-    if isinstance(value, (str, int, float, jinja2.Undefined)):
+    if isinstance(value, str):
+        environment.steps.prints(value)
         return value
+    if isinstance(value, (int, float, jinja2.Undefined)):
+        return value
+    bounds.whole(value)
     if callable(value):
         name = name_of(value)
         raise ProjectError("jinja-error", f"'{name}' is a function, and is not called", f"Write {name}(...).")

@@ -117,6 +117,7 @@ class Sandbox:
         if not TAG.search(text):
             return Rendered(text, text, file)
         self._texts[file] = text
+        self._env.steps.begin()
         if not names and (quick := spliced(text, file, self._printed)) is not None:
             return quick
         try:
@@ -137,6 +138,7 @@ class Sandbox:
 
     def render_value(self, text: str, location: Location, names: Mapping[str, Any]) -> str:
         """Render one value of a header or of project.yml; errors stand at the value."""
+        self._env.steps.begin()
         try:
             return self._template(text, location.file).render(names)
         except FAILURES as error:
@@ -148,6 +150,7 @@ class Sandbox:
         Raises:
             ProjectError: with the place in the macro, if it is one of the project's.
         """
+        self._env.steps.begin()
         try:
             return self.macros[name](*args, **kwargs)
         except FAILURES:

@@ -11,6 +11,8 @@ from pathlib import Path
 from engine.errors import Diagnostic, Location
 from engine.project.header import location_of
 
+# Of a file that somebody writes.
+MAX_BYTES = 10_000_000
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -126,7 +128,12 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
     data = b""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - thousands of files
-            data = file.read()
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            message = f"the file is larger than {MAX_BYTES // 1_000_000} MB"
+            hint = "Data is read by a source, not by the project."
+            found.append(Diagnostic("file-unreadable", message, hint, location=Location(shown)))
+            return None
         text = _plain_lines(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         before = _plain_lines(data[: error.start].decode("utf-8-sig", errors="replace"))

@@ -21,7 +21,7 @@ from engine.project.yaml import Yaml, load_yaml
 PROJECT_FILE = "project.yml"
 SCHEMA_SUFFIX = ".avsc"
 PROJECT_KEYS = ("name", "version", "target", "targets", "vars", "models", "paths", "require_engine_version")
-_RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]+(?:\.[0-9]+)*)")
+_RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9}+)(?![0-9.])")
 DEFAULT_PATHS = {name: name for name in ("models", "macros", "packages", "sources", "tests")}
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from engine.errors import Diagnostic, Location, near
 from engine.project.yaml import Path, Yaml
 
-_DURATION = re.compile(r"(\d+)\s*(second|minute|hour|day|week)s?$")
+_DURATION = re.compile(r"([0-9]{1,9})\s*(second|minute|hour|day|week)s?$")
 _SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _SHOWN = 60

@@ -19,7 +19,7 @@ def query_id(checkpoint: Path) -> str | None:
     """The id of the streaming query, or None if it never started."""
     try:
         identifier = json.loads((checkpoint / "metadata").read_text(encoding="utf-8")).get("id")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return None
     return identifier if isinstance(identifier, str) else None
 

@@ -58,6 +58,6 @@ def _readable(path: Path, log: str) -> bool:
     try:
         version, *lines = path.read_text(encoding="utf-8").splitlines()
         values = [json.loads(line) for line in lines if line != "-"]
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return version.startswith(_VERSION) and len(lines) > (1 if log == OFFSETS else 0) and isinstance(values[0], dict)

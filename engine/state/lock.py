@@ -97,7 +97,7 @@ def _sign(descriptor: int) -> None:
 def _owner(path: Path) -> dict[str, Any]:
     try:
         owner: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     return owner
 

@@ -168,7 +168,7 @@ class TableState:
             return None
         try:
             known: Mapping[str, Any] = json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
         return known
 
@@ -182,7 +182,7 @@ class TableState:
         content = self._store.get(key)
         try:
             known: Mapping[str, Any] | None = None if content is None else json.loads(content)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
         return known
 

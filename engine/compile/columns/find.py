@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
-from engine.compile.columns.facts import ColumnFacts, InputColumns, Origin, QueryColumns, Unresolved
+from engine.compile.columns.facts import ColumnFacts, Fault, InputColumns, Origin, QueryColumns, Unresolved
 from engine.compile.columns.queries import query
-from engine.compile.columns.scope import Column, Output
+from engine.compile.columns.scope import MAX_COLUMNS, Column, Output, TooWideError
 from engine.compile.columns.texts import projections
 from engine.compile.columns.values import value
 from engine.compile.columns.walk import Walk
@@ -33,6 +33,10 @@ def columns_of(
         output = query(walk, tree, {}, None)
     except RecursionError:
         return QueryColumns(None, unknown=("the query is nested too deeply",))
+    except TooWideError:
+        message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
+        fault = Fault("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
+        return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
     shown = projections(text, tree)
     columns = None if output.open else tuple(_facts(column, shown) for column in output.columns)
     return QueryColumns(

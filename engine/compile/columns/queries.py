@@ -14,7 +14,17 @@ from engine.compile.columns.distinct import sorted_by_output, told_apart
 from engine.compile.columns.facts import Fault
 from engine.compile.columns.names import column_name
 from engine.compile.columns.relations import UNKNOWN, read_from, read_unread, window_value, with_ctes
-from engine.compile.columns.scope import Column, Missing, Output, Scope, Value, index, origins
+from engine.compile.columns.scope import (
+    MAX_COLUMNS,
+    Column,
+    Missing,
+    Output,
+    Scope,
+    TooWideError,
+    Value,
+    index,
+    origins,
+)
 from engine.compile.columns.values import ranked, tested
 from engine.compile.columns.walk import Walk, path
 from engine.compile.columns.widening import wider
@@ -85,6 +95,8 @@ def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
 def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
     output = Output([])
     for item, projection in enumerate(node.expressions):
+        if len(output.columns) > MAX_COLUMNS:
+            raise TooWideError
         star = _star(walk, projection, scope)
         if star is not None:
             output.columns += [Column(c.name, c.value, c.named, item) for c in star.columns]

@@ -11,7 +11,18 @@ from sqlglot import exp
 from engine.compile.columns import calls, types
 from engine.compile.columns.builtin import BUILTIN
 from engine.compile.columns.facts import InputColumns
-from engine.compile.columns.scope import Column, Missing, Output, Relation, Scope, Value, index, origins
+from engine.compile.columns.scope import (
+    MAX_COLUMNS,
+    Column,
+    Missing,
+    Output,
+    Relation,
+    Scope,
+    TooWideError,
+    Value,
+    index,
+    origins,
+)
 from engine.compile.columns.texts import expression
 from engine.compile.columns.values import tested
 from engine.compile.columns.walk import Walk
@@ -95,6 +106,8 @@ def read_from(walk: Walk, select: exp.Select, scope: Scope) -> None:
 
 
 def _add(scope: Scope, relations: list[Relation], columns: list[Column]) -> None:
+    if len(scope.columns) + len(columns) > MAX_COLUMNS:
+        raise TooWideError
     for relation in relations:
         scope.add(relation)
     scope.columns = [*scope.columns, *columns]

@@ -11,6 +11,12 @@ from msgspec import Struct
 from engine.compile.columns import types
 
 Place = tuple[str, str]
+# Of a query or of what it reads; with CTEs over CTEs, `p.*, q.*` doubles them at each step.
+MAX_COLUMNS = 100_000
+
+
+class TooWideError(Exception):
+    """A query has more columns than anything may have."""
 
 
 class Value(Struct, frozen=True):

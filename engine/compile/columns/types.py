@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Callable
 from functools import lru_cache
 
 from sqlglot import exp
 
-_TOKEN = re.compile(r"\s+|(`(?:[^`]|``)+`|\w+|'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[<>(),:])")
+# Characters of a type.
+MAX_LENGTH = 50_000
+# Of a precision; the largest is 38.
+_DIGITS = 4
+# A quote that is not closed takes the rest, so that it is looked for once.
+_TOKEN = re.compile(
+    r"\s+|(`(?:[^`]|``)++(?:`|\Z)|\w+|'(?:[^'\\]|\\.)*+(?:'|\Z)|\"(?:[^\"\\]|\\.)*+(?:\"|\Z)|[<>(),:])", re.DOTALL
+)
 _WORD = re.compile(r"\w+")
 _QUOTED = re.compile(r"`((?:[^`]|``)*)`:(.*)", re.DOTALL)
 _ALIASES = {
@@ -34,8 +42,10 @@ _PLAIN_NODES = {name.upper(): name for name in _PLAIN} | _OF_SQLGLOT
 
 @lru_cache(maxsize=8192)
 def normal(text: str) -> str | None:
-    """A type as Spark prints it; None if it cannot be read."""
-    words = [match[1] for match in _TOKEN.finditer(text) if match[1]]
+    """A type as Spark prints it; None if it cannot be read, or is longer than a type anybody writes."""
+    if len(text) > MAX_LENGTH:
+        return None
+    words = deque(match[1] for match in _TOKEN.finditer(text) if match[1])
     try:
         type_ = _type(words)
     except (IndexError, ValueError):
@@ -51,8 +61,8 @@ def of_node(node: exp.Expr) -> str | None:
     return _PLAIN_NODES.get(name) or normal(name)
 
 
-def _type(words: list[str]) -> str:
-    word = words.pop(0).lower()
+def _type(words: deque[str]) -> str:
+    word = words.popleft().lower()
     word = _ALIASES.get(word, word)
     if word == "string" or word in _PLAIN:
         if word == "string":
@@ -72,44 +82,48 @@ def _type(words: list[str]) -> str:
     return f"{word}<{','.join(_inside(words, _field if word == 'struct' else _type))}>"
 
 
-def _inside(words: list[str], read: Callable[[list[str]], str]) -> list[str]:
+def _inside(words: deque[str], read: Callable[[deque[str]], str]) -> list[str]:
     found: list[str] = []
-    if words.pop(0) != "<":
+    if words.popleft() != "<":
         raise ValueError("<")
     while words[0] != ">":
-        if found and words.pop(0) != ",":
+        if found and words.popleft() != ",":
             raise ValueError(",")
         found.append(read(words))
-    words.pop(0)
+    words.popleft()
     return found
 
 
-def _field(words: list[str]) -> str:
-    name = words.pop(0)
+def _field(words: deque[str]) -> str:
+    name = words.popleft()
     plain = name[1:-1] if name.startswith("`") else name
     if words[0] == ":":
-        words.pop(0)
+        words.popleft()
     type_ = _type(words)
     if words[0].lower() == "not":
-        del words[:2]
+        words.popleft()
+        words.popleft()
     if words[0].lower() == "comment":
-        del words[:2]
+        words.popleft()
+        words.popleft()
     return f"{plain if _WORD.fullmatch(plain) else name}:{type_}"
 
 
-def _numbers(words: list[str]) -> list[str]:
+def _numbers(words: deque[str]) -> list[str]:
     if not words or words[0] != "(":
         return []
-    end = words.index(")")
-    numbers = [word for word in words[1:end] if word.isdigit()]
-    del words[: end + 1]
-    return numbers
+    inside = []
+    while (word := words.popleft()) != ")":
+        inside.append(word)
+    if any(len(word) > _DIGITS for word in inside):
+        raise ValueError(inside)
+    return [word for word in inside if word.isdigit()]
 
 
-def _interval(words: list[str]) -> str:
+def _interval(words: deque[str]) -> str:
     units = []
     while words and words[0].lower() in {*_UNITS, "to"}:
-        units.append(words.pop(0).lower())
+        units.append(words.popleft().lower())
     return " ".join(["interval", *units])
 
 

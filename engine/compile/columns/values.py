@@ -47,15 +47,19 @@ def value(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """What is known of the value of an expression."""
     handler = _HANDLERS.get(type(node))
     if handler is not None:
-        return handler(walk, node, scope)
-    if isinstance(node, exp.Query):
-        return _scalar(walk, node, scope)
-    name = walk.name_of(node)
-    if name:
-        return calls.call(walk, name, node, scope)
-    if isinstance(node, _WRAPPED) and isinstance(node.this, exp.Expr):
+        found = handler(walk, node, scope)
+    elif isinstance(node, exp.Query):
+        found = _scalar(walk, node, scope)
+    elif name := walk.name_of(node):
+        found = calls.call(walk, name, node, scope)
+    elif isinstance(node, _WRAPPED) and isinstance(node.this, exp.Expr):
         return value(walk, node.this, scope)
-    return Value(None, origins(_quietly(walk, node, scope)))
+    else:
+        return Value(None, origins(_quietly(walk, node, scope)))
+    if found.type is not None and len(found.type) > types.MAX_LENGTH:
+        # struct(x, x) of a struct(x, x) of ...: the text of the type doubles at each step.
+        return Value(None, found.origins)
+    return found
 
 
 def values(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope) -> list[Value]:

@@ -13,6 +13,7 @@ from engine.compile.rules.limits import limits
 from engine.compile.rules.model import Mode, RuleFinding, StreamFacts, error
 from engine.compile.rules.native import Native, parse
 from engine.compile.rules.optimise import as_it_runs
+from engine.compile.rules.plan import MAX_STEPS, TooLargeError, steps
 from engine.compile.rules.query import Query
 from engine.compile.rules.steps import chains, modes, order, running_sets, sets
 from engine.compile.rules.watermarks import unused, watermarks
@@ -45,6 +46,8 @@ def check(
         found = _found(tree, Builder(known, native or Native()), mode)
     except RecursionError:
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
+    except TooLargeError as large:
+        return (error("sql-too-large", str(large), "Store a part of it as a model of its own.", tree),)
     unique = {(f.code, f.start, f.level, f.message): f for f in found}
     return tuple(sorted(unique.values(), key=lambda f: (f.start, not f.is_error, f.code)))
 
@@ -57,6 +60,9 @@ def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[RuleFinding]:
         hint = "List a source under 'streams:', or set materialized: table."
         found.append(error("not-streaming", message, hint, tree))
     else:
+        if (number := steps(plan)) > MAX_STEPS:
+            message = f"the query has {number:,} steps with its CTEs in place, more than {MAX_STEPS:,}"
+            raise TooLargeError(message)
         query = Query(plan, as_it_runs(plan), mode, tuple(builder.domains))
         for rule in _RULES:
             found.extend(rule(query))

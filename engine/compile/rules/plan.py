@@ -101,6 +101,15 @@ class Key(Struct, frozen=True):
 Sources = tuple[tuple[int, frozenset[int]], ...]
 
 
+# Steps of a query with its CTEs in the place of their names, and columns of a step.
+MAX_STEPS = 5_000
+MAX_COLUMNS = 100_000
+
+
+class TooLargeError(Exception):
+    """A query that doubles with each CTE: Spark's own planner does not come to an end with it either."""
+
+
 class Plan(Struct, frozen=True, kw_only=True):
     """A step of a query.
 
@@ -121,6 +130,8 @@ class Plan(Struct, frozen=True, kw_only=True):
     streaming: bool = False
 
     def __post_init__(self) -> None:
+        if len(self.columns) > MAX_COLUMNS:
+            raise TooLargeError(f"a step of the query has more than {MAX_COLUMNS:,} columns")
         if not self.streaming and any(child.streaming for child in self.children):
             force_setattr(self, "streaming", True)
 
@@ -266,6 +277,19 @@ def executed(plan: Plan) -> tuple[Plan, ...]:
     if isinstance(plan, Ref) and plan.definition is not None:
         return (plan.definition,)
     return plan.children
+
+
+def steps(plan: Plan, known: dict[int, int] | None = None) -> int:
+    """How many steps a query has when it runs; a CTE counts as often as it is read.
+
+    Args:
+        plan: the query.
+        known: the numbers of the plans that were counted, by identity.
+    """
+    known = {} if known is None else known
+    if id(plan) not in known:
+        known[id(plan)] = 1 + sum(steps(below, known) for below in executed(plan))
+    return known[id(plan)]
 
 
 def renamed(column: Column, number: int, name: str | None = None) -> Column:

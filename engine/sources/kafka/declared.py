@@ -31,6 +31,7 @@ READER_OPTIONS = (
     "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
     "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",
 )  # fmt: skip
+_PARTITION = re.compile("[0-9]{1,9}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FIRST, _LAST = -2, -1
 _WORDS = {"earliest": _FIRST, "latest": _LAST}
@@ -179,7 +180,7 @@ def _partitions(value: Mapping[Any, Any]) -> dict[int, int] | None:
     found = {}
     for partition, offset in value.items():
         number = _WORDS.get(offset, offset) if isinstance(offset, str) else offset
-        if not str(partition).isdecimal() or not (_is_number(number) or number in {_FIRST, _LAST}):
+        if not _PARTITION.fullmatch(str(partition)) or not (_is_number(number) or number in {_FIRST, _LAST}):
             return None
         found[int(partition)] = int(number)
     return found or None
