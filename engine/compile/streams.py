@@ -15,8 +15,8 @@ from engine.sources import OnBadRecord
 
 STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete", "on_bad_record")
 _WATERMARK_KEYS = ("column", "as", "delay", "max_future", "on_null")
-_WATERMARK = re.compile(r"(?P<what>.+)\s+delay\s+(?P<delay>.+)", re.IGNORECASE | re.DOTALL)
-_NAMED = re.compile(r"(?P<sql>.+)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
+_WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECASE | re.DOTALL)
+_NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
 _FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
 _CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
 

@@ -16,7 +16,9 @@ _PIECE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HEAD = re.compile(r"\s*(?:distinct\b|all\b|/\*.*?\*/|--[^\n]*\n)?\s*", re.IGNORECASE | re.DOTALL)
-_ALIAS = re.compile(r"\s+as\s*$", re.IGNORECASE)
+_ALIAS = re.compile(r"(?<!\s)\s+as\s*$", re.IGNORECASE)
+# Characters of an item around which comments are looked for.
+_LONGEST = 5_000
 _COMMENT = re.compile(r"^\s*(?:--[^\n]*\n|/\*.*?\*/)|(?:--[^\n]*|/\*.*?\*/)\s*$", re.DOTALL)
 
 
@@ -51,7 +53,7 @@ def projections(text: str, tree: exp.Expr) -> list[str]:
 def _bare(text: str, *, aliased: bool) -> str:
     """An item without the word AS behind it and without the comments around it."""
     before, text = "", _ALIAS.sub("", text) if aliased else text
-    while text != before:
+    while text != before and len(text) <= _LONGEST:
         before, text = text, _COMMENT.sub("", text).strip()
     return text
 

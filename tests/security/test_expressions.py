@@ -1,0 +1,38 @@
+"""Texts that regular expressions read take time in proportion to their length."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+# Each would take minutes where its time grows with the square of its length.
+TEXTS = {
+    "watermark": "from engine.compile.streams import _WATERMARK as p; p.fullmatch('a' + ' ' * n + 'b')",
+    "named watermark": "from engine.compile.streams import _NAMED as p; p.fullmatch('a' + ' ' * n); p.fullmatch('a as ' + ' ' * n + '-')",
+    "comments that are open": "read('{#' * n)",
+    "comments before nothing": "read('{#-' * n); read('{# x #}' * n)",
+    "macros that are open": "read('{% macro a(' * n)",
+    "macros without an end": "read('{% macro a() %}' * n)",
+    "blanks in a macro": "read('{%' + ' ' * n); read('{% macro a(x' + ' ' * n)",
+    "tags that are open": "macros_used('{{' * n, ['a']); macros_used('{%' * n, ['a'])",
+    "names in a tag": "macros_used('{{' + 'a.' * n + '}}', ['a'])",
+    "blanks before an alias": "from engine.compile.columns.texts import _bare; _bare(' ' * n + 'x', aliased=True); _bare('a as' + ' ' * n + 'x', aliased=True)",
+    "comments around a column": "from engine.compile.columns.texts import _bare; _bare('/**/' * n + 'x', aliased=False); _bare('-- a\\n' * n + 'x', aliased=False)",
+    "quotes in a type": "from engine.compile.columns.types import normal, _TOKEN; list(_TOKEN.finditer(chr(39) + (chr(92) + chr(39)) * n)); normal('array<' * n)",
+}
+BEGIN = """
+from engine.compile.macros import macros_used, read_macros
+from engine.jinja import MacroFile
+n = 250_000
+def read(text):
+    return read_macros([MacroFile('macros/m.sql', text, '')])
+"""
+
+
+@pytest.mark.parametrize("code", TEXTS.values(), ids=TEXTS)
+def test_a_long_text_is_read_in_one_go(code):
+    # The limit only keeps a hang from being one: a quarter of a million signs take well below a second.
+    done = subprocess.run([sys.executable, "-c", BEGIN + code], timeout=60, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
