@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import click
-
+from engine.characters import one_line
 from engine.cli.project import Settings
+from engine.cli.terminal import Styled, write
 from engine.compile import Target
 from engine.runtime.security import Level, checks
-from engine.secrets import scrub
 
 _COLOURS = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
@@ -17,8 +16,8 @@ def show_security(chosen: Settings, target: Target) -> bool:
     good = True
     for check in checks(target, chosen.root, chosen.target_dir):
         good = good and check.level is not Level.FAIL
-        mark = click.style(check.level.value.upper().ljust(5), fg=_COLOURS[check.level])
-        click.echo(f"{mark} {check.part.ljust(10)} {scrub(check.text)}")
+        mark = Styled(check.level.value.upper().ljust(5), _COLOURS[check.level])
+        write(mark, f" {check.part.ljust(10)} {one_line(check.text)}")
         if check.hint:
-            click.echo(f"      {' ' * 10} {scrub(check.hint)}")
+            write(f"      {' ' * 10} {one_line(check.hint)}")
     return good
