@@ -12,6 +12,7 @@ from engine.compile import Source
 from engine.compile.artifacts import write_text
 from engine.docs.freshness import FILE, Bound, Fresh, Freshness, freshness_text
 from engine.runtime.freshness import Look, Verdict, look
+from engine.secrets import scrub
 from engine.target_folder import write_report
 
 _COLOURS = {Verdict.PASS: "green", Verdict.WARN: "yellow", Verdict.ERROR: "red", Verdict.FAILED: "red"}
