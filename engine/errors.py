@@ -57,6 +57,7 @@ CODES: dict[str, str] = {
     "duplicate-name": "Names are unique within their kind.",
     "duplicate-table": "A table is written by one model.",
     "engine-version": "require_engine_version admits the running engine.",
+    "trojan-source": "Text is what it seems: nothing in it is hidden, reordered or in letters that look like others.",
     "properties-file": "What describes a model stands in the model's own header.",
     "profiles-file": "Targets stand in project.yml.",
     "packages-file": "A package of macros is a folder of the project.",

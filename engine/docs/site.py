@@ -22,6 +22,8 @@ from engine.target_folder import TargetFolder
 PAGE = "index.html"
 _DATA = "data"
 # What the sites of larger projects had: only the numbered bundles are more or fewer.
+# Characters that are not shown, or change how a line is shown, as JSON escapes them: the site writes them out.
+_HIDDEN = re.compile(r"(?<!\\)((?:\\\\)*)\\u(061c|200[bef]|202[a-e]|2060|206[6-9]|feff)")
 _OURS = re.compile(r"nodes[0-9]{1,6}\.js")
 # So many nodes share a file; core.js knows the number. A file costs more to make than a node.
 _BUNDLE = 25
@@ -68,6 +70,7 @@ def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
 def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
     """Write one record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
     text = json.dumps(record, separators=(",", ":")).replace("</", "<\\/")
+    text = _HIDDEN.sub(r"\1\\\\u\2", text)
     file = f"{name}.js"
     target.write(f"{folder}/{file}", f'headrace.put("{name}",{text});\n'.encode("ascii"))
     return file

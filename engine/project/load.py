@@ -16,6 +16,7 @@ from engine.project.macros import read_macros
 from engine.project.model_file import MENDED, ModelText
 from engine.project.models import read_models
 from engine.project.section import Section
+from engine.project.trojan_source import deceptions
 from engine.project.yaml import Yaml, load_yaml
 
 PROJECT_FILE = "project.yml"
@@ -90,6 +91,11 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
     tests = tuple(_tests(root, paths["tests"], texts, found))
     singular = tuple(_singular(root, paths["tests"], texts, found))
     fixtures = tuple(_fixtures(root, f"{paths['tests']}/fixtures", texts, found))
+    macros = read_macros(root, paths, found)
+    # Rows of fixtures are data; the files of models are looked at when they are taken apart.
+    read_now = {name: said for name, said in texts.items() if name not in fixtures}
+    for file, said in {**read_now, **dict(singular), **{macro.file: macro.text for macro in macros}}.items():
+        found += deceptions(said, file)
     return Project(
         root=root,
         name=_project_name(top),
@@ -105,7 +111,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
         tests=tests,
         singular=singular,
         fixtures=fixtures,
-        macros=read_macros(root, paths, found),
+        macros=macros,
         diagnostics=tuple(found),
     )
 

@@ -8,6 +8,7 @@ from engine.errors import Diagnostic, Location
 from engine.project.files import read
 from engine.project.header import split_header
 from engine.project.index import text_digest
+from engine.project.trojan_source import deceptions
 from engine.project.yaml import Yaml
 
 # Findings about a header that is nevertheless understood.
@@ -82,5 +83,6 @@ def open_model(source: ModelText, found: list[Diagnostic]) -> ModelFile:
         return ModelFile(name, file, folders, None, "", broken=True)
     parts = split_header(text, file)
     found += [problem.at(None, name) for problem in parts.problems]
+    found += deceptions(text, file, name)
     unread = any(problem.code not in MENDED for problem in parts.problems)
     return ModelFile(name, file, folders, parts.header, parts.sql, broken=unread)
