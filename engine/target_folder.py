@@ -325,13 +325,20 @@ def own_folder(path: Path, root: Path) -> None:
 
     A lake elsewhere keeps the mode that somebody gave it: others may read it on purpose.
 
+    One that cannot be made is left to those who write there: their message says what it is, the lake or the state.
+
     Raises:
-        ProjectError: `target-link`, `target-unwritable`.
+        ProjectError: `target-link`.
     """
     first, _, rest = (_name_inside(path, root.resolve()) or "").partition("/")
-    if first.startswith("."):
+    if not first.startswith("."):
+        return
+    try:
         with TargetFolder(root / first) as folder:
             folder.make(rest)
+    except ProjectError as error:
+        if error.diagnostic.code != "target-unwritable":
+            raise
 
 
 def _folder_of(root: Path, name: str) -> tuple[TargetFolder, str]:

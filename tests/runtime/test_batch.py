@@ -104,14 +104,16 @@ def test_a_failing_model_skips_what_depends_on_it_and_names_the_place(shop: Lab)
     assert result.model("by_kind")["status"] == "error"
     assert result.model("of_view")["status"] == "skipped"
     assert result.model("events")["status"] == "success"
-    shop.model("by_kind", "select kind,\n       array_max(kind) as n\nfrom {{ ref('events') }}")
+    shop.model(
+        "by_kind", "select kind,\n       cast(array(date'2020-01-01') = array(1) as int) as n\nfrom {{ ref('events') }}"
+    )
     result = shop.run("build")
     (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
     assert (found["code"], found["file"], found["line"], found["column"]) == (
         "query-failed",
         "models/by_kind.sql",
         2,
-        8,
+        13,
     )
     assert "Traceback" not in result.text
 
@@ -131,7 +133,8 @@ def test_show_runs_the_query_and_prints_stored_tables(shop: Lab) -> None:
 def test_fail_fast_starts_nothing_after_a_failure(shop: Lab) -> None:
     shop.model(
         "events",
-        "/*---\nstreams: [shop.events]\n---*/\nselect id, kind, array_max(id) as n from {{ source('shop', 'events') }}\n",
+        "/*---\nstreams: [shop.events]\n---*/\n"
+        "select id, kind, array(date'2020-01-01') = array(id) as n from {{ source('shop', 'events') }}\n",
     )
     shop.model("z_last", "select 1 as one")
     result = shop.run("build", "-x", "--threads", "1")

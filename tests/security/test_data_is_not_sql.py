@@ -176,4 +176,4 @@ def test_hostile_texts_are_values_in_all_that_is_built(lab: Lab, monkeypatch: py
     lab.model(
         "hooked", "/*---\nmaterialized: table\npre_hook: 'set spark.sql.variable.substitute=true'\n---*/\nselect 1 as n"
     )
-    assert lab.run("build", "-s", "hooked").codes() == ["setting-pinned"]
+    assert "setting-pinned" in lab.run("build", "-s", "hooked").codes()
