@@ -114,11 +114,17 @@ kills: $(DEMO) ## Kill builds of the example again and again, and compare its ta
 histories: $(DEV) ## Compare small projects with a batch computation through random edits, kills, resets and the like (HISTORIES_ARGS)
 	@$(BIN)/python -m tests.histories $(or $(HISTORIES_ARGS),--count 100 --seed 1)
 
+.PHONY: hostile
+hostile: $(DEV) ## Damage the example at random, as a stranger might, and compile and list it: it must do no harm (HOSTILE_ARGS)
+	@$(BIN)/python -m tests.security.fuzz $(or $(HOSTILE_ARGS),--count 500 --seed 1)
+
 .PHONY: nightly
-nightly: ## The whole suite, then 500 new random queries against Spark, 50 kills and 100 random histories (NIGHT)
+nightly: ## The whole suite, then 500 new random queries against Spark, 2,000 hostile projects, 50 kills and 100 random histories (NIGHT)
 	@$(MAKE) --no-print-directory test
 	$(SAY) "500 random queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
+	$(SAY) "2,000 hostile projects of the seed $(NIGHT)"
+	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory kills KILLS_ARGS='--kills 50 --seed $(NIGHT)'
 	$(SAY) "100 random histories of the seed $(NIGHT)"

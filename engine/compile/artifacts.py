@@ -76,8 +76,8 @@ def _write_model(
         return Written(key)
     name = f"compiled/{manifest.project or 'project'}/{model.file}"
     texts = {name: f"{_comment(model, manifest)}{model.sql}\n"}
-    if model.streaming and not model.broken:
-        texts[f"{name.rpartition('.')[0]}.py"] = script(model, manifest)
+    if stream := script(model, manifest):
+        texts[f"{name.rpartition('.')[0]}.py"] = stream
     return Written(key, {name: written.write(folder, name, clean(text)) for name, text in texts.items()})
 
 

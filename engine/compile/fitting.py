@@ -109,11 +109,14 @@ def timestamp(text: str) -> str:
     """A time in ISO form as UTC without a zone: 2013-01-01 10:05:00.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is none, or is none in UTC.
     """
     at = datetime.fromisoformat(text.strip())
     if at.tzinfo is not None:
-        at = at.astimezone(UTC).replace(tzinfo=None)
+        try:
+            at = at.astimezone(UTC).replace(tzinfo=None)
+        except OverflowError as error:
+            raise ValueError("In UTC it is outside the years 1 to 9999.") from error
     return at.isoformat(" ")
 
 

@@ -14,7 +14,9 @@ from engine.sources import KINDS, limited
 
 
 def script(model: Model, manifest: Manifest) -> str:
-    """The script of a streaming model."""
+    """The script of a streaming model; empty if it is none, or if it or a source of it is wrong."""
+    if not model.streaming or not model.sql or model.broken or _unreadable(model, manifest):
+        return ""
     lines = [
         f"# What `engine build` runs for {model.relation}, without its markers, checks and tests.",
         "# Run it in the project's folder, in a session that has the Iceberg catalog.",
@@ -38,6 +40,12 @@ def script(model: Model, manifest: Manifest) -> str:
         "query.awaitTermination()",
     ]
     return "\n".join(lines) + "\n"
+
+
+def _unreadable(model: Model, manifest: Manifest) -> bool:
+    """Whether a source of a model is declared wrongly: its kind may not know how to read it."""
+    nodes = (manifest.nodes[item.node] for item in model.inputs)
+    return any(isinstance(node, Source) and node.broken for node in nodes)
 
 
 def _input(item: Input, manifest: Manifest, name: str) -> Iterator[str]:

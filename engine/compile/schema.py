@@ -22,6 +22,8 @@ _SIMPLE = {
     "timestamp_ntz", "timestamp_ltz", "string", "binary", "void", "variant",
 }  # fmt: skip
 _NESTED = {"array": 1, "map": 2, "struct": 0}
+# Levels of types in types: what reads a type calls itself for each.
+MAX_DEPTH = 100
 _HINT = "Write names and Spark types: id string, time timestamp, data struct<origin: string>."
 
 
@@ -73,7 +75,7 @@ class _Parser:
 
     def __init__(self, text: str) -> None:
         self.tokens: list[tuple[str, str]] = []
-        self.at = 0
+        self.at = self.depth = 0
         offset = 0
         while offset < len(text):
             match = _TOKEN.match(text, offset)
@@ -156,12 +158,17 @@ class _Parser:
 
     def nested(self, word: str, owner: str) -> str:
         self.expect("<", f"after '{word}' in the {owner}")
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            message = f"types stand more than {MAX_DEPTH} levels deep in each other"
+            raise _FaultError(message, "Nest them less deeply, or declare a string and read it with from_json.")
         inner: list[str] = []
         while self.sign != ">":
             if inner:
                 self.expect(",", f"inside '{word}' in the {owner}")
             inner.append(self.member() if word == "struct" else self.type(owner))
         self.at += 1
+        self.depth -= 1
         if _NESTED[word] not in {0, len(inner)}:
             raise _FaultError(f"the {owner} has '{word}' of {len(inner)} types", f"It takes {_NESTED[word]}.")
         return f"{word}<{', '.join(inner)}>"

@@ -52,7 +52,7 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
             "macros": [names.index(name) for name in macros_used(node.raw_sql, names)],
             "sql": _trimmed(node.raw_sql),
             "compiled": _trimmed(node.sql),
-            "script": script(node, facts.manifest) if node.streaming and node.sql and not node.broken else "",
+            "script": script(node, facts.manifest),
             "run": _run(node, run) if run else None,
             "watermark": moment(facts.watermark(node.id)),
             "table": _table(node, table) if table else None,

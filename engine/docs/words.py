@@ -122,6 +122,6 @@ def instant(value: Any) -> datetime | None:
     """An ISO time in UTC; None if it is none."""
     try:
         at = datetime.fromisoformat(value) if isinstance(value, str) else None
-    except ValueError:
+        return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at and at.astimezone(UTC)
+    except (ValueError, OverflowError):
         return None
-    return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at and at.astimezone(UTC)

@@ -34,7 +34,7 @@ def default_bytes(schema: Schema, field: Field, path: Path = ()) -> bytes:
     """
     try:
         return _encoded(schema, field.type, field.default[0])
-    except (ValueError, RecursionError) as error:
+    except (ValueError, OverflowError, RecursionError) as error:
         text = json.dumps(field.default[0], ensure_ascii=False)
         shown = text if len(text) <= _SHOWN else f"{text[:_SHOWN]}.."
         raise AvroError(f"the default of '{field.name}' does not fit its type: {shown}", (*path, "default")) from error
@@ -96,7 +96,7 @@ def _plain(type_: Primitive, data: Any) -> bytes:
         raise ValueError  # noqa: TRY004
     if kind in _RANGES and isinstance(data, int) and -(2 ** _RANGES[kind]) <= data < 2 ** _RANGES[kind]:
         return write_long(data)
-    if kind in {"float", "double"} and (isinstance(data, int | float) or data in {"NaN", "Infinity", "-Infinity"}):
+    if kind in {"float", "double"} and (isinstance(data, int | float) or data in ("NaN", "Infinity", "-Infinity")):
         return struct.pack("<f" if kind == "float" else "<d", float(data))
     raise ValueError
 
