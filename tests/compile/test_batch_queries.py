@@ -47,6 +47,8 @@ def test_what_spark_accepts_has_no_fault(tmp_path: Path):
 @pytest.mark.parametrize(("code", "marked"), REFUSED + FAILING)
 def test_what_spark_refuses(code, marked, tmp_path: Path):
     found = findings(tmp_path, files([marked.replace("»", "")]))
+    # A character that cannot be seen is an error of the SQL, and a warning wherever it stands.
+    found = [d for d in found if d.code != "trojan-source"]
     assert [d.code for d in found] == ([code] if code else [])
     if found:
         assert str(found[0].location) == f"models/m0.sql:1:{model(marked).index('»') + 1}"
