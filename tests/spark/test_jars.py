@@ -240,7 +240,11 @@ def test_a_mirror_without_the_jar(tmp_path, lock, env):
 
 @pytest.mark.spark
 def test_two_processes_fetch_at_once_and_the_home_folder_stays_clean(tmp_path, lock, env):
-    env |= {"ENGINE_IVY_SETTINGS": folder_mirror(tmp_path), "HOME": str(tmp_path / "home")}
+    env |= {
+        "ENGINE_IVY_SETTINGS": folder_mirror(tmp_path),
+        "HOME": str(tmp_path / "home"),
+        "ENGINE_CACHE": str(tmp_path / "own"),
+    }
     (tmp_path / "home").mkdir()
     script = (
         "from engine.spark import jars\n"
