@@ -111,7 +111,15 @@ def check_depth(tokens: list[Token], report: Report) -> None:
 
 
 def check_numbers(tokens: list[Token], report: Report) -> None:
-    """Spark's numbers have 38 digits, and some 300 before the exponent of a double; Python converts no longest ones."""
+    """Spark's numbers have 38 digits, and some 300 before the exponent of a double; Python converts no longest ones.
+
+    The time that the parser takes for the text of an interval grows by the square of its length.
+    """
+    for before, token in pairwise(tokens):
+        if before.token_type is TokenType.INTERVAL and len(token.text) > MAX_NUMBER:
+            message = f"an interval of {len(token.text):,} characters"
+            report("sql-syntax", message, "Write one such as interval '1 day 2 hours'.", token.start)
+            return
     for token in tokens:
         if token.token_type is TokenType.NUMBER and len(token.text) > MAX_NUMBER:
             report("sql-syntax", f"a number of {len(token.text):,} characters", "Write a number.", token.start)

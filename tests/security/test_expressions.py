@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+from tests.security.hostile import run, write
 
 # Each would take minutes where its time grows with the square of its length.
 TEXTS = {
@@ -36,3 +39,10 @@ def test_a_long_text_is_read_in_one_go(code):
     # The limit only keeps a hang from being one: a quarter of a million signs take well below a second.
     done = subprocess.run([sys.executable, "-c", BEGIN + code], timeout=60, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", ["1" * 100_000, "1 day " * 20_000], ids=["digits", "parts"])
+def test_the_text_of_an_interval_has_a_bound(tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str) -> None:
+    write(tmp_path, {"models/b.sql": f"select\n  interval '{text}' as a\n"})
+    assert run(tmp_path, "parse") == 1
+    assert "models/b.sql:2:12: error: an interval of 1" in "".join(capsys.readouterr())

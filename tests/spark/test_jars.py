@@ -243,7 +243,7 @@ def test_two_processes_fetch_at_once_and_the_home_folder_stays_clean(tmp_path, l
     env |= {
         "ENGINE_IVY_SETTINGS": folder_mirror(tmp_path),
         "HOME": str(tmp_path / "home"),
-        "ENGINE_CACHE": str(tmp_path / "own"),
+        "XDG_CACHE_HOME": str(tmp_path / "own"),
     }
     (tmp_path / "home").mkdir()
     script = (
