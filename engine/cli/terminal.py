@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from engine.characters import visible, without_commands
-from engine.secrets import scrub
+from engine.secrets import scrub, scrubber
 
 _ERASE_LINE = "\r\x1b[2K"
 _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
@@ -43,12 +43,15 @@ def write(*parts: Part, error: bool = False, end: str = "\n") -> None:
         error: on standard error.
         end: printed behind it.
     """
-    _put("".join(map(_shown, parts)), error=error, end=end)
+    # Asked for once: a report of a thousand findings has five thousand parts.
+    clean = scrubber()
+    _put("".join(_shown(part, clean) for part in parts), error=error, end=end)
 
 
 def plain(*parts: Part) -> str:
     """The same text for a file: without colours."""
-    return "".join(_safe(part.text if isinstance(part, Styled) else part) for part in parts)
+    clean = scrubber()
+    return "".join(_safe(part.text if isinstance(part, Styled) else part, clean) for part in parts)
 
 
 def indented(text: str, width: int) -> str:
@@ -75,7 +78,7 @@ def json_text(record: Any, *, indent: int | None = None, default: Callable[[Any]
 
 def write_status(text: str) -> None:
     """Replace the line that a terminal shows at the moment."""
-    sys.stdout.write(_ERASE_LINE + _encodable(_safe(text).replace("\n", " "), sys.stdout)[:110])
+    sys.stdout.write(_ERASE_LINE + _encodable(_safe(text, scrub).replace("\n", " "), sys.stdout)[:110])
     sys.stdout.flush()
 
 
@@ -84,16 +87,14 @@ def clear_status() -> None:
     sys.stdout.write(_ERASE_LINE)
 
 
-def _safe(text: str) -> str:
-    return without_commands(visible(scrub(text)))
+def _safe(text: str, clean: Callable[[str], str]) -> str:
+    return without_commands(visible(clean(text)))
 
 
-def _shown(part: Part) -> str:
-    return (
-        click.style(_safe(part.text), fg=part.colour, bold=part.bold or None)
-        if isinstance(part, Styled)
-        else _safe(part)
-    )
+def _shown(part: Part, clean: Callable[[str], str]) -> str:
+    if not isinstance(part, Styled):
+        return _safe(part, clean)
+    return click.style(_safe(part.text, clean), fg=part.colour, bold=part.bold or None)
 
 
 def _put(text: str, *, error: bool, end: str) -> None:
