@@ -27,7 +27,7 @@ _COMMAND_MARK = re.compile(r"#(?=#[\w-]*\[)")
 
 def visible(text: str) -> str:
     """The text with what cannot be seen written out; line ends stay."""
-    if text.isascii() and text.isprintable():
+    if text.isascii() and text.replace("\n", "").isprintable():
         return text
     return _UNSEEN.sub(_written, text)
 
@@ -41,7 +41,7 @@ def one_line(text: str) -> str:
 
 def without_commands(text: str) -> str:
     """The text with the commands to a CI system in it taken apart: it is shown, and not obeyed."""
-    if ":" in text:
+    if "::" in text:
         text = _COMMAND_START.sub(r"\1\\x3a", text)
     return _COMMAND_MARK.sub(r"\\x23", text) if "##" in text else text
 
