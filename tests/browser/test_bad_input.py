@@ -82,7 +82,8 @@ def test_names_in_every_script_are_linked_and_found(window, tmp_path):
     one = window(written(tmp_path, manifest(*nodes, model("reader", *(n.id for n in nodes)))))
     page = one.open("#/graph")
     expect(page.locator(".box")).to_have_count(len(NAMES) + 1)
-    for name in NAMES:
+    # The site writes out what would turn the direction of a line.
+    for name in (name.replace("\u202e", r"\u202e") for name in NAMES):
         one.page.evaluate("(name) => { window.location.hash = headrace.hrefOf({ kind: 'table', name }); }", name)
         expect(page.locator("h1 bdi")).to_have_text(" ".join(name.split()))
         one.page.evaluate(
