@@ -94,7 +94,9 @@ class TargetFolder:
             seen = os.fstat(file.fileno())
             if not stat.S_ISREG(seen.st_mode) or seen.st_nlink > 1:
                 file.close()
-                raise self._in_the_way(name, "has a second name (a hard link)" if seen.st_nlink > 1 else "is no file")
+                raise self._in_the_way(
+                    name, "has a second name (a hard link)" if seen.st_nlink > 1 else "is not a file"
+                )
             self._own(file.fileno(), FILE_MODE)
         return file
 

@@ -9,7 +9,7 @@ from engine.project.section import Section
 from engine.secrets import MASK
 from engine.sources.credentials import in_address, is_credential, masked
 
-_KAFKA = "Where Kafka's brokers are and how one logs in stands under 'connections:' of the target, in 'security:'."
+_KAFKA = "Write Kafka's brokers and login under 'connections:' of the target, the login in 'security:'."
 _OPTION = (
     "Write it in the target, connections: {{main: {{options: {{{key}: \"{{{{ env_var('ENGINE_SECRET_..') }}}}\"}}}}}}, "
     "and write 'connection: main' here."

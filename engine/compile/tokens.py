@@ -153,7 +153,7 @@ def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
         found = _INVISIBLE.search(text, token.start, token.end + 1) if token.token_type not in _QUOTED else None
         if found is not None:
             hint = "Delete it, and type a space if one is wanted."
-            report("sql-syntax", f"an invisible character (U+{ord(found[0]):04X}) stands here", hint, found.start())
+            report("sql-syntax", f"an invisible character (U+{ord(found[0]):04X})", hint, found.start())
             return
 
 

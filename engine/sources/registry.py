@@ -304,7 +304,7 @@ class Registry:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._odd(f"{path} answers with something that is no JSON, or is nested too deeply") from error
+            raise self._odd(f"{path} answers with something that is not JSON, or is nested too deeply") from error
 
     def _judge(self, path: str, error: urllib.error.HTTPError) -> str:
         """What a refusal means; returns the reason of one that may pass."""

@@ -179,7 +179,7 @@ def _check_grouped(queries: Queries, plan: Plan, keys: list[Key], items: list[It
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
             hint = "Add it to the GROUP BY, or take any_value() of it."
             if not isinstance(column, exp.Column):
-                message = f"{column.name}() is computed beside the groups, and is no key of them"
+                message = f"{column.name}() is computed beside the groups and is not a grouping key"
                 hint = "Compute it in an outer SELECT, from the window that this one gives."
             queries.report(error("agg-not-grouped", message, hint, column))
             return

@@ -164,7 +164,7 @@ class _Parser:
         seen: set[str] = set()
         for index, symbol in enumerate(symbols):
             if not _NAME.fullmatch(symbol) or symbol in seen:
-                fault = "stands twice" if symbol in seen else "is no name"
+                fault = "is listed twice" if symbol in seen else "is not a name"
                 raise AvroError(f"the symbol '{symbol}' of '{name}' {fault}", (*path, "symbols", index))
             seen.add(symbol)
         default = data.get("default")
