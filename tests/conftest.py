@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from engine import secrets
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -25,6 +26,12 @@ def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("ENGINE_CACHE", str(tmp_path_factory.mktemp("caches")))
         yield
+
+
+@pytest.fixture(autouse=True)
+def own_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process keeps what it registered as secret; the password of one test may be a word of the next one's names."""
+    monkeypatch.setattr(secrets, "_registered", frozenset())
 
 
 @pytest.fixture(scope="session")
