@@ -8,7 +8,7 @@ as a whole: Spark accepts most of them and computes wrongly (measured, about 100
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -39,23 +39,29 @@ class Change(StrEnum):
 class DeployedModel:
     """What wrote a model's table last: the fingerprint, the facts behind it (None: lost), and the recorded start.
 
-    `recorded` is None for batch models, and for a generation that was begun by a version that recorded nothing.
+    `recorded` is None for batch models, and for a generation that was begun by a version that recorded nothing;
+    `frozen` are the settings of Spark that the checkpoint keeps.
     """
 
     fingerprint: str
     facts: Mapping[str, Any] | None
     recorded: Recorded | None = None
+    frozen: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What to do with a model; a refusal carries the finding to show."""
+    """What to do with a model; a refusal carries the finding to show.
+
+    `notes` are settings of the project that have no effect as long as the model's checkpoint lives.
+    """
 
     model: str
     change: Change
     reasons: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
     kind_changed: bool = False
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +98,10 @@ def make_plan(
     for model_id in selected:
         node = manifest.nodes[model_id]
         if isinstance(node, Model):
-            action = _action(node, deployed.get(model_id), (streams or {}).get(model_id))
-            actions[model_id] = _refreshed(node, action) if full_refresh else action
+            known = deployed.get(model_id)
+            action = _action(node, known, (streams or {}).get(model_id))
+            notes = settings.state_store_notes(node, known.frozen) if known is not None else ()
+            actions[model_id] = _refreshed(node, action) if full_refresh else replace(action, notes=notes)
     return Plan(actions)
 
 

@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from engine.compile import Model
 from engine.compile.session_settings import FROZEN
 from engine.pinned import PINNED
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PROVIDERS = {"RocksDBStateStoreProvider": "rocksdb", "HDFSBackedStateStoreProvider": "hdfs"}
 
 
 def before(facts: Mapping[str, Any], recorded: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -38,3 +43,24 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[st
     if old.get("pre_hook", []) != new.get("pre_hook", []):
         changed.append("what 'pre_hook' prepares for the query changed")
     return changed, frozen
+
+
+def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a model says in `state_store` that its checkpoint does not follow.
+
+    Args:
+        model: a stream.
+        frozen: settings that its checkpoint keeps (Spark class OffsetSeqMetadata); none are known before its first
+            micro-batch.
+    """
+    if not model.stateful:
+        return ()
+    said = {"partitions": model.state_partitions, "provider": model.operation.state_provider}
+    provider = frozen.get(_PROVIDER, "").rpartition(".")[2]
+    kept = {"partitions": frozen.get(_PARTITIONS), "provider": _PROVIDERS.get(provider)}
+    return tuple(
+        f"state_store.{key} is {value} now, and the checkpoint keeps {kept[key]}: a change takes effect with a new "
+        f"checkpoint only (engine build -f -s {model.name})"
+        for key, value in said.items()
+        if value is not None and kept[key] not in {None, str(value)}
+    )

@@ -50,6 +50,7 @@ from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
+from engine.state import checkpoint as spark_checkpoint
 from engine.state import locked
 from engine.target_folder import own_folder
 
@@ -244,7 +245,9 @@ def deployed(target: Target, models: Sequence[Model]) -> dict[str, DeployedModel
                 if model.streaming and state.batch is not None
                 else None
             )
-            found[model.id] = DeployedModel(state.fingerprint, folder.facts(state), recorded)
+            said = model.state_partitions is not None or model.operation.state_provider is not None
+            frozen = spark_checkpoint.settings(folder.checkpoint(state.generation)) if said else {}
+            found[model.id] = DeployedModel(state.fingerprint, folder.facts(state), recorded, frozen)
     return found
 
 

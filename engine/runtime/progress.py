@@ -115,6 +115,7 @@ class Progress:
         """What the query did, all in all."""
         action = self.run.plan.actions[self.model.id]
         notes = list(action.reasons) if action.change in {Change.FORWARD, Change.ADDITIVE} else []
+        notes += action.notes if self.run.reset is None else ()
         closes = next_close(self.model, self.watermark, self.state_rows)
         self._event_times()
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())

@@ -75,6 +75,17 @@ def offset_lines(checkpoint: Path, batch: int) -> list[dict[str, Any] | None]:
     return [next(iter(_objects([line])), None) for line in lines]
 
 
+def settings(checkpoint: Path) -> dict[str, str]:
+    """Spark's settings that a checkpoint keeps from its first micro-batch on, whatever a session says later."""
+    batch = last_started(checkpoint)
+    try:
+        lines = content(checkpoint / "offsets" / str(batch)).decode(errors="replace").splitlines()[1:2]
+    except OSError:
+        return {}
+    known = next((value.get("conf") for value in _objects(lines)), None)
+    return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
+
+
 def operators(checkpoint: Path) -> frozenset[str]:
     """What keeps state, as Spark calls it: stateStoreSave, dedupe, globalLimit, ... Empty: nothing, or not known."""
     return frozenset(operator_folders(checkpoint).values())

@@ -243,3 +243,31 @@ def test_settings_that_change_what_a_query_means(
     conf: dict[str, str], hooks: tuple[str, ...], expected: dict[str, object]
 ) -> None:
     assert meaning(conf, hooks) == expected
+
+
+FROZEN = {
+    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.streaming.stateStore.providerClass": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "noted"),
+    [
+        ("partitions: 8, provider: rocksdb", header() + WINDOWED, []),
+        ("partitions: 16", header() + WINDOWED, ["state_store.partitions is 16 now, and the checkpoint keeps 8"]),
+        ("provider: hdfs", header() + WINDOWED, ["state_store.provider is hdfs now, and the checkpoint keeps rocksdb"]),
+        ("partitions: 16", PLAIN, []),
+    ],
+)
+def test_what_a_checkpoint_keeps_of_the_state_store_is_noted(
+    tmp_path: Path, said: str, text: str, noted: list[str]
+) -> None:
+    new = manifest(tmp_path, text.replace("---*/", f"state_store: {{{said}}}\n---*/"))
+    model = new.model("m")
+    known = {"model.m": DeployedModel(model.fingerprint, model.facts, frozen=FROZEN)}
+    action = make_plan(new, ["model.m"], known).actions["model.m"]
+    assert action.change is Change.UNCHANGED
+    assert [note.partition(":")[0] for note in action.notes] == noted
+    assert all("engine build -f -s m" in note for note in action.notes)
+    assert make_plan(new, ["model.m"], known, full_refresh=True).actions["model.m"].notes == ()
