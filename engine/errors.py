@@ -37,6 +37,7 @@ class Level(StrEnum):
 CODES: dict[str, str] = {
     # command line
     "usage": "The command line is not understood.",
+    "selection-empty": "What is selected or excluded matches a node.",
     "internal": "The engine itself failed; the log has the trace.",
     # project files
     "project-missing": "A project is a folder with a project.yml.",

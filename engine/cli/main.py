@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 from engine import __version__
+from engine.cli.arguments import Group
 from engine.cli.options import project_options, run_options, selection_options
 from engine.cli.project import (
     Failed,
@@ -38,7 +39,7 @@ from engine.errors import EngineError, UsageError
 _CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}
 
 
-@click.group(context_settings=_CONTEXT)
+@click.group(cls=Group, context_settings=_CONTEXT)
 @click.version_option(__version__, "--version", "-V", prog_name="headrace")
 def cli() -> None:
     """SQL models over streams, run by Spark into Iceberg tables, exactly once."""
@@ -139,7 +140,7 @@ def ls(output: str, resource_type: str, **options: Any) -> int:
         from engine.cli.listing import write_lines
 
         manifest = compiled(chosen, heard=False).manifest
-        nodes = selected(chosen, manifest, wanted)
+        nodes = selected(chosen, manifest, wanted, tell=output == "text")
         write_lines(manifest, nodes, output, resource_type)
 
     wanted, shared = _split(options)

@@ -11,6 +11,13 @@ import click
 Command = Callable[..., Any]
 
 
+class Several(click.Option):
+    """An option whose values may follow each other: up to the next option, or `--`."""
+
+    def __init__(self, *names: Any, **settings: Any) -> None:
+        super().__init__(*names, **{**settings, "multiple": True})
+
+
 def _option(*names: str, env: str, **settings: Any) -> Callable[[Command], Command]:
     return click.option(*names, envvar=f"ENGINE_{env}", show_envvar=False, **settings)
 
@@ -41,10 +48,14 @@ def selection_options(command: Command) -> Command:
             "--state", env="STATE", type=click.Path(path_type=Path, file_okay=False),
             help="Folder with the manifest.json to compare with (state:modified).",
         ),
-        _option("--selector", env="SELECTOR", metavar="NAME", help="A named selection of selectors.yml."),
-        _option("--exclude", env="EXCLUDE", multiple=True, metavar="SELECTION", help="Nodes to leave out."),
         _option(
-            "-s", "--select", "-m", env="SELECT", multiple=True, metavar="SELECTION",
+            "--allow-empty", env="ALLOW_EMPTY", is_flag=True,
+            help="A selection that matches nothing is a warning (for CI).",
+        ),
+        _option("--selector", env="SELECTOR", metavar="NAME", help="A named selection of selectors.yml."),
+        _option("--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", help="Nodes to leave out."),
+        _option(
+            "-s", "--select", "-m", "--models", env="SELECT", cls=Several, metavar="SELECTION",
             help="Nodes to take: names, +name+, tag:x, path:models/x, source:a.b ...",
         ),
     ):  # fmt: skip

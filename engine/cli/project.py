@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 from engine.characters import visible
 from engine.cli.printing import Printer, printer
 from engine.cli.terminal import indented, write
-from engine.errors import EngineError, UsageError
+from engine.errors import EngineError, Level, ProjectError, UsageError
 from engine.own_cache import project_cache
 from engine.secrets import scrub
 from engine.target_folder import TargetFolder
@@ -21,6 +21,7 @@ from engine.target_folder import TargetFolder
 TARGET_DIR = "target"
 LOG = "logs/engine.log"
 _INDENT = 4
+_ALLOWED = "With --allow-empty this is a warning."
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
@@ -84,19 +85,27 @@ def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) ->
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the command line says about nodes: --select, --exclude, --selector, --state."""
+    """What the command line says about nodes: --select, --exclude, --selector, --state, --allow-empty."""
 
     select: Sequence[str] = ()
     exclude: Sequence[str] = ()
     selector: str | None = None
     state: Path | None = None
+    allow_empty: bool = False
 
 
-def selected(chosen: Settings, manifest: Any, wanted: Selection) -> list[str]:
-    """The chosen nodes; says so when there are none.
+def selected(chosen: Settings, manifest: Any, wanted: Selection, *, tell: bool = True) -> list[str]:
+    """The chosen nodes.
+
+    Args:
+        chosen: the shared options.
+        manifest: the compiled project.
+        wanted: the selection.
+        tell: say so when there are none; not where other programs read what the command prints.
 
     Raises:
-        UsageError: a selection that cannot be read.
+        UsageError: a selection that cannot be read, or matches nothing.
+        ProjectError: the same in selectors.yml.
     """
     from functools import partial
 
@@ -112,10 +121,21 @@ def selected(chosen: Settings, manifest: Any, wanted: Selection) -> list[str]:
     if wanted.state or "result:" in terms or wanted.selector:
         previous = load_previous(folder, must_exist=wanted.state is not None)
     named = partial(named_selection, chosen.root, wanted.selector) if wanted.selector else None
-    nodes = select(manifest, wanted.select, wanted.exclude, previous=previous, named=named)
-    if not nodes:
+    choice = select(manifest, wanted.select, wanted.exclude, previous=previous, named=named)
+    findings = choice.unmatched
+    if wanted.allow_empty:
+        findings = tuple(replace(finding, level=Level.WARNING) for finding in findings)
+    if any(finding.is_error for finding in findings):
+        first = findings[0]
+        failure = (ProjectError if first.location else UsageError)(first.code, first.message)
+        failure.diagnostics = tuple(
+            replace(f, hint=f"{f.hint} {_ALLOWED}".strip()) if f.is_error else f for f in findings
+        )
+        raise failure
+    chosen.out.diagnostics(findings)
+    if tell and not choice.nodes:
         chosen.out.say("No nodes match the selection; nothing to do")
-    return nodes
+    return choice.nodes
 
 
 @contextmanager

@@ -100,13 +100,15 @@ class ProjectTests(pytest.File):
         target = self.config.getoption("--engine-target")
         try:
             result = compile_project(load_project(self.path.parent), target=target)
-            chosen = select(result.manifest, [self.config.getoption("--engine-select")])
+            choice = select(result.manifest, [self.config.getoption("--engine-select")])
         except EngineError as error:
             raise self.CollectError("\n".join(_texts(error.diagnostics))) from None
         if result.manifest.errors:
             raise self.CollectError("\n".join(_texts(result.manifest.errors)))
+        if choice.unmatched:
+            raise self.CollectError("\n".join(_texts(choice.unmatched)))
         self.config.stash[_OPEN] = _Open(result, self.path.parent, target)
-        nodes = (result.manifest.nodes[i] for i in chosen)
+        nodes = (result.manifest.nodes[i] for i in choice.nodes)
         return [
             ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n)
             for n in nodes

@@ -29,8 +29,9 @@ def run_nodes(
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with log_file(chosen):
         result = compiled(chosen)
-        nodes = wanted(result.manifest, selected(chosen, result.manifest, selection), command)
+        nodes = wanted(result.manifest, selected(chosen, result.manifest, selection, tell=False), command)
         if not nodes:
+            chosen.out.say(f"The selection has no {_WHAT[command]}; nothing to do")
             return True
         if command != "test":
             _check_supported(chosen, result.manifest, nodes)
@@ -99,6 +100,9 @@ def _check_supported(chosen: Settings, manifest: Manifest, nodes: Sequence[str])
     if found:
         chosen.out.diagnostics(found)
         raise Failed
+
+
+_WHAT = {"build": "models or tests", "run": "models", "test": "tests"}
 
 
 def wanted(manifest: Manifest, nodes: Sequence[str], command: str) -> list[str]:

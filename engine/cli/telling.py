@@ -77,7 +77,7 @@ def lineage(chosen: Settings, column: str | None, selection: Selection, output: 
 
     manifest = compiled(chosen, must_hold=False, heard=False).manifest
     if column is None:
-        drawn = drawings.graph(manifest, selected(chosen, manifest, selection))
+        drawn = drawings.graph(manifest, selected(chosen, manifest, selection, tell=output == "text"))
         write(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
     else:
         _column(manifest, column, output, impact=impact)

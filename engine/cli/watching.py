@@ -14,6 +14,7 @@ from engine.cli.project import Failed, Selection, Settings, compiled, log_file, 
 from engine.cli.running import run_once, wanted
 from engine.cli.testing import local_target
 from engine.compile import DataTest, Manifest, Node, UnitTest
+from engine.errors import ProjectError, UsageError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,9 +66,15 @@ class _Watched:
             self.chosen.out.say(f"Changed: {Path(path).relative_to(self.chosen.root)}")
         try:
             result = compiled(self.chosen)
+            tests = wanted(result.manifest, selected(self.chosen, result.manifest, self.selection), "test")
         except Failed:
             return
-        tests = wanted(result.manifest, selected(self.chosen, result.manifest, self.selection), "test")
+        except (ProjectError, UsageError) as error:
+            # A name may be missing in the middle of an edit, but not from the start.
+            if not self.before:
+                raise
+            self.chosen.out.diagnostics(error.diagnostics)
+            return
         nodes = affected(self.before, result.manifest, tests)
         # All of them: what is not decoded yet would come from the cache of a later compilation.
         self.before = dict(result.manifest.nodes)

@@ -11,19 +11,36 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from engine.compile.manifest import DataTest, Manifest, Model, Node, Source
 from engine.compile.previous import STATES, Previous, in_state, with_result
+from engine.compile.selectors import Choose
 from engine.compile.steps import UnitTest
-from engine.errors import UsageError, near
+from engine.compile.unmatched import TEST_TYPES, may_be_empty, no_intersection, no_match
+from engine.errors import Diagnostic, Level, Location, UsageError, near
 
 _TERM = re.compile(
     r"(?P<at>@)?(?:(?P<up>[0-9]{0,9})(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>[0-9]{0,9}))?$"
 )
 _EVERYTHING = 1_000_000
+_SUFFIXES = (".sql", ".yml", ".yaml")
 # These ask for one kind of node, so a model's tests do not come along.
 _KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "unit_test:", "result:", "state:")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a selection chose.
+
+    Attributes:
+        nodes: ids of models, tests and sources in build order, sources first.
+        unmatched: one finding for each term that matches no node: an error in --select, a warning in --exclude.
+    """
+
+    nodes: list[str]
+    unmatched: tuple[Diagnostic, ...] = ()
 
 
 def select(
@@ -32,16 +49,17 @@ def select(
     exclude: Sequence[str] = (),
     *,
     previous: Previous | None = None,
-    named: Callable[[Callable[[str], set[str]]], set[str]] | None = None,
-) -> list[str]:
-    """The ids of the chosen models, tests and sources, in build order (sources first).
+    named: Callable[[Choose], set[str]] | None = None,
+) -> Choice:
+    """Choose models, tests and sources.
 
     Args:
         manifest: the compiled project.
         include: values of --select; none: everything.
         exclude: values of --exclude.
         previous: an earlier state, for `state:` and `result:`.
-        named: a named selection, instead of `include`: gets a function that reads a selection's text.
+        named: a named selection, instead of `include`: gets a function that reads a selection's text, with the place
+            where it is written and `exclude=True` for what is left out.
 
     Raises:
         UsageError: an unknown method or a term that cannot be read.
@@ -49,11 +67,13 @@ def select(
     graph = _Graph(manifest, previous)
     chosen = graph.union(include) if include else set(manifest.nodes)
     if named is not None:
-        chosen = named(lambda text: graph.union([text]))
+        chosen = named(graph.named)
     if exclude:
-        chosen -= graph.union(exclude)
+        chosen -= graph.union(exclude, exclude=True)
     first = [s.id for s in manifest.sources if s.id in chosen]
-    return first + [node for node in manifest.order if node in chosen]
+    nodes = first + [node for node in manifest.order if node in chosen]
+    # A term may be given twice.
+    return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
 
 
 class _Graph:
@@ -64,15 +84,28 @@ class _Graph:
         self.previous = previous
         self.up = {node: manifest.parents(node) for node in manifest.nodes}
         self.down = manifest.children()
+        self.unmatched: list[Diagnostic] = []
 
-    def union(self, values: Iterable[str]) -> set[str]:
+    def union(self, values: Iterable[str], place: Location | None = None, *, exclude: bool = False) -> set[str]:
+        level = Level.WARNING if exclude else Level.ERROR
         found: set[str] = set()
         for value in values:
             for part in value.split():
-                sets = [self.term(term) for term in part.split(",") if term]
-                if sets:
-                    found |= set.intersection(*sets)
+                found |= self.intersection(part, level, place)
         return found
+
+    def named(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
+        return self.union([text], place, exclude=exclude)
+
+    def intersection(self, text: str, level: Level, place: Location | None) -> set[str]:
+        terms = [term for term in text.split(",") if term]
+        sets, cores = [self.term(term) for term in terms], [_core(term) for term in terms]
+        empty = [core for core, nodes in zip(cores, sets, strict=True) if not nodes and not may_be_empty(core)]
+        self.unmatched += [no_match(self.manifest, core, level, place) for core in empty]
+        chosen = set.intersection(*sets) if sets else set()
+        if not chosen and not empty and not any(map(may_be_empty, cores)):
+            self.unmatched.append(no_intersection(text, level, place))
+        return chosen
 
     def with_tests(self, chosen: set[str]) -> set[str]:
         """Add the tests of the chosen models."""
@@ -106,7 +139,7 @@ class _Graph:
     def matching(self, text: str) -> set[str]:
         method, colon, value = text.partition(":")
         if not colon:
-            return self.by(lambda node: _name_matches(node, text))
+            return self.by(lambda node: _bare(node, text))
         if method.startswith("config."):
             key = method.removeprefix("config.")
             return self.by(lambda node: isinstance(node, Model) and _config(node, key) == value)
@@ -115,6 +148,8 @@ class _Graph:
         if method not in _METHODS:
             hint = near(method, [*_METHODS, "config.materialized", "state", "result"])
             raise UsageError("usage", f"there is no selection method '{method}:'", hint)
+        if method in _KINDS and value not in _KINDS[method]:
+            raise UsageError("usage", f"there is no {method} '{value}'", near(value, _KINDS[method]))
         return self.by(lambda node: _METHODS[method](node, value))
 
     def against_previous(self, method: str, value: str) -> set[str]:
@@ -130,6 +165,19 @@ class _Graph:
 
     def by(self, test: Callable[[Node], bool]) -> set[str]:
         return {node_id for node_id, node in self.manifest.nodes.items() if test(node)}
+
+
+def _core(term: str) -> str:
+    """A term without the signs for what is upstream and downstream."""
+    match = _TERM.match(term)
+    return match["core"] if match else term
+
+
+def _bare(node: Node, text: str) -> bool:
+    """A term without a method: a path, the name of a file, or a name."""
+    if "/" in text:
+        return _path(node, text)
+    return _METHODS["file"](node, text) if text.endswith(_SUFFIXES) else _name_matches(node, text)
 
 
 def _name_matches(node: Node, text: str) -> bool:
@@ -178,6 +226,7 @@ def _config(model: Model, key: str) -> str | None:
     return known.get(key, model.write.output_mode if key == "output_mode" else None)
 
 
+_KINDS = {"resource_type": ("model", "source", "test", "unit_test"), "test_type": TEST_TYPES}
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),

@@ -6,10 +6,12 @@ or a `union` or `intersection` of such, with `exclude` among them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from engine.errors import Diagnostic, UsageError, near
+from engine.errors import Diagnostic, Location, ProjectError, UsageError, near
 from engine.project.files import exists, read
 from engine.project.section import Section
 from engine.project.yaml import load_yaml
@@ -19,7 +21,12 @@ _TERM_KEYS = (
     "method", "value", "parents", "children", "childrens_parents", "parents_depth", "children_depth", "exclude",
 )  # fmt: skip
 
-Choose = Callable[[str], set[str]]
+
+class Choose(Protocol):
+    """Gives the nodes of a selection in text form."""
+
+    def __call__(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
+        """The nodes; `exclude` says that they are left out."""
 
 
 def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
@@ -31,7 +38,8 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
         choose: gives the nodes of a selection in text form.
 
     Raises:
-        UsageError: the file or the selector does not exist, or cannot be read.
+        UsageError: the file or the selector does not exist.
+        ProjectError: the file has errors.
     """
     found: list[Diagnostic] = []
     text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
@@ -57,15 +65,23 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     return nodes
 
 
-def _faulty(found: Sequence[Diagnostic]) -> UsageError:
-    failure = UsageError("usage", f"{FILE} has errors")
+def _faulty(found: Sequence[Diagnostic]) -> ProjectError:
+    failure = ProjectError("bad-value", f"{FILE} has errors")
     failure.diagnostics = tuple(found)
     return failure
 
 
+def _chosen(part: Section, text: str, choose: Choose) -> set[str]:
+    try:
+        return choose(text, part.place)
+    except UsageError as error:
+        part.report("bad-value", error.diagnostic.message, error.diagnostic.hint)
+        return set()
+
+
 def _nodes(part: Section, choose: Choose) -> set[str]:
     if not isinstance(part.value, dict):
-        return choose(part.text())
+        return _chosen(part, part.text(), choose)
     for word in ("union", "intersection"):
         inner = part.child(word)
         if inner is not None:
@@ -75,7 +91,7 @@ def _nodes(part: Section, choose: Choose) -> set[str]:
         return _term(part, choose)
     if len(part.value) == 1:
         ((method, value),) = part.mapping()
-        return choose(f"{method}:{value.text()}")
+        return _chosen(value, f"{method}:{value.text()}", choose)
     part.expected("a selection such as 'tag:hourly', a method and value, a union or an intersection")
     return set()
 
@@ -106,12 +122,13 @@ def _term(part: Section, choose: Choose) -> set[str]:
         up = f"{_depth(part, 'parents_depth')}+" if _flag(part, "parents") else ""
         down = f"+{_depth(part, 'children_depth')}" if _flag(part, "children") else ""
         text = f"{up}{core}{down}"
-    return choose(text) - _excluded(part, choose)
+    return _chosen(value, text, choose) - _excluded(part, choose)
 
 
 def _excluded(part: Section, choose: Choose) -> set[str]:
     excluded = part.child("exclude")
-    return set().union(*(_nodes(item, choose) for item in excluded.items())) if excluded else set()
+    left_out = partial(choose, exclude=True)
+    return set().union(*(_nodes(item, left_out) for item in excluded.items())) if excluded else set()
 
 
 def _flag(part: Section, key: str) -> bool:

@@ -97,7 +97,7 @@ def nodes(example: Manifest) -> int:
 
 def shown(example: Manifest, *selection: str) -> int:
     """So many nodes of the site are selected."""
-    return sum(node.startswith(("model.", "source.")) for node in select(example, selection))
+    return sum(node.startswith(("model.", "source.")) for node in select(example, selection).nodes)
 
 
 def test_the_search_finds_models_columns_and_selections(window, flights, example):
@@ -271,7 +271,7 @@ SELECTIONS = [
     "path:models/marts/", "./models", "path:models/*/r*.sql", "file:routes.sql", "source:ops", "source:ops.departures+",
     "source:reference.*+1", "config.materialized:table", "config.materialized:view", "config.schema:flights",
     "resource_type:source", "resource_type:model", "name:flights", "flights routes", "flights,routes", "nothing", "+long_delays+",
-    "config.output_mode:append",
+    "config.output_mode:append", "routes.sql", "models/marts/routes.sql", "models/marts/",
 ]  # fmt: skip
 
 
@@ -287,7 +287,7 @@ def test_selections_are_the_command_lines(window, flights, example):
         });
     }"""
     kinds = ("model.", "source.")
-    known = [sorted(i for i in select(example, [text]) if i.startswith(kinds)) for text in SELECTIONS]
+    known = [sorted(i for i in select(example, [text]).nodes if i.startswith(kinds)) for text in SELECTIONS]
     assert page.evaluate(script, SELECTIONS) == known
     assert sum(map(len, known)) > 80
     for wrong in ("methd:x", "+"):

@@ -123,7 +123,6 @@ def test_ls_lists_in_build_order_and_as_json(small: Path, capsys: pytest.Capture
         (["marts"], {"b"}),
         (["?"], {"a", "b", "not_null_a_id"}),
         (["a b"], {"a", "b", "not_null_a_id"}),
-        (["a,tag:cold"], set()),
         (["+b,tag:hot"], {"a", "not_null_a_id"}),
         (["@a"], {"shop.events", "a", "b", "not_null_a_id"}),
         (["config.materialized:table"], {"b"}),
@@ -137,18 +136,12 @@ def test_selection_is_dbts(
 ) -> None:
     options = [part for value in selection for part in ("-s", value)]
     assert run(small, "ls", "--output", "name", *options) == 0
-    printed = {line for line in capsys.readouterr().out.split("\n") if line and "No nodes match" not in line}
-    assert printed == names
+    assert set(capsys.readouterr().out.split()) == names
 
 
 def test_exclude_takes_a_models_tests_along(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(small, "ls", "--output", "name", "--exclude", "a") == 0
     assert capsys.readouterr().out.split() == ["shop.events", "b"]
-
-
-def test_nothing_selected_is_said_and_no_failure(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(small, "build", "-s", "no_such_model") == 0
-    assert "No nodes match" in capsys.readouterr().out
 
 
 def test_usage_errors_end_with_2(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +223,7 @@ def test_outside_a_project_the_way_in_is_named(tmp_path: Path, capsys: pytest.Ca
 def names(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> set[str]:
     capsys.readouterr()
     assert run(root, "ls", "--output", "name", *arguments) == 0
-    return {line for line in capsys.readouterr().out.split("\n") if line and "No nodes match" not in line}
+    return set(capsys.readouterr().out.split())
 
 
 def test_state_compares_with_an_earlier_manifest(small: Path, capsys: pytest.CaptureFixture[str]) -> None:

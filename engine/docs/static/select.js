@@ -47,7 +47,10 @@
 
   function matcher(text) {
     const colon = text.indexOf(":");
-    if (colon < 0) return (node) => byName(node, text);
+    if (colon < 0) {
+      if (text.includes("/")) return (node) => methods.path(node, text);
+      return (node) => (/\.(sql|ya?ml)$/.test(text) ? methods.file(node, text) : byName(node, text));
+    }
     const [method, value] = [text.slice(0, colon), text.slice(colon + 1)];
     if (method.startsWith("config.")) {
       return (node) => !isSource(node) && node[method.slice("config.".length)] === value;

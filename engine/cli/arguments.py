@@ -1,0 +1,120 @@
+"""Arguments as dbt takes them: several values behind one option, shared options before the command, bare names.
+
+click gives an option a fixed number of values. The arguments are rewritten before click reads them: `-s a b` becomes
+`-s a --select b`, `build a` becomes `build --select a`, and `-q build` becomes `build -q`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import click
+
+from engine.cli.options import Several, project_options
+
+_END = "--"
+
+
+class Command(click.Command):
+    """A command; what stands bare is for its option --select, if it has one and takes no argument."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, _one_value_each(self.get_params(ctx), args))
+
+
+class Group(click.Group):
+    """A group of commands; the options that all of them share may stand before the command."""
+
+    command_class = Command
+    group_class = type
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the arguments."""
+        return super().parse_args(ctx, _behind_command(_SHARED, args))
+
+
+@click.command()
+@project_options
+def _shared() -> None: ...
+
+
+_SHARED: Sequence[click.Parameter] = _shared.params
+
+
+class _Known:
+    """The options of a command by their names."""
+
+    def __init__(self, params: Iterable[click.Parameter]) -> None:
+        options = [param for param in params if isinstance(param, click.Option)]
+        self._options = {name: option for option in options for name in (*option.opts, *option.secondary_opts)}
+
+    def get(self, name: str) -> click.Option | None:
+        return self._options.get(name)
+
+    def read(self, word: str) -> tuple[click.Option | None, bool]:
+        """The last option in an argument, and whether its value is the next argument; None: not all is known."""
+        if word.startswith("--"):
+            name, attached, _ = word.partition("=")
+            option = self.get(name)
+            return option, option is not None and _takes_value(option) and not attached
+        option = None
+        for place, letter in enumerate(word[1:], 2):
+            option = self.get(f"-{letter}")
+            if option is None:
+                return None, False
+            if _takes_value(option):
+                return option, place == len(word)
+        return option, False
+
+
+def _takes_value(option: click.Option) -> bool:
+    return not option.is_flag and not option.count
+
+
+def _is_option(word: str) -> bool:
+    return word.startswith("-") and word != "-"
+
+
+def _one_value_each(params: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
+    known, rest, result = _Known(params), list(args), list[str]()
+    bare = None if any(isinstance(param, click.Argument) for param in params) else known.get("--select")
+    while rest:
+        word = rest.pop(0)
+        if word == _END:
+            return [*result, *(_named(bare, rest) if bare else [word, *rest])]
+        if not _is_option(word):
+            result += _named(bare, [word]) if bare else [word]
+            continue
+        result.append(word)
+        option, value_follows = known.read(word)
+        if value_follows and rest:
+            if isinstance(option, Several) and _is_option(rest[0]):
+                # click would take the option for the value.
+                raise click.BadOptionUsage(word, f"Option '{word}' requires an argument.")
+            result.append(rest.pop(0))
+        if isinstance(option, Several):
+            while rest and not _is_option(rest[0]):
+                result += _named(option, [rest.pop(0)])
+    return result
+
+
+def _named(option: click.Option, values: Iterable[str]) -> list[str]:
+    """Values that do not begin with a hyphen, or do: each behind the option's long name."""
+    name = max(option.opts, key=len)
+    return [f"{name}={value}" for value in values]
+
+
+def _behind_command(shared: Sequence[click.Parameter], args: Sequence[str]) -> list[str]:
+    known, rest = _Known(shared), list(args)
+    own, moved = list[str](), list[str]()
+    while rest and _is_option(rest[0]) and rest[0] != _END:
+        word = rest.pop(0)
+        option, value_follows = known.read(word)
+        if option is None:
+            own.append(word)
+            continue
+        moved.append(word)
+        if value_follows and rest:
+            moved.append(rest.pop(0))
+    return [*own, *rest[:1], *moved, *rest[1:]] if rest else own

@@ -1,0 +1,207 @@
+"""What a selection matches, what it does not, and how several values and bare names are read."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from engine.cli.arguments import Command
+from engine.cli.main import invoke
+from engine.cli.options import Several
+from tests.cli.test_commands import run, small, write
+
+__all__ = ["small"]
+
+COMMANDS = ("ls", "build", "run", "test", "maintain", "lineage", "source freshness")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_name_that_matches_nothing_is_an_error_before_anything_starts(
+    small: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    write(small, "models/flights.sql", "select 1 as id")
+    assert run(small, *command.split(), "-s", "flihgts") == 2
+    said = capsys.readouterr()
+    assert "error: the selection 'flihgts' matches nothing [selection-empty]" in said.err
+    assert "Did you mean 'flights'?" in said.err
+    assert "--allow-empty" in said.err
+    assert not (small / ".engine").exists()
+
+
+@pytest.mark.parametrize(
+    ("selection", "message", "hint"),
+    [
+        (["tag:hott"], "'tag:hott' matches nothing", "Did you mean 'tag:hot'?"),
+        (["path:models/mart"], "'path:models/mart' matches nothing", "Did you mean 'path:models/marts'"),
+        (["models/mart"], "'models/mart' matches nothing", "Did you mean 'models/marts'"),
+        (["file:c.sql"], "'file:c.sql' matches nothing", "'file:a.sql'"),
+        (["source:shopp.events+"], "'source:shopp.events' matches nothing", "Did you mean 'source:shop.events'"),
+        (["config.materialized:view"], "matches nothing", "config.materialized:table'"),
+        (["unit_test:x"], "matches nothing", "Nothing in the project can be selected with 'unit_test:'."),
+        (["test_name:notnull"], "matches nothing", "Did you mean 'test_name:not_null'?"),
+        (["shop.events"], "matches nothing", "Sources are selected with source:shop.events."),
+        (["hot"], "matches nothing", "Tags are selected with tag:hot."),
+        (["+zz*+"], "'zz*' matches nothing", "Known: a, b."),
+        (["a typo"], "'typo' matches nothing", "Known: a, b."),
+        (["a,typo"], "'typo' matches nothing", "Known: a, b."),
+        (["a,b"], "'a,b' matches nothing", "A comma selects what matches every term"),
+        (["resource_type:modle"], "there is no resource_type 'modle' [usage]", "Did you mean 'model'?"),
+        (["test_type:unti"], "there is no test_type 'unti' [usage]", "Did you mean 'unit'?"),
+    ],
+)
+def test_what_matches_nothing_is_named_with_what_is_near(
+    small: Path, capsys: pytest.CaptureFixture[str], selection: list[str], message: str, hint: str
+) -> None:
+    assert run(small, "ls", "-s", *selection) == 2
+    said = capsys.readouterr()
+    assert message in said.err
+    assert hint in said.err
+    assert not said.out
+
+
+def test_with_allow_empty_it_is_a_warning(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(small, "build", "-s", "tag:nightly", "--allow-empty") == 0
+    said = capsys.readouterr()
+    assert "warning: the selection 'tag:nightly' matches nothing [selection-empty]" in said.err
+    assert "The selection has no models or tests; nothing to do" in said.out
+    monkeypatch.setenv("ENGINE_ALLOW_EMPTY", "1")
+    assert run(small, "ls", "--output", "name", "-s", "tag:nightly", "a") == 0
+    assert capsys.readouterr().out.split() == ["a", "not_null_a_id"]
+
+
+@pytest.mark.parametrize(
+    "selection", [["test_type:unit"], ["resource_type:unit_test"], ["a,test_type:unit"], ["result:error"]]
+)
+def test_a_kind_of_which_there_is_none_is_no_error(
+    small: Path, capsys: pytest.CaptureFixture[str], selection: list[str]
+) -> None:
+    write(small, "target/run_results.json", '{"results": []}')
+    assert run(small, "test", "-s", *selection) == 0
+    said = capsys.readouterr()
+    assert "The selection has no tests; nothing to do" in said.out
+    assert not said.err
+
+
+def test_state_modified_with_nothing_modified_is_no_error_but_its_neighbour_may_be(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(small, "compile")
+    shutil.copytree(small / "target", small / "before")
+    state = ("--state", str(small / "before"))
+    assert run(small, "build", "-s", "state:modified+", "state:modified,tag:hot", *state) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert run(small, "build", "-s", "state:modified,tag:hto", *state) == 2
+    assert "Did you mean 'tag:hot'?" in capsys.readouterr().err
+
+
+def test_an_exclusion_that_matches_nothing_is_a_warning(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "ls", "--output", "name", "-s", "path:models", "--exclude", "b", "tag:cold") == 0
+    said = capsys.readouterr()
+    assert said.out.split() == ["a", "not_null_a_id"]
+    assert "warning: the selection 'tag:cold' matches nothing [selection-empty]" in said.err
+    assert "Did you mean" not in said.err or "tag:hot" in said.err
+    assert run(small, "ls", "--exclude", "test_type:unit") == 0
+    assert not capsys.readouterr().err
+    assert run(small, "ls", "--output", "name", "-s", "a", "--exclude", "a") == 0
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["-s", "a", "b", "-t", "dev"], ["a", "b", "not_null_a_id"]),
+        (["-s", "a", "b", "--exclude", "b", "test_name:not_null"], ["a"]),
+        (["-s", "path:models", "--exclude", "b", "test_name:not_null", "-q"], ["a"]),
+        (["--select=a", "b"], ["a", "b", "not_null_a_id"]),
+        (["--select", "a", "--select", "b"], ["a", "b", "not_null_a_id"]),
+        (["-sa", "b"], ["a", "b", "not_null_a_id"]),
+        (["-qs", "a", "b"], ["a", "b", "not_null_a_id"]),
+        (["-m", "b", "-s", "a"], ["a", "b", "not_null_a_id"]),
+        (["--models", "b"], ["b"]),
+        (["-t", "dev", "-s", "b"], ["b"]),
+        (["--vars", "{s: -s}", "-s", "b"], ["b"]),
+        (["a", "b"], ["a", "b", "not_null_a_id"]),
+        (["-q", "b"], ["b"]),
+        (["+b", "--exclude", "a"], ["shop.events", "b"]),
+    ],
+)
+def test_values_follow_each_other_as_in_dbt(
+    small: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], names: list[str]
+) -> None:
+    assert run(small, "ls", "--output", "name", *arguments) == 0
+    assert capsys.readouterr().out.split() == names
+
+
+def test_an_option_is_no_value(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "ls", "-s", "--exclude", "b") == 2
+    assert "Option '-s' requires an argument" in capsys.readouterr().err
+    assert run(small, "ls", "-s", "a", "--no-such") == 2
+    assert "No such option" in capsys.readouterr().err
+
+
+def test_two_hyphens_end_the_values(
+    small: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ENGINE_PROJECT_DIR", str(small))
+    assert invoke(["ls", "--output", "name", "-s", "a", "--", "b"]) == 0
+    assert capsys.readouterr().out.split() == ["a", "b", "not_null_a_id"]
+
+
+def test_an_argument_of_the_commands_own_is_not_a_selection(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(small, "lineage", "b.n", "-s", "a") == 0
+    assert "b.n" in capsys.readouterr().out
+    assert run(small, "clean", "a") == 2
+
+
+def test_values_are_split_by_what_click_declares() -> None:
+    command = Command("x", params=[Several(["-s", "--select"]), *Command("y").params])
+    context = command.make_context("x", ["-s", "a", "b", "c"])
+    assert context.params == {"select": ("a", "b", "c")}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["-q", "--project-dir", "{root}", "ls"],
+        ["--project-dir={root}", "ls", "-q"],
+        ["-qt", "dev", "ls", "--project-dir", "{root}"],
+        ["-q", "--project-dir", "{root}", "docs", "generate"],
+        ["docs", "-q", "--project-dir", "{root}", "generate"],
+    ],
+)
+def test_shared_options_stand_before_or_behind_the_command(small: Path, arguments: list[str]) -> None:
+    assert invoke([part.format(root=small) for part in arguments]) == 0
+
+
+SELECTORS = """
+selectors:
+  - name: typo
+    definition:
+      union: [path:models, tag:hto]
+  - name: method
+    definition: {method: colour, value: red}
+  - name: left_out
+    definition:
+      union: [path:models, {exclude: [bb]}]
+"""
+
+
+def test_mistakes_of_the_file_of_selectors_have_their_place_and_end_with_1(
+    small: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(small, "selectors.yml", SELECTORS)
+    assert run(small, "ls", "--selector", "typo") == 1
+    said = capsys.readouterr().err
+    assert "selectors.yml:5:28: error: the selection 'tag:hto' matches nothing [selection-empty]" in said
+    assert "Did you mean 'tag:hot'?" in said
+    assert run(small, "ls", "--selector", "method") == 1
+    assert "selectors.yml:7:41: error: there is no selection method 'colour:'" in capsys.readouterr().err
+    assert run(small, "ls", "--selector", "left_out") == 0
+    assert "warning: the selection 'bb' matches nothing" in capsys.readouterr().err
+    write(small, "selectors.yml", "selectors: [{name: x, definitoin: a}]\n")
+    assert run(small, "ls", "--selector", "x") == 1
+    assert "unknown-key" in capsys.readouterr().err
