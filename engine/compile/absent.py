@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sqlglot import exp
 
-ABSENT: tuple[type[exp.Expr], ...] = (exp.AtTimeZone, exp.Between, exp.Any, exp.All, exp.Star, exp.With)
+Fault = tuple[str, str]
 Absent = tuple[str, str, exp.Expr]
+_ZONE = "Write from_utc_timestamp(ts, 'Europe/Berlin'), or convert_timezone(from, to, ts)."
+_ALL_ROWS = 100
 
 
 def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
@@ -15,30 +17,175 @@ def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
     for node in nodes:
         if isinstance(node, exp.With):
             yield from _twice(node)
-        elif isinstance(node, ABSENT):
-            found = _fault(node)
+        elif isinstance(node, exp.Window):
+            yield from _named_window(node)
+        else:
+            rule = _RULES.get(type(node))
+            found = rule(node) if rule is not None else None
             if found is not None:
-                yield (*found, node)
+                yield (*found, node if _placed(node) else node.parent or node)
 
 
-def _fault(node: exp.Expr) -> tuple[str, str] | None:
+def _placed(node: exp.Expr) -> bool:
+    return any("start" in part.meta for part in node.walk())
+
+
+def _at_time_zone(node: exp.Expr) -> Fault | None:
     # A function that sqlglot reads as AT TIME ZONE has a place of its own.
-    if isinstance(node, exp.AtTimeZone) and "start" not in node.meta:
-        hint = "Write from_utc_timestamp(ts, 'Europe/Berlin'), or convert_timezone(from, to, ts)."
-        return "Spark has no AT TIME ZONE", hint
-    if isinstance(node, exp.Between) and node.args.get("symmetric"):
+    return None if "start" in node.meta else ("Spark has no AT TIME ZONE", _ZONE)
+
+
+def _between(node: exp.Expr) -> Fault | None:
+    if node.args.get("symmetric"):
         return "Spark has no BETWEEN SYMMETRIC", "Write between least(a, b) and greatest(a, b)."
-    if isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
+    return None
+
+
+def _compared_to(node: exp.Expr) -> Fault | None:
+    if isinstance(node.this, exp.Query):
         message = f"Spark has no comparison with {node.key.upper()} of a subquery"
         return message, "Compare with max() or min() of it, or use IN."
-    if isinstance(node, exp.Star):
-        for key, remedy in (
-            ("replace", "Write * except (a), and the new a behind it."),
-            ("rename", "List the columns."),
-        ):
-            if node.args.get(key):
-                return f"Spark has no * {key.upper()}", remedy
+    if isinstance(node.parent, (exp.Like, exp.ILike)):
+        return None
+    if isinstance(node, exp.Any) and isinstance(node.this, exp.Tuple):
+        return "Spark has no comparison with ANY of several values", "Write x in (a, b)."
     return None
+
+
+def _star(node: exp.Expr) -> Fault | None:
+    for key, remedy in (("replace", "Write * except (a), and the new a behind it."), ("rename", "List the columns.")):
+        if node.args.get(key):
+            return f"Spark has no * {key.upper()}", remedy
+    return None
+
+
+def _in(node: exp.Expr) -> Fault | None:
+    if node.args.get("field") is not None:
+        return "the values behind IN stand in brackets", "Write x in (a, b), or array_contains(array, x)."
+    if node.args.get("unnest") is not None:
+        return "Spark has no IN UNNEST", "Write array_contains(array, x)."
+    if not node.expressions and node.args.get("query") is None:
+        return "IN has no values", "Write at least one; false for a condition that nothing meets."
+    return None
+
+
+def _order(node: exp.Expr) -> Fault | None:
+    """`array_agg(a order by b)`."""
+    if isinstance(node.parent, (exp.Query, exp.Window, exp.WithinGroup, exp.WindowSpec)) or node.parent is None:
+        return None
+    # listagg() has it from WITHIN GROUP, too.
+    if isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.GroupConcat):
+        hint = "Sort the array: array_sort(collect_list(struct(b, a))), or sort_array(collect_list(a))."
+        return "Spark has no ORDER BY in the brackets of a function", hint
+    return None
+
+
+def _count(node: exp.Expr) -> Fault | None:
+    if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Star):
+        return "Spark has no count() of the rows of one table", "Write count(*), or count(t.id) of a column."
+    return None
+
+
+def _arrow(node: exp.Expr) -> Fault | None:
+    if "start" in node.meta or "only_json_types" not in node.args:
+        return None
+    sign = "->>" if isinstance(node, exp.JSONExtractScalar) else "->"
+    hint = "Write item.name for a field, get_json_object(text, '$.name') for one of a JSON text."
+    return f"Spark has no {sign}", hint
+
+
+def _frame(node: exp.Expr) -> Fault | None:
+    if str(node.args.get("kind") or "").upper() == "GROUPS":
+        return "Spark has no frames of GROUPS", "Write ROWS or RANGE."
+    if node.args.get("exclude") is not None:
+        return "Spark has no EXCLUDE in a frame", "Compute it without, and take the row's own value off."
+    return None
+
+
+def _travel(node: exp.Expr) -> Fault | None:
+    written = "FOR TIMESTAMP AS OF or FOR VERSION AS OF"
+    return f"Spark has no {str(node.this).upper()} (..) behind a table", f"Write {written}."
+
+
+def _rows(node: exp.Expr) -> Fault | None:
+    """How many rows LIMIT and OFFSET name."""
+    count = node.args.get("expression")
+    count = count.unnest() if isinstance(count, exp.Expr) else count
+    name = "LIMIT" if isinstance(node, exp.Limit) else "OFFSET"
+    negative = isinstance(count, exp.Neg) and isinstance(count.this, exp.Literal)
+    fraction = isinstance(count, exp.Literal) and not count.is_int
+    if negative or fraction or isinstance(count, (exp.Null, exp.Query, exp.Rand)):
+        return (
+            f"{name} takes a whole number that is not negative",
+            f"Write {name} 10.",
+        )
+    return None
+
+
+def _sample(node: exp.Expr) -> Fault | None:
+    percent = node.args.get("percent")
+    if isinstance(percent, exp.Literal) and not percent.is_string and float(percent.name) > _ALL_ROWS:
+        return f"a sample of {percent.name} percent has more rows than there are", "Write a number up to 100."
+    return None
+
+
+def _lateral(node: exp.Expr) -> Fault | None:
+    side, kind, method = (str(node.args.get(key) or "").upper() for key in ("side", "kind", "method"))
+    if not isinstance(node.this, exp.Lateral):
+        return None
+    if method == "NATURAL" or node.args.get("using"):
+        return "Spark has no NATURAL or USING with LATERAL", "Write JOIN LATERAL .. ON .."
+    if side in {"RIGHT", "FULL"} or kind in {"SEMI", "ANTI"}:
+        message = f"Spark has no {kind or side} JOIN LATERAL"
+        return message, "Write JOIN LATERAL or LEFT JOIN LATERAL; for SEMI and ANTI, exists(..) in WHERE."
+    return None
+
+
+def _said(message: str, hint: str) -> Callable[[exp.Expr], Fault | None]:
+    return lambda _: (message, hint)
+
+
+_RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
+    exp.All: _compared_to,
+    exp.Any: _compared_to,
+    exp.AtTimeZone: _at_time_zone,
+    exp.Between: _between,
+    exp.Count: _count,
+    exp.Glob: _said("Spark has no GLOB", "Write LIKE 'a%', or RLIKE and a regular expression."),
+    exp.HistoricalData: _travel,
+    exp.In: _in,
+    exp.JSONExtract: _arrow,
+    exp.JSONExtractScalar: _arrow,
+    exp.Join: _lateral,
+    exp.Limit: _rows,
+    exp.Offset: _rows,
+    exp.Order: _order,
+    exp.Overlaps: _said("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
+    exp.PivotAny: _said("Spark has no ANY in a PIVOT", "List the values: for id in ('a', 'b')."),
+    exp.SimilarTo: _said("Spark has no SIMILAR TO", "Write RLIKE and a regular expression."),
+    exp.Slice: _said("Spark has no slices", "Write slice(tags, 1, 2): from the first element on, two of them."),
+    exp.Star: _star,
+    exp.TableSample: _sample,
+    exp.Unnest: _said("Spark has no UNNEST", "Write explode(tags), in FROM LATERAL VIEW explode(tags) t AS x."),
+    exp.WindowSpec: _frame,
+}
+ABSENT: tuple[type[exp.Expr], ...] = (exp.With, exp.Window, *_RULES)
+
+
+def _named_window(node: exp.Window) -> Iterator[Absent]:
+    """`over w`, where the WINDOW clause does not define it, and `over (w order by a)`."""
+    name = node.args.get("alias")
+    if not isinstance(name, exp.Identifier) or isinstance(node.parent, exp.Select):
+        return
+    if any(node.args.get(key) for key in ("order", "partition_by", "spec")):
+        hint = "Write PARTITION BY and ORDER BY of both in the brackets."
+        yield "Spark cannot extend a window of the WINDOW clause", hint, name
+        return
+    select = node.find_ancestor(exp.Select)
+    known = select.args.get("windows") or () if select is not None else ()
+    if name.name.lower() not in {window.name.lower() for window in known}:
+        hint = "Write WINDOW w AS (PARTITION BY a ORDER BY b) behind the query."
+        yield f"there is no window '{name.name}' in the WINDOW clause", hint, name
 
 
 def _twice(clause: exp.With) -> Iterator[Absent]:

@@ -14,6 +14,12 @@ _WHERE = "Filter the result: HAVING for groups, or an outer SELECT."
 _GROUP = "Group by columns, or compute the value in a subquery and group by it."
 _NESTED = "Compute the inner aggregate in a subquery, or take one of them out."
 _OVER = "Compute it in a subquery, and filter or group outside."
+_ROWS = "Compute the rows in a subquery, or by LATERAL VIEW explode(..) t AS x, and use x."
+_FIRST = "Give the value a name in a subquery, and aggregate that."
+_RANDOM = (exp.Rand, exp.Randn, exp.Uuid)
+_MAKING = (exp.Explode, exp.Inline, exp.Stack)  # posexplode() and its like are explode(), too
+_MAKING_NAMES = {"inline_outer", "json_tuple", "variant_explode", "variant_explode_outer"}
+_CLAUSES = {"where": "WHERE", "having": "HAVING", "order": "ORDER BY", "sort": "SORT BY"}
 # What stands between a function and its OVER.
 _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
@@ -28,6 +34,8 @@ def misplaced(tree: exp.Expr) -> Iterator[Fault]:
         yield from _clause(select.args.get("having"), "HAVING", _WHERE, aggregates=True)
         for item in select.expressions:
             yield from _nested(item)
+            yield from _generating(item)
+        yield from _behind(select)
 
 
 def _clause(clause: exp.Expr | None, name: str, hint: str, *, aggregates: bool = False) -> Iterator[Fault]:
@@ -47,6 +55,36 @@ def _nested(item: exp.Expr) -> Iterator[Fault]:
             if inner is not None:
                 yield _fault("an aggregate stands inside another one", _NESTED, inner)
                 return
+            random = next((n for n in _own(node) if isinstance(n, _RANDOM)), None)
+            if random is not None:
+                yield _fault("an aggregate is computed from a random value", _FIRST, random)
+                return
+
+
+def _generating(item: exp.Expr) -> Iterator[Fault]:
+    """`explode(..) + 1`: what makes rows is an item of its own."""
+    top = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
+    for node in _own(top):
+        if node is not top and _generates(node) and not isinstance(node.parent, exp.Lateral):
+            yield _fault("a function that makes rows stands inside an expression", _ROWS, node)
+            return
+
+
+def _behind(select: exp.Select) -> Iterator[Fault]:
+    """What HAVING, WHERE and ORDER BY may not hold."""
+    for name in ("where", "having", "order", "sort"):
+        for node in _own(select.args.get(name)):
+            if _generates(node):
+                yield _fault(f"a function that makes rows stands in {_CLAUSES[name]}", _ROWS, node)
+                return
+            if name in {"order", "sort"} and isinstance(node, exp.Window) and select.args.get("group") is not None:
+                message = f"a function with OVER stands in {_CLAUSES[name]} behind GROUP BY"
+                yield _fault(message, "Give it a name in the SELECT, and sort by that.", node)
+                return
+
+
+def _generates(node: exp.Expr) -> bool:
+    return isinstance(node, _MAKING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _MAKING_NAMES)
 
 
 def _fault(message: str, hint: str, node: exp.Expr) -> Fault:

@@ -204,6 +204,9 @@ class _Reader:
             return
         wanted = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
         hint = "A comma, keyword or bracket is missing or too many near this place."
+        place = tokens.index(token)
+        if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
+            hint = "Write variant_get(v, '$.a', 'string') for v:a."
         self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
 
     def spark_has(self, nodes: list[exp.Expr]) -> bool:

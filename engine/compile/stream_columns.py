@@ -89,7 +89,9 @@ def _windows(
     names = [name for columns in inputs if columns is not None for name in _names(columns)]
     names += [item.watermark.column for item in model.inputs if item.watermark]
     made = {alias.alias.lower() for alias in tree.find_all(exp.Alias)} | {
-        identifier.name.lower() for alias in tree.find_all(exp.TableAlias) for identifier in alias.args["columns"] or ()
+        identifier.name.lower()
+        for alias in tree.find_all(exp.TableAlias)
+        for identifier in alias.args.get("columns") or ()
     }
     for window in windows:
         for column in sqlglot.parse_one(f"select {window.column}", dialect=DIALECT).find_all(exp.Column):

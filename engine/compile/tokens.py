@@ -8,6 +8,8 @@ from itertools import pairwise, zip_longest
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.foreign_words import foreign_words
+
 MAX_DEPTH = 200
 MAX_NUMBER = 400
 # sqlglot (30.30) cannot read `window` right after GROUP BY; a name of the same length keeps all positions.
@@ -64,6 +66,8 @@ def check_tokens(tokens: list[Token], text: str, report: Report) -> None:
     check_brackets(tokens, report)
     check_commas(tokens, report)
     check_invisible(tokens, text, report)
+    for message, hint, offset in foreign_words(tokens):
+        report("sql-syntax", message, hint, offset)
     words = text.upper()
     if "STREAM" in words or "DELAY" in words:
         check_stream_clauses(tokens, report)

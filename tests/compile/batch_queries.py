@@ -221,8 +221,8 @@ REFUSED = [
     ("sql-syntax", "select id»\u200b from o"),
     ("unknown-column", "select »main.o.id from o"),
     ("agg-not-grouped", "select »window_time(window) t, count(*) n from o group by window(ts, '1 hour')"),
+    ("agg-not-grouped", "select id, count(*) from o group by id order by »amount"),
     # What compile does not find out; a build does, before it writes.
-    ("", "select id, count(*) from o group by id order by amount"),
     ("", "select upper(id), count(*) from o group by lower(id)"),
 ]
 

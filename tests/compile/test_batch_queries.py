@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -55,17 +57,23 @@ def test_what_spark_refuses(code, marked, tmp_path: Path):
         assert found[0].hint
 
 
-@pytest.fixture(scope="module")
-def spark(lab_session: LabSession) -> Any:
-    spark = lab_session.spark
+@contextmanager
+def relations(spark: Any) -> Iterator[None]:
+    """The relations of the queries, as views of one row."""
     item = "named_struct('name', 'x', 'price', 1.0D) as item"
     spark.sql(
         f"select 'a' as id, timestamp'2024-01-01' as ts, 1.0D as amount, {item}, array('x') as tags"
     ).createOrReplaceTempView("o")
     spark.sql("select 'a' as id, timestamp'2024-01-01' as at, 'u' as url").createOrReplaceTempView("c")
-    yield spark
+    yield
     for name in ("o", "c"):
         spark.catalog.dropTempView(name)
+
+
+@pytest.fixture(scope="module")
+def spark(lab_session: LabSession) -> Iterator[Any]:
+    with relations(lab_session.spark):
+        yield lab_session.spark
 
 
 @pytest.mark.spark

@@ -269,6 +269,15 @@ def generates(walk: Walk, node: exp.Expr) -> bool:
     return walk.name_of(node).removesuffix("_outer") in _GENERATORS
 
 
+def scalar(name: str) -> bool:
+    """Whether Spark has a function of this name, and it gives one value."""
+    return name in BUILTIN and name.removesuffix("_outer") not in _GENERATORS and name not in _TABLES
+
+
+# Functions of FROM whose columns are not known here, and what only the grammar calls a function.
+_TABLES = {"collations", "python_worker_logs", "sql_keywords", "identifier"}
+
+
 def _exploded(_: Arguments, found: list[Value]) -> list[tuple[str, Value]] | None:
     if len(found) != 1 or found[0].type is None:
         return None

@@ -30,25 +30,32 @@ def sorted_by_output(walk: Walk, node: exp.Select, output: Output) -> None:
     """Report an ORDER BY behind DISTINCT that names more than the SELECT gives."""
     if output.open:
         return
-    names = {column.name.lower() for column in output.columns}
-    certain = all(column.named for column in output.columns)
     for item in _items(node):
         if any(is_aggregate(part) for part in item.walk(prune=lambda part: isinstance(part, exp.Query))):
             message = "ORDER BY behind DISTINCT holds an aggregate"
             walk.fault("clause", message, "Give it a name in the SELECT, and sort by that.", item)
             continue
-        for column in item.find_all(exp.Column):
-            parts = [part.name for part in path(column)[0]]
-            if column.find_ancestor(exp.Query) is not node or not parts:
-                continue
-            quoted = any(part.args.get("quoted") for part in column.parts)
-            if not names & {part.lower() for part in parts[:2]} and (certain or not quoted):
-                shown = ".".join(parts)
-                message = f"ORDER BY behind DISTINCT sees the columns of the SELECT alone, and '{shown}' is none"
-                walk.fault("clause", message, "Take it into the SELECT, or sort by one of its columns.", column)
+    sorted_by_columns(walk, node, output, "DISTINCT")
 
 
-def _items(node: exp.Select) -> Iterator[exp.Expr]:
+def sorted_by_columns(walk: Walk, node: exp.Expr, output: Output, word: str) -> None:
+    """Report columns of an ORDER BY that are not among those of the query."""
+    if output.open:
+        return
+    names = {column.name.lower() for column in output.columns}
+    certain = all(column.named for column in output.columns)
+    for column in (column for item in _items(node) for column in item.find_all(exp.Column)):
+        parts = [part.name for part in path(column)[0]]
+        if column.find_ancestor(exp.Query) is not node or not parts:
+            continue
+        quoted = any(part.args.get("quoted") for part in column.parts)
+        if not names & {part.lower() for part in parts[:2]} and (certain or not quoted):
+            shown = ".".join(parts)
+            message = f"ORDER BY behind {word} sees the columns of the SELECT alone, and '{shown}' is none"
+            walk.fault("clause", message, "Take it into the SELECT, or sort by one of its columns.", column)
+
+
+def _items(node: exp.Expr) -> Iterator[exp.Expr]:
     for key in _SORTS:
         clause = node.args.get(key)
         yield from clause.expressions if clause is not None else ()

@@ -10,7 +10,7 @@ from sqlglot import exp
 from engine.compile.aggregates import has_aggregate
 from engine.compile.columns import calls, mismatch, types
 from engine.compile.columns.accepted import family
-from engine.compile.columns.distinct import sorted_by_output, told_apart
+from engine.compile.columns.distinct import sorted_by_columns, sorted_by_output, told_apart
 from engine.compile.columns.facts import Fault
 from engine.compile.columns.names import column_name
 from engine.compile.columns.relations import UNKNOWN, read_from, read_unread, window_value, with_ctes
@@ -127,7 +127,7 @@ def _star(walk: Walk, node: exp.Expr, scope: Scope) -> Output | None:
     else:
         parts = [part.name for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
         relation = scope.named(parts[-1].lower())
-        output = relation.output if relation is not None else _members(parts, scope)
+        output = relation.output if relation is not None else _members(walk, node, parts, scope)
     for part in star.args.get("except_") or ():
         output = _without(walk, part, output, scope)
     return output
@@ -163,9 +163,12 @@ def _cut_type(type_: str | None, names: list[str]) -> str | None:
     return types.struct(kept)
 
 
-def _members(parts: list[str], scope: Scope) -> Output:
+def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: Scope) -> Output:
     try:
         value = scope.look_up(parts)
+        if family(value.type) and types.fields(value.type) is None and value.parts is None:
+            message = f"'{parts[-1]}' is {value.type}, which has no fields"
+            walk.fault(mismatch.CODE, message, "Write its name without '.*'.", node)
         names = [name for name, _ in types.fields(value.type) or ()]
         return Output([Column(n, scope.look_up([*parts, n])) for n in names], open=not names)
     except Missing:
@@ -184,6 +187,10 @@ def _generated(walk: Walk, projection: exp.Expr, scope: Scope) -> list[tuple[str
     if made is None:
         value = walk.value(function, scope)
         return [(name, Value(None, value.origins)) for name in names]
+    if names and len(names) != len(made):
+        count = f"{len(names)} alias{'es' * (len(names) > 1)}"
+        message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() makes"
+        walk.fault("clause", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection)
     return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
 
 
@@ -288,6 +295,7 @@ def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], 
     if not isinstance(node, exp.Union):
         walk.influence(origins([column.value for column in right.columns]), "filter")
         output = Output([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
+    sorted_by_columns(walk, node, output, type(node).__name__.upper())
     _sort_output(walk, node, output)
     return output
 

@@ -154,9 +154,10 @@ def _table(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]
     """What a name stands for, and the names by which it can be called: by itself and as it is written."""
     identifier = node.this
     if not isinstance(identifier, exp.Identifier):
+        _beside(walk, identifier, scope)
         made = calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
         name = walk.name_of(identifier)
-        if made is None and name and name not in BUILTIN:
+        if made is None and name and (name not in BUILTIN or calls.scalar(name)):
             hint = "Read files by a source: {{ source('name', 'table') }}."
             walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
         columns = [Column(name, value) for name, value in made or ()]
@@ -170,6 +171,18 @@ def _table(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str]]
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
     return (LOST if known is None else _input(walk, known)), names
+
+
+def _beside(walk: Walk, function: exp.Expr, scope: Scope) -> None:
+    """Report columns of the tables beside a table function, which it does not see without LATERAL."""
+    for column in function.find_all(exp.Column) if scope.relations else ():
+        try:
+            scope.look_up([part.name for part in column.parts])
+        except Missing:
+            continue
+        name = walk.name_of(function)
+        message = f"{name}() in FROM does not see '{column.name}' of the table beside it"
+        walk.fault("clause", message, f"Write LATERAL {name}(..).", column)
 
 
 def _input(walk: Walk, known: InputColumns) -> Output:
@@ -207,6 +220,9 @@ def _lateral(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[Output, list[str
     made = calls.generated(walk, inner, scope)
     if made is not None:
         return Output([Column(name, value) for name, value in made]), []
+    name = walk.name_of(inner)
+    if calls.scalar(name):
+        walk.fault("unknown-function", f"{name}() makes no rows", "Write explode(..), or a subquery.", inner)
     value = walk.value(inner, scope)
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias is not None else None

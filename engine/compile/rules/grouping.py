@@ -43,6 +43,7 @@ def group(queries: Queries, plan: Plan, node: exp.Select, items: list[Item], val
     said = conditions(having.this, values) if having is not None else ()
     read_order(node, values)
     _check_grouped(queries, plan, keys, items, values)
+    _check_behind(queries, plan, node, keys, items, values)
     plan = queries.widened(plan, values)
     refs = {item.column.id: item.value.refs for item in items}
     refs |= {key.column.id: frozenset({key.column.id}) for key in keys if key.column is not None}
@@ -183,6 +184,42 @@ def _check_grouped(queries: Queries, plan: Plan, keys: list[Key], items: list[It
                 hint = "Compute it in an outer SELECT, from the window that this one gives."
             queries.report(error("agg-not-grouped", message, hint, column))
             return
+
+
+def _check_behind(
+    queries: Queries, plan: Plan, node: exp.Select, keys: list[Key], items: list[Item], values: Values
+) -> None:
+    """HAVING and ORDER BY see the groups: keys, aggregates and the columns of the SELECT."""
+    if plan.open or node.args.get("distinct") is not None:
+        return
+    names = {item.column.name for item in items}
+    ids = {key.column.id for key in keys if key.column is not None} | {c.id for c in values.scope.extra.values()}
+    for clause, part in _behind(node):
+        if next(_loose(part, ids, set(), values), None) is None:
+            continue
+        texts = {_text(key.node) for key in keys} | {_text(item.node) for item in items}
+        found = (c for c in _loose(part, ids, texts, values) if not _is_name(c, names))
+        column = next(found, None)
+        if column is not None:
+            name = ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
+            message = f"{clause} sees groups, and '{name}' is neither grouped by nor inside an aggregate"
+            hint = f"Add it to the GROUP BY, or write max({name}) or any_value({name})."
+            queries.report(error("agg-not-grouped", message, hint, column))
+
+
+def _behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+    having = node.args.get("having")
+    if having is not None:
+        yield "HAVING", having.this
+    for name in ("order", "sort", "cluster", "distribute"):
+        clause = node.args.get(name)
+        for item in clause.expressions if clause is not None else ():
+            yield f"{name.upper()} BY", item.this if isinstance(item, exp.Ordered) else item
+
+
+def _is_name(node: exp.Expr, names: set[str]) -> bool:
+    """Whether it is a column of the SELECT by its name."""
+    return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in names
 
 
 def _by_item(item: Item, keys: list[Key]) -> bool:

@@ -281,8 +281,9 @@ class Values:
         parts = [
             self.of(part) for part in node.iter_expressions() if not isinstance(part, (exp.DataType, exp.Identifier))
         ]
-        if isinstance(node, exp.Window) and is_aggregate(node.this):
-            self.step.aggregates = [a for a in self.step.aggregates if a is not node.this]
+        if isinstance(node, exp.Window):
+            inner = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
+            self.step.aggregates = [a for a in self.step.aggregates if a is not inner]
         refs = NO_IDS.union(*(part.refs for part in parts))
         lost = next((p.lost for p in parts if p.lost is not None), None)
         if lost is None and any(_marked(part) for part in parts) and not is_aggregate(node):
