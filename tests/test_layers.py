@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ import engine
 ROOT = Path(engine.__file__).parent
 STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "cli")
 FOUNDATIONS = (
-    "characters", "errors", "events", "pinned", "secrets", "jinja", "spark", "lake", "sources", "state",
+    "characters", "errors", "events", "faults", "pinned", "secrets", "jinja", "spark", "lake", "sources", "state",
     "target_folder", "own_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
@@ -94,3 +95,28 @@ def test_what_is_compiled_already_is_read_without_sqlglot():
 def test_pyiceberg_is_used_in_the_lake_alone_which_keeps_its_configuration_out() -> None:
     users = {part(path) for path in modules() if any(name.split(".")[0] == "pyiceberg" for name in imported(path))}
     assert users == {"lake"}
+
+
+def test_nothing_in_the_product_listens_at_the_points_of_faults():
+    calls = [
+        path
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Attribute) and node.attr == "listen" and getattr(node.value, "id", "") == "faults"
+    ]
+    names = {name for path in modules() for name in imported(path) if name.startswith("engine.faults.")}
+    assert (calls, names) == ([], set())
+
+
+def test_every_point_is_described_and_reached():
+    text = (ROOT / "faults.py").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^    (\w+(?: \w+)?)  +\w", text.split('"""')[1], re.MULTILINE))
+    reached = {
+        constant.value
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and node.args and ast.unparse(node.func) in {"faults.reach", "_reach"}
+        for constant in ast.walk(node.args[0])
+        if isinstance(constant, ast.Constant) and isinstance(constant.value, str)
+    }
+    assert documented == reached

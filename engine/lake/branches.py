@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from engine import faults
 from engine.lake.commits import STAGED, until_committed
 from engine.lake.write import load
 
@@ -56,7 +57,10 @@ def publish(session: SparkSession, relation: str) -> int:
         table.refresh()
         return int(table.currentSnapshot().snapshotId())
 
-    return until_committed(attempt, (_CONFLICT,))
+    faults.reach("publishing", relation)
+    shown = until_committed(attempt, (_CONFLICT,))
+    faults.reach("published", relation)
+    return shown
 
 
 def undo_rewriting(session: SparkSession, relation: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
+from engine import faults
 from engine.errors import RunError
 from engine.lake.ancestry import Guard, take_back, whole
 from engine.spark.executions import spark_exceptions
@@ -54,6 +55,12 @@ class Commit:
     deleted: int = 0
 
 
+def batch_of(markers: Mapping[str, str]) -> int | None:
+    """The number of the micro-batch that a commit with such markers is of; None: of none."""
+    batch = markers.get("batch-id")
+    return None if batch is None else int(batch)
+
+
 def until_committed(attempt: Callable[[], Done], conflicts: Collection[str]) -> Done:
     """Try again what meets another writer, if nothing is lost by making it twice; the last of some attempts raises.
 
@@ -85,9 +92,12 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         StateError: `table-missing`, `table-replaced`, `table-rolled-back`; nothing was committed.
         Py4JError, PySparkException: anything else that went wrong.
     """
+    place = markers.get("model", ""), batch_of(markers), str(table.name())
+    faults.reach("committing", *place)
     for pause in (*_PAUSES, None):
         try:
             guard.check()
+            faults.reach("checked", *place)
             attempt()
         except spark_exceptions() as error:
             if _committed_after_all(table, markers, guard, error):

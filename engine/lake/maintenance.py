@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from engine import faults
 from engine.lake.commits import until_committed
 from engine.lake.write import literal, load
 
@@ -70,6 +71,7 @@ def tag(session: SparkSession, name: Name, wanted: Mapping[str, int], ours: str)
 
 def compact(session: SparkSession, name: Name) -> tuple[int, int]:
     """Join small files, also those with deletes: how many were read and written."""
+    faults.reach("compacting", name.table)
     options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
     pairs = ", ".join(f"{literal(k)}, {literal(v)}" for k, v in options.items())
     row = _call(session, name, "rewrite_data_files", options=f"map({pairs})")

@@ -12,8 +12,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from engine import faults
 from engine.lake.ancestry import Expected, guard
-from engine.lake.commits import STAGED, Commit, current, remade, settled
+from engine.lake.commits import STAGED, Commit, batch_of, current, remade, settled
 from engine.lake.layout import Layout, activate, builder, iceberg_schema
 from engine.spark.executions import spark_exceptions
 
@@ -38,6 +39,7 @@ def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
 def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: Layout) -> None:
     """Make an empty table with the columns of a frame."""
     builder(session, relation, frame, layout).create()
+    faults.reach("created", relation)
 
 
 def add_columns(relation: str, frame: DataFrame) -> None:
@@ -158,6 +160,7 @@ def append(
         RunError: `commit-conflict`.
         StateError: the table is not as expected (see `engine.lake.ancestry`).
     """
+    _reach("written", staged, markers)
     if not staged.files:
         return None
     guarded = guard(staged.session, staged.table, branch, expected)
@@ -171,7 +174,9 @@ def append(
             change.appendFile(file)
         _commit(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows, guarded)
+    done = settled(staged.table, markers, attempt, staged.rows, guarded)
+    _reach("appended", staged, markers)
+    return done
 
 
 def overwrite(staged: Staged, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
@@ -181,6 +186,7 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: Expected | N
         RunError: `commit-conflict`.
         StateError: the table is not as expected (see `engine.lake.ancestry`).
     """
+    _reach("written", staged, markers)
     guarded = guard(staged.session, staged.table, None, expected)
     snapshot = staged.table.currentSnapshot()
     if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
@@ -198,6 +204,7 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: Expected | N
 
 def overwrite_partitions(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
     """Put staged files in place of the partitions that they fall into; None, and no commit, if there are none."""
+    _reach("written", staged, markers)
     if not staged.files:
         return None
     guarded = guard(staged.session, staged.table, None, None)
@@ -208,7 +215,9 @@ def overwrite_partitions(staged: Staged, markers: Mapping[str, str]) -> Commit |
             change.addFile(file)
         _commit(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows, guarded)
+    done = settled(staged.table, markers, attempt, staged.rows, guarded)
+    _reach("appended", staged, markers)
+    return done
 
 
 def exchange(staged: Staged, snapshot: int, markers: Mapping[str, str], expected: Expected | None = None) -> Commit:
@@ -245,6 +254,7 @@ def replace(
     a few times, rows included: files of an attempt before belong to a table that was never made.
     """
     session = frame.sparkSession
+    faults.reach("replacing", relation)
 
     def attempt() -> Commit:
         change = builder(session, relation, frame, layout).createOrReplaceTransaction()
@@ -258,7 +268,14 @@ def replace(
         change.commitTransaction()
         return current(load(session, relation), staged.rows)
 
-    return remade(attempt, lambda: load(session, relation), markers)
+    done = remade(attempt, lambda: load(session, relation), markers)
+    faults.reach("replaced", relation)
+    return done
+
+
+def _reach(point: str, staged: Staged, markers: Mapping[str, str]) -> None:
+    name = str(staged.table.name())
+    faults.reach(point, name, batch_of(markers), name)
 
 
 def _commit(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from engine import faults
 from engine.compile import Materialized, Model
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
@@ -38,6 +39,7 @@ def describe(run: Run, model: Model) -> None:
         if model.materialized is Materialized.VIEW:
             comment_view(run.spark, relation.catalog, relation.schema, relation.name, wanted)
         else:
+            faults.reach("describing", model.name)
             comment_table(run.spark, relation.sql, wanted)
     except Py4JError:
         _log.exception("descriptions of %s", model.name)

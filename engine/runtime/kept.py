@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from engine import faults
 from engine.sources.listing import exactly
 from engine.state.objects import Folder, make_private
 from engine.state.store import as_json
@@ -62,6 +63,7 @@ class KeptBatches:
         Folder(self.folder).put(path.name + _COUNTS, as_json(counts))
         # Hadoop takes a path as it is, and what is read for a pattern.
         frame.write.mode("overwrite").parquet(f"file:{path}")
+        faults.reach("kept", self.folder.parent.parent.name, batch, str(path))
         return Kept(frame.sparkSession.read.parquet(exactly(path)), dict(counts))
 
     def find(self, session: SparkSession, batch: int) -> Kept | None:

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from engine import faults
 from engine.compile import Manifest, Model, Source, Target
 from engine.errors import Diagnostic
 from engine.runtime.landed import Landed, number
@@ -29,6 +30,7 @@ def finish(landed: Landed) -> str:
     Returns:
         What was put away, for people; empty if nothing was.
     """
+    faults.reach("reading ended", "")
     asked = [spec for spec in landed.specs if {"after_reading", "max_file_age"} & spec.settings.keys()]
     if not asked:
         return ""

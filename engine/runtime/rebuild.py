@@ -12,6 +12,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from engine import faults
 from engine.compile import Model, Relation
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
@@ -93,4 +94,5 @@ def _record(model: Model, folder: TableState, state: ModelState, uuid: str, snap
     done = replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
     folder.save(done)
     folder.discard_before(state.generation)
+    faults.reach("noted", model.name)
     return done

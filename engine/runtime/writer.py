@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from engine import faults
 from engine.compile import Expectation
 from engine.errors import EngineError
 from engine.lake.ancestry import Expected
@@ -131,17 +132,24 @@ class BatchWriter:
             if self.rules.kept is not None:
                 self.rules.kept.clear()
             self.rules.refresh()
+            faults.reach("ended", self.relation, batch)
         except BaseException as error:
             self.error = error
             raise
 
     def record(self, **changes: object) -> None:
         """Change model.json; the main thread and Spark's call this."""
+        batch = changes.get("batch")
+        number = batch if isinstance(batch, int) else None
+        if number is not None:
+            faults.reach("committed", self.relation, number)
         with self._guard:
             self.state = replace(self.state, **changes)  # type: ignore[arg-type]
             self.folder.save(self.state)
+        faults.reach("started" if number is None else "recorded", self.relation, number)
 
     def _write(self, frame: DataFrame, batch: int) -> Written:
+        faults.reach("computing", self.relation, batch)
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
             return Written(0, self.snapshots.get(batch), replayed=True)

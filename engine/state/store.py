@@ -14,6 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from engine import faults
 from engine.errors import StateError
 from engine.state.objects import Folder, Store
 
@@ -155,6 +156,8 @@ class TableState:
     def save(self, state: ModelState) -> None:
         """Write model.json."""
         self._store.put(f"{self._key}/{state.generation}/{MODEL_FILE}", as_json(asdict(state)))
+        if state.generation > 1:
+            faults.reach("renewed", self.table)
 
     def save_facts(self, generation: int, fingerprint: str, facts: Mapping[str, Any]) -> None:
         """Write the facts of a fingerprint, once."""
@@ -196,7 +199,11 @@ class TableState:
         Without model.json it is no generation: that goes first.
         """
         self._store.delete(f"{self._key}/{number}/{MODEL_FILE}")
+        if number == 1:
+            faults.reach("half discarded", self.table)
         self._store.delete(f"{self._key}/{number}")
+        if number == 1:
+            faults.reach("discarded", self.table)
 
     def discard_before(self, number: int) -> None:
         """Remove the generations before one, and what a kill left of them."""

@@ -1,7 +1,8 @@
-"""Points at which a process is killed: each table waits at its own until all are at theirs, then it ends.
+"""What happens at the points that a run passes (`engine.faults`).
 
-It is for the process that dies: `killed_alone(.., script=killing({"paid": "committed"}))`. What is on disk afterwards
-must prove where each was. `killing_after` ends it as soon as one table comes by for the n-th time.
+A process is killed when each table is at its own point: `killed_alone(.., script=killing({"paid": "committed"}))`; what
+is on disk afterwards must prove where each was. `killing_after` ends it as soon as one table comes by for the n-th time.
+`reached` lets something happen in this process.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+
+from engine import faults
 
 _SECONDS = 200
 
@@ -32,113 +35,56 @@ def plant_after(point: str, table: str, skip: int) -> None:
     """Let this process die at a point of any micro-batch of a table, once it was passed so many times."""
     passed = count()
 
-    def arrive(reached: str, at: str, batch: int | None = None) -> None:
+    def arrive(reached: str, at: str, batch: int | None, _: str) -> None:
         if (reached, at) == (point, table) and batch is not None and next(passed) == skip:
             print('{"event": "Killed"}', flush=True)
             os.kill(os.getpid(), signal.SIGKILL)
 
-    watch(arrive)
+    faults.listen(arrive)
 
 
 def plant(points: Mapping[str, str | tuple[str, int]], files: str) -> None:
     """Let this process wait at points, by table, and die when all are reached."""
-    from engine.runtime.kept import KeptBatches
-    from engine.runtime.outputs import merge
-
     gate = _Gate(dict(points))
-    watch(gate.arrive)
 
-    def half(kept: KeptBatches, _: object, batch: int, *__: object) -> None:
-        table = kept.folder.parent.parent.name
-        if gate.waits("half kept", table, batch):
-            (kept._path(batch) / "_SUCCESS").unlink()
+    def arrive(point: str, table: str, batch: int | None, where: str) -> None:
+        if point == "kept" and gate.waits("half kept", table, batch):
+            (Path(where) / "_SUCCESS").unlink()
             gate.arrive("half kept", table, batch)
-
-    _around(KeptBatches, "keep", after=half)
-
-    def merging(merged: merge.Merged, markers: Mapping[str, str], *_: object) -> None:
-        table = merged.output.model.name
-        if gate.waits("merging", table, int(markers["batch-id"])):
+        elif point == "merging" and gate.waits(point, table, batch):
             gate.last()
             known = _files(files, table)
             threading.Thread(target=gate.at_first_file, args=(files, table, known), daemon=True).start()
+        else:
+            gate.arrive(point, table, batch)
 
-    _around(merge.Merged, "commit", before=merging)
+    faults.listen(arrive)
 
 
-def watch(arrive: Callable[..., None]) -> Callable[[], None]:
-    """Let every point tell who comes by: its name, the table, and of a micro-batch the number; gives how to end that."""
-    from engine.lake import branches, write
-    from engine.lake import merge as lake_merge
-    from engine.runtime import rebuild
-    from engine.runtime.writer import BatchWriter
-    from engine.state import TableState
-    from engine.state.objects import Folder
+@contextmanager
+def reached(point: str, act: Callable[[str, int | None, str], object], times: int | None = None) -> Iterator[list[str]]:
+    """Let something happen where a point is passed, the first so many times; gives the tables that passed it then."""
+    seen: list[str] = []
 
-    before: list[tuple[Any, str, Any]] = []
+    def arrive(name: str, table: str, batch: int | None, where: str) -> None:
+        if name == point and (times is None or len(seen) < times):
+            seen.append(table)
+            act(table, batch, where)
 
-    def around(owner: Any, name: str, **how: Callable[..., object]) -> None:
-        before.append((owner, name, getattr(owner, name)))
-        _around(owner, name, **how)
+    end = faults.listen(arrive)
+    try:
+        yield seen
+    finally:
+        end()
 
-    def of_staged(staged: Any, markers: Mapping[str, str]) -> tuple[str, int]:
-        return staged.table.name().rsplit(".", 1)[-1], int(markers.get("batch-id", -1))
 
-    def committing(_: object, markers: Mapping[str, str], *__: object, **___: object) -> None:
-        arrive("committing", markers.get("model", ""), int(markers.get("batch-id", -1)))
+class KilledError(Exception):
+    """Stands for a kill: nothing after it runs."""
 
-    for module in (write, lake_merge):
-        around(module, "settled", before=committing)
-    around(BatchWriter, "_write", before=lambda w, _, batch: arrive("computing", _table(w.relation), batch))
-    around(
-        write,
-        "append",
-        before=lambda *given, **_: arrive("written", *of_staged(*given[:2])),
-        after=lambda *given, **_: arrive("appended", *of_staged(*given[:2])),
-    )
-    around(write, "overwrite", before=lambda *given, **_: arrive("written", *of_staged(*given[:2])))
-    around(
-        BatchWriter,
-        "record",
-        before=lambda w, **new: arrive("committed", _table(w.relation), new.get("batch")),
-        after=lambda w, **new: arrive(
-            "recorded" if "batch" in new else "started", _table(w.relation), new.get("batch")
-        ),
-    )
-    around(
-        branches,
-        "publish",
-        before=lambda _, relation, *__, **___: arrive("publishing", _table(relation)),
-        after=lambda _, relation, *__, **___: arrive("published", _table(relation)),
-    )
-    around(write, "replace", before=lambda *given, **_: arrive("replacing", _table(given[1])))
-    around(
-        rebuild,
-        "_record",
-        before=lambda model, *_, **__: arrive("replaced", model.name),
-        after=lambda model, *_, **__: arrive("noted", model.name),
-    )
-    around(
-        TableState,
-        "save",
-        after=lambda folder, state: arrive("renewed", folder.table) if state.generation > 1 else None,
-    )
-    around(
-        TableState,
-        "discard",
-        after=lambda folder, old: arrive("discarded", folder.table) if old == 1 else None,
-    )
-    around(
-        Folder,
-        "delete",
-        after=lambda _, key: arrive("half discarded", key.split("/")[-3]) if key.endswith("/1/model.json") else None,
-    )
 
-    def end() -> None:
-        for owner, name, inner in reversed(before):
-            setattr(owner, name, inner)
-
-    return end
+def kill(*_: object) -> None:
+    """Do as if the process had been killed, for tests whose process is to live on."""
+    raise KilledError
 
 
 class _Gate:
@@ -174,26 +120,6 @@ class _Gate:
         while not _files(files, table) - known:
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGKILL)
-
-
-def _around(
-    owner: Any, name: str, *, before: Callable[..., object] | None = None, after: Callable[..., object] | None = None
-) -> None:
-    inner = getattr(owner, name)
-
-    def outer(*given: Any, **named: Any) -> Any:
-        if before is not None:
-            before(*given, **named)
-        done = inner(*given, **named)
-        if after is not None:
-            after(*given, **named)
-        return done
-
-    setattr(owner, name, outer)
-
-
-def _table(relation: str) -> str:
-    return relation.replace("`", "").rsplit(".", 1)[-1]
 
 
 def _files(folder: str, table: str) -> set[Path]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from engine.errors import RunError
-from engine.lake import merge, write
+from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -43,24 +44,19 @@ def event(number: int, time: str, kind: str = "paid", amount: float = 1.0) -> di
     return {"id": number, "at": f"2024-05-01T{time}:00Z", "kind": kind, "amount": amount}
 
 
-def failing_before(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+@contextmanager
+def failing_before(batch: int) -> Iterator[None]:
     """Let the commit of a micro-batch to its model's table fail; what goes before it is committed."""
 
-    def around(inner: Callable[..., Any]) -> Callable[..., Any]:
-        def outer(table: Any, markers: Any, *more: Any, **named: Any) -> Any:
-            if markers.get("batch-id") == str(batch) and str(table.name()).endswith(f".{markers['model']}"):
-                raise RunError("commit-conflict", "others commit all the time")
-            return inner(table, markers, *more, **named)
+    def fail(model: str, number: int | None, table: str) -> None:
+        if number == batch and table.endswith(f".{model}"):
+            raise RunError("commit-conflict", "others commit all the time")
 
-        return outer
-
-    for module in (write, merge):
-        monkeypatch.setattr(module, "settled", around(module.settled))
+    with reached("committing", fail):
+        yield
 
 
-def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", KEPT)
     lab.land("a", [event(1, "10:00"), event(2, "10:00")])
@@ -69,8 +65,7 @@ def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(
     # A row that is too late, a key that is deleted, and one of which to warn.
     lab.land("c", [event(9, "10:30"), event(1, "12:05", "deleted"), event(4, "12:05", amount=500.0)])
     lab.land("d", [event(9, "10:31"), event(2, "12:05", "deleted"), event(5, "12:05", amount=500.0)])
-    with monkeypatch.context() as patched:
-        failing_before(patched, batch=4)
+    with failing_before(batch=4):
         first = lab.run("build")
     assert first.code == 1
     again = lab.build()
@@ -81,9 +76,7 @@ def test_a_kept_batch_is_finished_and_its_counts_are_those_of_the_first_time(
     assert sorted(r["key"]["id"] for r in lab.rows("latest__deleted")) == [1, 2]
 
 
-def test_a_batch_between_whose_outputs_the_model_was_edited_follows_one_version(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_between_whose_outputs_the_model_was_edited_follows_one_version(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", EDITED)
     lab.land("a", [event(8, "09:00", amount=700.0), event(9, "09:00", "deleted")])
@@ -91,8 +84,7 @@ def test_a_batch_between_whose_outputs_the_model_was_edited_follows_one_version(
     # By the first version 1 fails and 2 is deleted; by the second 3 fails and 4 is deleted.
     rows = [event(1, "10:00", amount=150.0), event(2, "10:00", "deleted")]
     lab.land("b", [*rows, event(3, "10:00", amount=50.0), event(4, "10:00", "gone"), event(5, "10:00")])
-    with monkeypatch.context() as patched:
-        failing_before(patched, batch=1)
+    with failing_before(batch=1):
         assert lab.run("build").code == 1
     assert len(lab.rows("latest__quarantine")) == 2
     lab.model("latest", EDITED.replace("amount < 100", "amount <> 50").replace("at, kind,", f"at, {OTHER},"))
@@ -114,13 +106,12 @@ select hour.start as hour, count(*) as n from {{ source('shop', 'events') }} gro
 """
 
 
-def test_a_batch_is_repeated_only_if_its_files_are_there(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_is_repeated_only_if_its_files_are_there(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", WINDOWED)
     lab.land("a", [event(1, "10:00"), event(2, "10:01")])
     file = lab.land("b", [event(3, "12:00")])
-    with monkeypatch.context() as patched:
-        failing_before(patched, batch=2)
+    with failing_before(batch=2):
         assert lab.run("build").code == 1
     # As a kill leaves it behind the last rows: the micro-batch without rows, which closes the window, is owed.
     checkpoint = lab.state / "hourly" / "1" / "checkpoint"

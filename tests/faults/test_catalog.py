@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from engine.lake import commits, merge
+from engine.lake import merge
 from tests.faults import shop
+from tests.faults.points import reached
 from tests.lab import EVENTS, Lab, run_alone
 
 pytestmark = pytest.mark.spark
@@ -34,7 +35,7 @@ def test_a_commit_is_on_disk_before_the_state_notes_it(lab: Lab) -> None:
     connection.close()
 
 
-def test_a_catalog_that_another_process_holds(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_catalog_that_another_process_holds(lab: Lab) -> None:
     shop.prepare(lab)
     lab.build()
     before = lab.snapshots()
@@ -50,15 +51,7 @@ def test_a_catalog_that_another_process_holds(lab: Lab, monkeypatch: pytest.Monk
 
     # It is let go while the build waits.
     asked, released = threading.Event(), threading.Event()
-    settled = commits.settled
-
     waited: list[bool] = []
-
-    def asking(*arguments: Any) -> Any:
-        asked.set()
-        made = settled(*arguments)
-        waited.append(released.is_set())
-        return made
 
     def release() -> None:
         asked.wait(120)
@@ -66,10 +59,13 @@ def test_a_catalog_that_another_process_holds(lab: Lab, monkeypatch: pytest.Monk
         released.set()
         holder.execute("rollback")
 
-    monkeypatch.setattr("engine.lake.write.settled", asking)
     releasing = threading.Thread(target=release, daemon=True)
     releasing.start()
-    lab.build()
+    with (
+        reached("committing", lambda *_: asked.set()),
+        reached("appended", lambda *_: waited.append(released.is_set())),
+    ):
+        lab.build()
     releasing.join()
     assert waited
     assert all(waited)
@@ -140,16 +136,15 @@ HELD = (
     BUSY.replace("(0.1, 0.2)", "(0.5, 1.0, 2.0, 4.0)")
     + """
 import sqlite3, threading
-from engine.runtime import rebuild
-replace = rebuild.lake.replace
+from engine import faults
 
-def held(*arguments):
-    holder = sqlite3.connect(PATH, isolation_level=None, check_same_thread=False)
-    holder.execute("begin immediate")
-    threading.Timer(4, lambda: holder.execute("rollback")).start()
-    return replace(*arguments)
+def hold(point, *_):
+    if point == "replacing":
+        holder = sqlite3.connect(PATH, isolation_level=None, check_same_thread=False)
+        holder.execute("begin immediate")
+        threading.Timer(4, lambda: holder.execute("rollback")).start()
 
-rebuild.lake.replace = held
+faults.listen(hold)
 """
 )
 

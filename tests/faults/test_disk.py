@@ -7,12 +7,11 @@ import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.runtime.writer import BatchWriter, Written
 from tests.faults import shop
+from tests.faults.points import reached
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -65,7 +64,7 @@ def small_disk(folder: Path, mounted: list[Path]) -> SmallDisk:
     return SmallDisk(folder)
 
 
-def test_a_full_disk_loses_no_row(lab: Lab, mounted: list[Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_no_row(lab: Lab, mounted: list[Path]) -> None:
     shop.prepare(lab)
     state = small_disk(lab.root / ".engine" / "state", mounted)
     warehouse = small_disk(lab.lake_path / "warehouse" / lab.schema, mounted)
@@ -73,16 +72,13 @@ def test_a_full_disk_loses_no_row(lab: Lab, mounted: list[Path], monkeypatch: py
     shop.check(lab, later=False)
     before = lab.snapshots()
     shop.land_later(lab)
-    write = BatchWriter._write
 
     def stopped_in_a_batch(disk: SmallDisk) -> set[str]:
-        def filling(self: BatchWriter, *arguments: Any) -> Written:
+        def fill(*_: object) -> None:
             if not disk.full:
                 disk.fill()
-            return write(self, *arguments)
 
-        with monkeypatch.context() as planted:
-            planted.setattr(BatchWriter, "_write", filling)
+        with reached("computing", fill):
             codes = stopped(lab)
         assert disk.full
         disk.empty()

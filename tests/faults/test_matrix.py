@@ -7,6 +7,7 @@ import time
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
+from tests.faults.points import killing
 from tests.kafka.conftest import Kafka, event
 from tests.lab import Lab, killed_alone
 from tests.parts.kafka import Broker
@@ -31,17 +32,7 @@ TABLE = "select id, kind from {{{{ source('shop', '{0}') }}}}\n"
 VIEW = "/*---\nmaterialized: view\n---*/\nselect * from {{{{ ref('{0}') }}}}\n"  # of a table: views read nothing else
 STREAMS = ("k_latest", "k_ranking", "i_copy", "i_latest", "i_ranking")
 # All of them have committed a micro-batch with rows, and none has noted it.
-KILL = """
-import os, signal, threading
-from engine.runtime.writer import BatchWriter
-_all = threading.Barrier(5, lambda: os.kill(os.getpid(), signal.SIGKILL), 120)
-_record = BatchWriter.record
-def record(self, **changes):
-    if changes.get("batch") == 1:
-        _all.wait()
-    _record(self, **changes)
-BatchWriter.record = record
-"""
+KILL = killing(dict.fromkeys(STREAMS, ("committed", 1)))
 
 
 def test_kafka_and_tables_take_effect_once_in_every_output(lab: Lab, broker: Broker) -> None:

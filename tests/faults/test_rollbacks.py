@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from engine.errors import StateError
 from engine.lake import ancestry, merge, write
+from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -33,21 +35,18 @@ def ids(lab: Lab, name: str) -> list[int]:
     return sorted(row["id"] for row in lab.rows(name))
 
 
-def before_commit(monkeypatch: pytest.MonkeyPatch, what: Callable[[str], object], batch: int) -> None:
+@contextmanager
+def before_commit(what: Callable[[str], object], batch: int) -> Iterator[None]:
     """Do something with a table once, right before a micro-batch is committed to it."""
     done: set[str] = set()
 
-    def around(inner: Callable[..., Any]) -> Callable[..., Any]:
-        def outer(table: Any, markers: Any, *more: Any, **named: Any) -> Any:
-            if markers.get("batch-id") == str(batch) and markers["model"] not in done:
-                done.add(markers["model"])
-                what(markers["model"])
-            return inner(table, markers, *more, **named)
+    def act(model: str, number: int | None, _: str) -> None:
+        if number == batch and model not in done:
+            done.add(model)
+            what(model)
 
-        return outer
-
-    for module in (write, merge):
-        monkeypatch.setattr(module, "settled", around(module.settled))
+    with reached("committing", act):
+        yield
 
 
 def roll_back(lab: Lab, name: str) -> None:
@@ -59,9 +58,7 @@ def roll_back(lab: Lab, name: str) -> None:
     )
 
 
-def test_a_table_that_is_rolled_back_while_its_stream_runs_ends_the_model(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_table_that_is_rolled_back_while_its_stream_runs_ends_the_model(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("latest", LATEST)
@@ -74,8 +71,7 @@ def test_a_table_that_is_rolled_back_while_its_stream_runs_ends_the_model(
         else:
             roll_back(lab, name)
 
-    with monkeypatch.context() as patched:
-        before_commit(patched, undo, batch=2)
+    with before_commit(undo, batch=2):
         result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["table-rolled-back"] * 3), result.text
     # Nothing was committed behind the rows that are gone.
@@ -97,7 +93,7 @@ end;
 """
 
 
-def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("latest", LATEST)
@@ -107,8 +103,7 @@ def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab, monkeypatch: pyte
     catalog = sqlite3.connect(lab.lake_path / "catalog.db", isolation_level=None, check_same_thread=False)
     catalog.executescript(LOST)
     try:
-        with monkeypatch.context() as patched:
-            before_commit(patched, lambda name: catalog.execute("insert into armed values (?)", (name,)), batch=2)
+        with before_commit(lambda name: catalog.execute("insert into armed values (?)", (name,)), batch=2):
             lab.build()
         assert catalog.execute("select * from armed").fetchall() == []
     finally:
@@ -123,9 +118,7 @@ def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab, monkeypatch: pyte
 
 
 @pytest.mark.parametrize("how", ["append", "overwrite", "merge"])
-def test_a_rollback_between_the_check_and_the_commit_is_found(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, how: str
-) -> None:
+def test_a_rollback_between_the_check_and_the_commit_is_found(lab: Lab, how: str) -> None:
     spark, table = lab.session.spark, f"lake.{lab.schema}.paid"  # type: ignore[union-attr]
     spark.sql(f"create namespace lake.{lab.schema}")
     spark.sql(f"create table {table} (id int) using iceberg")
@@ -137,21 +130,18 @@ def test_a_rollback_between_the_check_and_the_commit_is_found(
         write.append(write.stage(rows(number), table), {"batch-id": str(number)})
     known = lab.table("paid")
     assert known is not None
-    check = ancestry.Guard.check
 
-    def checked(guard: ancestry.Guard) -> None:
-        check(guard)
+    def back(*_: object) -> None:
         if lab.snapshot("paid") == known.snapshot:
             roll_back(lab, "paid")
 
-    monkeypatch.setattr(ancestry.Guard, "check", checked)
     expected, markers = ancestry.Expected("paid", known.uuid, known.snapshot), {"batch-id": "3"}
     commit: Callable[[], object] = {
         "append": lambda: write.append(write.stage(rows(3), table), markers, expected=expected),
         "overwrite": lambda: write.overwrite(write.stage(rows(3), table), markers, expected=expected),
         "merge": lambda: merge.merge(rows(3), table, merge.Merge(("id",)), markers, expected=expected),
     }[how]
-    with pytest.raises(StateError) as failure:
+    with reached("checked", back), pytest.raises(StateError) as failure:
         commit()
     assert failure.value.diagnostic.code == "table-rolled-back"
     assert ids(lab, "paid") == [1]

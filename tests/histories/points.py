@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from engine import faults
 from engine.errors import RunError
-from tests.faults import points
 
 NAMES = ("computing", "committing", "committed", "recorded")
 # A code that the engine knows; no history meets it otherwise.
@@ -37,7 +37,7 @@ class Points:
 
     def __init__(self) -> None:
         self.armed: Armed | None = None
-        self.end = points.watch(self.arrive)
+        self.end = faults.listen(self.arrive)
 
     @classmethod
     def planted(cls) -> Points:
@@ -52,7 +52,7 @@ class Points:
             cls._planted.end()
             cls._planted = None
 
-    def arrive(self, point: str, table: str, _: int | None = None) -> None:
+    def arrive(self, point: str, table: str, *_: object) -> None:
         armed = self.armed
         if armed is None or armed.happened or (point, table) != (armed.point, armed.table):
             return

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
+from tests.faults.points import killing
 from tests.lab import EVENTS, REPOSITORY, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
@@ -35,30 +36,6 @@ group by hour
 """
 PLAIN = "/*---\nstreams: {shop.events: {max_files_per_trigger: 1}}\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
 COPY = "/*---\nstreams: [plain]\n---*/\nselect id from {{ ref('plain') }}\n"
-
-# Each script kills the process at the micro-batch BATCH of the model MODEL.
-AFTER_COMMIT = """
-import os, signal
-from engine.runtime.writer import BatchWriter
-_record = BatchWriter.record
-def record(self, **changes):
-    if changes.get("batch") == {batch} and "{model}" in self.relation:
-        os.kill(os.getpid(), signal.SIGKILL)
-    _record(self, **changes)
-BatchWriter.record = record
-"""
-AFTER_RECORD = AFTER_COMMIT.replace("        os.kill", "        _record(self, **changes)\n        os.kill")
-BEFORE_COMMIT = """
-import os, signal
-from engine.lake import write
-_append = write.append
-def append(staged, markers, *more):
-    if markers["batch-id"] == "{batch}" and "{model}" in staged.table.name():
-        os.kill(os.getpid(), signal.SIGKILL)
-    return _append(staged, markers, *more)
-write.append = append
-"""
-POINTS = {"before the commit": BEFORE_COMMIT, "after the commit": AFTER_COMMIT, "after the record": AFTER_RECORD}
 
 
 def event(number: int, at: str) -> dict[str, object]:
@@ -102,7 +79,7 @@ def check_tables(shop: Shop) -> None:
 
 
 def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: Shop) -> None:
-    killed_alone(shop.lab.root, "build", script=AFTER_COMMIT.format(batch=0, model="copy"))
+    killed_alone(shop.lab.root, "build", script=killing({"copy": ("committed", 0)}))
     assert spark_checkpoint.last_committed(shop.checkpoint("copy")) is None
     assert len(shop.lab.rows("copy")) == 5
     shop.lab.land("d", [event(6, "13:20")])
@@ -110,28 +87,8 @@ def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: 
     assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5, 6]
 
 
-MAKING_A_TABLE = """
-import os, signal
-from engine.lake import write
-_create = write.create_table
-def create_table(session, relation, frame, clauses):
-    _create(session, relation, frame, clauses)
-    os.kill(os.getpid(), signal.SIGKILL)
-write.create_table = create_table
-"""
-REPLACING_A_TABLE = """
-import os, signal
-from engine.lake import write
-_replace = write.replace
-def replace(*arguments):
-    _replace(*arguments)
-    os.kill(os.getpid(), signal.SIGKILL)
-write.replace = replace
-"""
-
-
 def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) -> None:
-    killed_alone(shop.lab.root, "build", "-s", "plain", script=MAKING_A_TABLE)
+    killed_alone(shop.lab.root, "build", "-s", "plain", script=killing({"plain": "created"}))
     assert shop.lab.table("plain") is not None
     assert shop.lab.model_json("plain")["phase"] == "building"
     shop.lab.build()
@@ -140,7 +97,7 @@ def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) ->
 
 def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> None:
     shop.lab.model("total", "select count(*) as n from {{ ref('plain') }}")
-    killed_alone(shop.lab.root, "build", script=REPLACING_A_TABLE)
+    killed_alone(shop.lab.root, "build", script=killing({"total": "replaced"}))
     assert [r["n"] for r in shop.lab.rows("total")] == [5]
     shop.lab.build()
     assert [r["n"] for r in shop.lab.rows("total")] == [5]

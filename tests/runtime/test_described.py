@@ -12,6 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -143,16 +144,13 @@ def test_descriptions_are_comments_and_change_with_the_project(shop: Lab) -> Non
     assert [row["id"] for row in shown] == [121]
 
 
-def test_comments_that_were_not_written_are_written_by_the_next_build_and_outlive_a_refresh(
-    shop: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_comments_that_were_not_written_are_written_by_the_next_build_and_outlive_a_refresh(shop: Lab) -> None:
     from py4j.protocol import Py4JError
 
-    def refuse(*_: object) -> bool:
+    def refuse(*_: object) -> None:
         raise Py4JError("no")
 
-    with monkeypatch.context() as fault:
-        fault.setattr("engine.runtime.described.comment_table", refuse)
+    with reached("describing", refuse):
         assert shop.build("-s", "clean").codes() == ["comments"]
     assert len(shop.rows("clean")) == 2
     assert list(comments(shop, "clean")) == [""]

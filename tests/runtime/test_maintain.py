@@ -14,8 +14,8 @@ import pytest
 from engine.compile import compile_project
 from engine.lake.read import SnapshotFacts, TableFacts
 from engine.project import load_project
-from engine.runtime import streams
 from engine.runtime.maintain import Care, maintain, since
+from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -173,21 +173,18 @@ def lost_file(lab: Lab, name: str, days: int) -> Path:
     return path
 
 
-def test_snapshots_that_expire_while_a_stream_starts_are_noticed(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_that_expire_while_a_stream_starts_are_noticed(shop: Lab) -> None:
     land(shop, 1, 4)
     shop.build("-s", "paid")
     table = f"{shop.schema}.paid"
 
-    def expired(*arguments: Any) -> Any:
+    def expired(*_: object) -> None:
         # Somebody compacts and expires between our look at the table and Spark's.
         spark = shop.session.spark  # type: ignore[union-attr]
         spark.sql(f"call lake.system.rewrite_data_files(table => '{table}', options => map('rewrite-all', 'true'))")
         spark.sql(f"call lake.system.expire_snapshots(table => '{table}', older_than => now(), retain_last => 1)")
-        return resumed(*arguments)
 
-    resumed = streams.resume_sources
-    with monkeypatch.context() as patched:
-        patched.setattr(streams, "resume_sources", expired)
+    with reached("resuming", expired):
         result = shop.run("build", "-s", "copy")
     assert (result.code, result.codes()) == (1, ["upstream-history"]), result.text
     assert shop.rows("copy") == []

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.faults.points import killing
 from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
@@ -81,26 +82,14 @@ def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> N
     assert lab.run("build").codes() == ["table-missing"]
 
 
-KILLED = """
-import os, signal
-from engine.lake import write
-_overwrite = write.overwrite_partitions
-def overwrite_partitions(staged, markers):
-    if "{point}" == "after":
-        _overwrite(staged, markers)
-    os.kill(os.getpid(), signal.SIGKILL)
-write.overwrite_partitions = overwrite_partitions
-"""
-
-
-@pytest.mark.parametrize("point", ["before", "after"])
+@pytest.mark.parametrize("point", ["written", "appended"])
 def test_a_build_that_is_killed_at_its_commit_is_made_again(lab: Lab, point: str) -> None:
     prepare(lab)
     lab.build()
     relanded(lab, event(4, 2), event(5, 3))
-    killed_alone(lab.root, "build", script=KILLED.format(point=point))
+    killed_alone(lab.root, "build", script=killing({"daily": point}))
     old = [(1, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)]
     new = [(1, 1, 1.0), (1, 2, 1.0), (2, 4, 1.0), (3, 5, 1.0)]
-    assert rows(lab) == (new if point == "after" else old)
+    assert rows(lab) == (new if point == "appended" else old)
     lab.build()
     assert rows(lab) == new

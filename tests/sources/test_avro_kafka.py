@@ -14,7 +14,7 @@ from typing import Any
 import fastavro
 import pytest
 
-from engine.runtime.writer import BatchWriter
+from tests.faults.points import reached
 from tests.lab import Lab
 from tests.parts.kafka import Broker
 from tests.parts.registry import Gateway, RegistryPart
@@ -228,9 +228,7 @@ def test_a_bad_record_ends_the_build_and_is_named(shop: Shop):
     assert topic in result.text
 
 
-def test_a_registry_that_refuses_or_is_down_stops_the_build_and_the_next_goes_on(
-    shop: Shop, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_registry_that_refuses_or_is_down_stops_the_build_and_the_next_goes_on(shop: Shop):
     topic = shop.topic()
     number = shop.send(topic, ORDER, [event(1)])
     text = (shop.lab.root / "project.yml").read_text()
@@ -255,15 +253,7 @@ def test_a_registry_that_refuses_or_is_down_stops_the_build_and_the_next_goes_on
     shop.broker.send(topic, records, partition=0)
 
     # In the middle: it goes when the first of two micro-batches is written; the second has an id that is not known.
-    write, seen = BatchWriter.__call__, []
-
-    def writing(self: BatchWriter, frame: Any, batch: int) -> None:
-        write(self, frame, batch)
-        seen.append(batch)
-        stack.enter_context(shop.gateway.down())
-
-    with ExitStack() as stack, monkeypatch.context() as patch:
-        patch.setattr(BatchWriter, "__call__", writing)
+    with ExitStack() as stack, reached("ended", lambda *_: stack.enter_context(shop.gateway.down())) as seen:
         middle = shop.lab.run("build")
     assert len(seen) == 1
     assert (middle.code, "registry-down" in middle.codes()) == (1, True), middle.text

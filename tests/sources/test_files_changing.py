@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from engine.runtime.writer import BatchWriter
+from tests.faults.points import kill, reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -107,19 +107,12 @@ def test_the_same_bytes_with_the_same_time_are_the_same_file(shop: Lab) -> None:
     assert shop.build().model("events")["status"] == "unchanged"
 
 
-def after_first_batch(monkeypatch: pytest.MonkeyPatch, fault: Callable[[], None]) -> list[int]:
-    """Cause a fault when the first micro-batch has ended; all files have been listed by then."""
-    seen: list[int] = []
-    write = BatchWriter.__call__
-
-    def writing(self: BatchWriter, frame: Any, batch: int) -> None:
-        seen.append(batch)
-        write(self, frame, batch)
-        if len(seen) == 1:
-            fault()
-
-    monkeypatch.setattr(BatchWriter, "__call__", writing)
-    return seen
+@contextmanager
+def after_first_batch(fault: Callable[[], object]) -> Iterator[None]:
+    """Cause a fault when the first of two micro-batches has ended; all files have been listed by then."""
+    with reached("ended", lambda *_: fault(), times=1), reached("computing", lambda *_: None) as begun:
+        yield
+    assert len(begun) == 2
 
 
 @pytest.fixture
@@ -132,12 +125,10 @@ def three(lab: Lab) -> Lab:
     return lab
 
 
-def test_a_file_deleted_between_listing_and_reading(three: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_deleted_between_listing_and_reading(three: Lab) -> None:
     path = three.root / "landing/events/b.json"
-    with monkeypatch.context() as patch:
-        seen = after_first_batch(patch, path.unlink)
+    with after_first_batch(path.unlink):
         result = three.run("build")
-    assert seen == [0, 1]
     assert (result.code, result.codes()) == (1, ["file-changed"])
     assert ids(three) == [1]
     # Spark alone would go on without it; here the next build says what is missing, and every one after.
@@ -150,12 +141,10 @@ def test_a_file_deleted_between_listing_and_reading(three: Lab, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("text", ['{"id": 8}\n{"id": 9}\n', '{"id": 2}\n{"id": 22}\n'])
-def test_a_file_rewritten_between_listing_and_reading(three: Lab, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+def test_a_file_rewritten_between_listing_and_reading(three: Lab, text: str) -> None:
     path = three.root / "landing/events/b.json"
-    with monkeypatch.context() as patch:
-        seen = after_first_batch(patch, lambda: rewrite(path, text))
+    with after_first_batch(lambda: rewrite(path, text)):
         result = three.run("build")
-    assert seen == [0, 1]
     assert (result.code, result.codes()) == (1, ["file-changed"])
     assert ids(three) == [1]
     three.build()
@@ -168,12 +157,10 @@ def test_a_file_rewritten_between_listing_and_reading(three: Lab, monkeypatch: p
     refused(three, "file-changed")
 
 
-def test_a_file_cut_off_between_listing_and_reading(three: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_cut_off_between_listing_and_reading(three: Lab) -> None:
     path = three.root / "landing/events/b.json"
-    with monkeypatch.context() as patch:
-        seen = after_first_batch(patch, lambda: rewrite(path, '{"id"'))
+    with after_first_batch(lambda: rewrite(path, '{"id"')):
         result = three.run("build")
-    assert seen == [0, 1]
     assert (result.code, result.codes()) == (1, ["bad-record"])
     assert ids(three) == [1]
     rewrite(path, '{"id": 2}\n')
@@ -182,19 +169,10 @@ def test_a_file_cut_off_between_listing_and_reading(three: Lab, monkeypatch: pyt
     assert three.build().model("events")["status"] == "unchanged"
 
 
-class KilledError(Exception):
-    """Stands for a kill: nothing after it runs."""
-
-
-def kill(*_: object, **__: object) -> None:
-    raise KilledError
-
-
-def test_a_batch_that_comes_again_finds_its_file_gone(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_comes_again_finds_its_file_gone(shop: Lab) -> None:
     path = shop.land("c", [{"id": 4}])
     shop.land("d", [{"id": 5}])
-    with monkeypatch.context() as patch:
-        patch.setattr("engine.lake.write.append", kill)
+    with reached("written", kill):
         assert shop.run("build").code != 0
     checkpoint = shop.state / "events" / "1" / "checkpoint"
     assert (checkpoint / "offsets" / "1").exists()
@@ -208,15 +186,11 @@ def test_a_batch_that_comes_again_finds_its_file_gone(shop: Lab, monkeypatch: py
     assert shop.build().model("events")["status"] == "unchanged"
 
 
-def test_a_file_rewritten_after_its_rows_were_committed_and_before_spark_noted_it(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_rewritten_after_its_rows_were_committed_and_before_spark_noted_it(lab: Lab) -> None:
     declare(lab)
     lab.model("events", STREAM)
     path = lab.land("a", [{"id": 1}])
-    with monkeypatch.context() as patch:
-        record = BatchWriter.record
-        patch.setattr(BatchWriter, "record", lambda s, **new: kill() if "batch" in new else record(s, **new))
+    with reached("committed", kill):
         assert lab.run("build").code != 0
     assert ids(lab) == [1]
     assert not (lab.state / "events" / "1" / "checkpoint" / "commits" / "0").exists()

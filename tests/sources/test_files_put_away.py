@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.faults.points import KilledError, kill, reached
 from tests.lab import EVENTS, Lab
-from tests.sources.test_files_changing import KilledError, kill, rewrite
+from tests.sources.test_files_changing import rewrite
 
 pytestmark = pytest.mark.spark
 
@@ -58,9 +59,8 @@ def test_what_was_read_is_deleted(shop: Lab) -> None:
     assert ids(shop) == [1, 2]
 
 
-def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("engine.lake.write.append", kill)
+def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab) -> None:
+    with reached("written", kill):
         assert shop.run("build").code != 0
     assert files(shop) == ["a.json", "deep/b.json"]
     shop.build()
@@ -68,9 +68,8 @@ def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab, monkey
     assert ids(shop) == [1, 2]
 
 
-def test_a_build_that_dies_after_the_commit_leaves_it_to_the_next(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr("engine.runtime.streams.finish", kill)
+def test_a_build_that_dies_after_the_commit_leaves_it_to_the_next(shop: Lab) -> None:
+    with reached("reading ended", kill):
         assert shop.run("build").code != 0
     assert ids(shop) == [1, 2]
     assert files(shop) == ["a.json", "deep/b.json"]
@@ -78,10 +77,9 @@ def test_a_build_that_dies_after_the_commit_leaves_it_to_the_next(shop: Lab, mon
     assert files(shop) == []
 
 
-def test_a_file_rewritten_since_it_was_read_stays(shop: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_rewritten_since_it_was_read_stays(shop: Lab) -> None:
     declare(shop, "after_reading: delete", "on_changed_file: ignore")
-    with monkeypatch.context() as patch:
-        patch.setattr("engine.runtime.streams.finish", kill)
+    with reached("reading ended", kill):
         assert shop.run("build").code != 0
     rewrite(shop.root / "landing/events/a.json", '{"id": 9}\n')
     shop.build()

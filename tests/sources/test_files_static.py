@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
-from engine.runtime.writer import BatchWriter
+from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -24,22 +22,6 @@ select id, name from {{ source('shop', 'events') }} left join {{ source('shop', 
 """
 
 
-def during_first_batch(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]) -> list[int]:
-    """Let something happen when the first micro-batch has been written and Spark has not yet noted it."""
-    seen: list[int] = []
-    record = BatchWriter.record
-
-    def recording(self: BatchWriter, **changes: object) -> None:
-        record(self, **changes)
-        if "batch" in changes:
-            seen.append(int(str(changes["batch"])))
-            if len(seen) == 1:
-                happens()
-
-    monkeypatch.setattr(BatchWriter, "record", recording)
-    return seen
-
-
 @pytest.mark.parametrize(
     ("format_", "first", "second"),
     [
@@ -48,15 +30,15 @@ def during_first_batch(monkeypatch: pytest.MonkeyPatch, happens: Callable[[], ob
     ],
 )
 def test_a_file_that_lands_between_two_batches_is_seen_by_the_second(
-    lab: Lab, monkeypatch: pytest.MonkeyPatch, format_: str, first: str, second: str
+    lab: Lab, format_: str, first: str, second: str
 ) -> None:
     lab.write("sources/shop.yml", EVENTS + KINDS.format(format=format_))
     lab.model("named", NAMED)
     for number, kind in enumerate("abb"):
         lab.land(str(number), [{"id": number, "kind": kind}])
     lab.write(f"landing/kinds/first.{format_}", first)
-    with monkeypatch.context() as patch:
-        seen = during_first_batch(patch, lambda: lab.write(f"landing/kinds/second.{format_}", second))
-        lab.build()
-    assert seen == [0, 1, 2]
+    # The first micro-batch has been written and Spark has not yet noted it.
+    with reached("recorded", lambda *_: lab.write(f"landing/kinds/second.{format_}", second), times=1) as seen:
+        assert lab.build().model("named")["batches"] == 3
+    assert seen == ["named"]
     assert sorted((r["id"], r["name"]) for r in lab.rows("named")) == [(0, "A"), (1, "B"), (2, "B")]

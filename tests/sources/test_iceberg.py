@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from engine.lake.read import SnapshotFacts
+from tests.faults.points import reached
 from tests.lab import Lab, writable_catalog
 
 pytestmark = pytest.mark.spark
@@ -383,18 +384,7 @@ def test_a_table_that_is_not_listed_is_read_anew_in_each_micro_batch(orders: For
     lab.land("a", [{"id": 1}])
     lab.land("b", [{"id": 2}])
     orders.add(1)
-    from engine.lake import write
-
-    original, seen = write.append, []
-
-    def append(*arguments: Any) -> Any:
-        done = original(*arguments)
-        if not seen:
-            seen.append(orders.add(2))
-        return done
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("engine.lake.write.append", append)
+    with reached("appended", lambda *_: orders.add(2), times=1) as seen:
         assert lab.build().model("joined")["batches"] == 2
     assert seen
     assert sorted((r["id"], r["kind"]) for r in lab.rows("joined")) == [(1, "k1"), (2, "k2")]

@@ -12,8 +12,8 @@ from itertools import pairwise
 
 import pytest
 
+from tests.faults.points import kill, reached
 from tests.lab import Lab
-from tests.sources.test_files_changing import KilledError, kill
 
 pytestmark = pytest.mark.spark
 
@@ -106,15 +106,12 @@ def test_nobody_at_the_port(lab: Lab, server: Server) -> None:
     assert "nobody answers at 127.0.0.1:1 (Connection refused)" in result.text
 
 
-def test_lines_that_were_under_way_when_a_build_was_killed_are_gone(
-    lab: Lab, server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lines_that_were_under_way_when_a_build_was_killed_are_gone(lab: Lab, server: Server) -> None:
     declare(lab, "format: socket", "host: 127.0.0.1", f"port: {server.port}")
     lab.model("lines", STREAM)
     server.waiting = [b"one\n"]
     lab.build()
-    with monkeypatch.context() as patch:
-        patch.setattr("engine.lake.write.append", kill)
+    with reached("written", kill):
         server.waiting = [b"two\n"]
         assert lab.run("build").code != 0
     checkpoint = lab.state / "lines" / "1" / "checkpoint"
@@ -124,7 +121,6 @@ def test_lines_that_were_under_way_when_a_build_was_killed_are_gone(
     lab.build()
     lab.build()
     assert "two" not in values(lab)
-    assert KilledError.__doc__
 
 
 def test_bytes_that_are_no_text_are_bad_records(lab: Lab, server: Server) -> None:
@@ -187,13 +183,12 @@ def test_rows_of_a_rate_go_on_from_build_to_build(lab: Lab) -> None:
     assert {round((b[1] - a[1]).total_seconds(), 3) for a, b in pairwise(rows)} == {0.1}
 
 
-def test_a_rate_gives_a_killed_batch_again(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rate_gives_a_killed_batch_again(lab: Lab) -> None:
     declare(lab, "format: rate", "rows_per_second: 10")
     lab.model("ticks", STREAM)
     lab.build()
     time.sleep(1.1)
-    with monkeypatch.context() as patch:
-        patch.setattr("engine.lake.write.append", kill)
+    with reached("written", kill):
         assert lab.run("build").code != 0
     assert not (lab.state / "ticks" / "1" / "checkpoint" / "commits" / "1").exists()
     lab.build()

@@ -12,12 +12,13 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from engine import faults
 from engine.compile import Model
 from engine.compile.settings import Write
 from engine.errors import EngineError, RunError
 from engine.lake import branches
 from engine.lake.ancestry import Expected
-from engine.lake.commits import Commit
+from engine.lake.commits import Commit, batch_of
 from engine.lake.merge import Merge, Range, merge
 from engine.lake.names import quoted
 from engine.runtime.outputs.deleted import Deleted, as_struct
@@ -112,6 +113,7 @@ class Merged:
 
     def commit(self, markers: Mapping[str, str], expected: Expected | None = None) -> Commit | None:
         """Merge them."""
+        faults.reach("merging", self.output.model.name, batch_of(markers), self.output.relation)
         if not self.count:
             return None
         model, relation = self.output.model, self.output.relation

@@ -1,0 +1,63 @@
+"""Named points that a run passes between two effects: what happens if it ends there is what tests of faults show.
+
+Nothing in the product listens, and nothing outside this process can make it: no variable, file or option. A test that
+listens kills the process, fails, or acts on the table as somebody else would. The names:
+
+    computing       a micro-batch is about to be computed
+    kept            a micro-batch with several outputs is on disk; where: its folder
+    merging         a micro-batch is about to be merged
+    written         data files are written, nothing is committed yet
+    committing      a commit is about to be made; table: the model it is for, where: the table's name
+    checked         the table was looked at, and the commit follows at once; table and where as above
+    appended        the commit of an append is made
+    committed       a micro-batch is in its table, model.json has not heard of it
+    started         model.json was written, without a micro-batch
+    recorded        model.json knows the micro-batch, Spark does not
+    ended           nothing of the engine's is left to do for a micro-batch
+    reading ended   the query has stopped, files that were read are still in place
+    resuming        the tables that a stream reads were looked at, Spark has not seen them
+    describing      the descriptions of a table are about to be written
+    created         a table is made, nothing is in it and no state knows it
+    replacing       a table is about to be replaced by another content
+    replaced        it is, and no state has heard of it
+    noted           its state has
+    renewed         the state of a second or later generation was written
+    half discarded  model.json of the first generation is gone, its checkpoint is not
+    discarded       the first generation is gone
+    publishing      staged rows are about to be shown to readers
+    published       readers see them, the state has not heard of it
+    compacting      files of a table are about to be joined
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+Listener = Callable[[str, str, int | None, str], object]
+
+_listeners: tuple[Listener, ...] = ()
+
+
+def reach(point: str, table: str, batch: int | None = None, where: str = "") -> None:
+    """Pass a point: whoever listens acts before the next line runs.
+
+    Args:
+        point: its name.
+        table: the last part of its name, unquoted, or a full name.
+        batch: the number of the micro-batch; None: there is none.
+        where: more of the place.
+    """
+    for listen in _listeners:
+        listen(point, table.replace("`", "").rsplit(".", 1)[-1], batch, where)
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Have each point tell a listener who passes, in the thread that does; returns what ends that."""
+    global _listeners  # noqa: PLW0603 - of the process, like the faults that it stands for
+    _listeners += (listener,)
+
+    def end() -> None:
+        global _listeners  # noqa: PLW0603
+        _listeners = tuple(other for other in _listeners if other is not listener)
+
+    return end
