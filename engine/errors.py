@@ -133,6 +133,8 @@ CODES: dict[str, str] = {
     "unknown-function": "A function is Spark's own.",
     "union-columns": "Both sides of a UNION have the same number of columns.",
     "clause": "Each clause of a SELECT holds what Spark computes there.",
+    "argument-count": "A function gets as many arguments as it takes.",
+    "argument-constant": "An argument that Spark reads before the query runs is a constant.",
     "type-mismatch": "Operators, functions and casts get types that they take.",
     "agg-not-grouped": "A column beside aggregates is grouped by.",
     "agg-null-groups": "In append mode a group without event time is never written.",

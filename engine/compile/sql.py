@@ -19,6 +19,7 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.absent import ABSENT, absent, in_hint
+from engine.compile.arguments import WrongCall, confirmed, wrong_calls
 from engine.compile.context import REF, SOURCE, THIS, spoken
 from engine.compile.spelling import spelling
 from engine.compile.tokens import (
@@ -39,6 +40,8 @@ TYPES = (
     "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
 )  # fmt: skip
+# What the parser raises where it makes the node of a function of arguments that it did not foresee.
+_MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
 _SOUGHT: tuple[type[exp.Expr], ...] = (exp.Select, exp.Table, exp.CTE, exp.Identifier, exp.Group, *ABSENT)
 _Node = TypeVar("_Node", bound=exp.Expr)
@@ -118,13 +121,14 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> Query | Non
         tokens.pop()
     before = len(found)
     check_tokens(tokens, rendered.text, reader.report)
-    tree = reader.tree(tokens) if len(found) == before else None
+    wrong = wrong_calls(tokens) if len(found) == before else []
+    tree = reader.tree(tokens, wrong) if len(found) == before else None
     if tree is None:
         return None
     # One walk for all that is looked for.
     nodes: list[exp.Expr] = [part for part in tree.walk() if isinstance(part, _SOUGHT)]
     _place_group_by_all(nodes, tokens)
-    if not reader.spark_has(nodes):
+    if not reader.spark_has(nodes, confirmed(wrong, tree) if wrong else ()):
         return None
     references, qualifiers = reader.references(nodes, tokens)
     return Query(tree, references, qualifiers, spelling(tokens), tokens[-1].end + 1)
@@ -162,8 +166,8 @@ class _Reader:
             return None
         return tokens
 
-    def tree(self, tokens: list[Token]) -> exp.Expr | None:
-        word = tokens[0].text.upper()
+    def tree(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
+        word, before = tokens[0].text.upper(), len(self.found)
         if word not in _STARTS:
             self.no_query(word, tokens[0].start)
             return None
@@ -172,13 +176,8 @@ class _Reader:
             hint = "Keep one SELECT; each model is one query."
             self.report("not-a-query", "a second statement in the model", hint, tokens[second + 1].start)
             return None
-        try:
-            tree = parser().parse(parseable(tokens), self.rendered.text)[0]
-        except ParseError as error:
-            self.parse_error(error, tokens)
-            return None
-        except RecursionError:
-            self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
+        tree = self.read(tokens, wrong)
+        if len(self.found) > before:
             return None
         if not isinstance(tree, exp.Query):
             self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
@@ -186,6 +185,27 @@ class _Reader:
         if "window" in self.rendered.text.lower():
             restore_windows(tree)
         return tree
+
+    def read(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
+        """The parser's tree, or what it cannot read."""
+        try:
+            return parser().parse(parseable(tokens), self.rendered.text)[0]
+        except ParseError as error:
+            # The parser counts the arguments of many functions, too, and tells of them in words of its own.
+            counted = [call for call in wrong if call.code == "argument-count" or not call.placed]
+            if counted:
+                self.wrong(counted)
+            else:
+                self.parse_error(error, tokens)
+        except RecursionError:
+            self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
+        except _MAKES_NONE as error:
+            hint = "Look for a call of a function with NULL or nothing where a word belongs, such as trunc(ts, null)."
+            if wrong:
+                self.wrong(wrong)
+            else:
+                self.report("sql-syntax", f"the SQL cannot be read: {error}", hint, tokens[0].start)
+        return None
 
     def no_query(self, word: str, offset: int) -> None:
         hint = "Write the SELECT alone; the engine makes and fills the table."
@@ -209,9 +229,14 @@ class _Reader:
             hint = "Write variant_get(v, '$.a', 'string') for v:a."
         self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
 
-    def spark_has(self, nodes: list[exp.Expr]) -> bool:
-        """Report constructs of other engines that sqlglot reads and Spark does not."""
+    def wrong(self, calls: Iterable[WrongCall]) -> None:
+        for call in calls:
+            self.report(call.code, call.message, call.hint, call.offset)
+
+    def spark_has(self, nodes: list[exp.Expr], calls: Iterable[WrongCall]) -> bool:
+        """Report constructs of other engines that sqlglot reads and Spark does not, and calls that are wrong."""
         before = len(self.found)
+        self.wrong(calls)
         for select in _every(nodes, exp.Select):
             qualify = select.args.get("qualify")
             if qualify is not None:
