@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engine.compile.clauses import misplaced
 from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
 from engine.compile.columns.find import columns_of
+from engine.compile.columns.texts import starts
 from engine.compile.declared import declared_faults
 from engine.compile.manifest import Column, Input, Materialized, Model, Source
 from engine.compile.null_times import with_needed_times
 from engine.compile.schema import spelt
 from engine.compile.sql import Query, with_printed
+from engine.compile.storable import Given, storable_faults
 from engine.compile.stream_columns import stream_faults
 from engine.compile.streaming import broken_rules
 from engine.compile.windows import Window
@@ -138,6 +140,15 @@ def _faults(model: Model, text: Parsed, facts: QueryColumns, known: Mapping[str,
         certain = all(column.named for column in facts.columns)
         given = [(column.name, column.type) for column in facts.columns if column.named]
         yield from declared_faults(model, given, certain=certain)
+        columns = facts.columns
+        stored = [Given(column.name, column.type, column.sql) for column in columns]
+        yield from storable_faults(model, stored, lambda index: _place(text, columns, index))
+
+
+def _place(text: Parsed, columns: Sequence[ColumnFacts], index: int) -> Location:
+    """Where a column of the query stands."""
+    begins = starts(text.rendered.text, text.query.tree, [column.name for column in columns])
+    return text.rendered.location(begins[index])
 
 
 def _readable(model: Model, known: Mapping[str, InputColumns]) -> list[str]:

@@ -169,7 +169,7 @@ def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, i
     uri, noted, now = files[0]
     message = (
         f"{number(len(files), 'file')} of '{spec.name}' changed after being read: {found.some(f[0] for f in files)} "
-        f"({found.some([uri])} was read as of {_time(noted)} and is of {_time(now)})"
+        f"({found.some([uri])} was modified {_times(noted, now)})"
     )
     if spec.settings.get("on_changed_file") == "ignore":
         hint = "'on_changed_file: ignore' accepts it: what changed in them is not read."
@@ -258,5 +258,11 @@ def number(count: int, what: str) -> str:
     return f"{count:,} {what}{'' if count == 1 else 's'}"
 
 
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+def _times(noted: int, now: int) -> str:
+    """Both modification times, to the millisecond where they fall into one second: Spark's log has no other facts."""
+    unit = "milliseconds" if noted // 1000 == now // 1000 else "seconds"
+    then, later = (
+        datetime.fromtimestamp(time // 1000, UTC).replace(microsecond=time % 1000 * 1000, tzinfo=None)
+        for time in (noted, now)
+    )
+    return f"{then.isoformat(' ', unit)} when it was read, and {later.isoformat(' ', unit)} now (UTC)"

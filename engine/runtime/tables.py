@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Relation
 from engine.compile.declared import declared_faults
 from engine.compile.settings import OnSchemaChange, OutputMode
+from engine.compile.storable import Given, storable_faults
 from engine.errors import Location, RunError, StateError
 from engine.lake import write as lake
 from engine.lake.layout import MERGED, REWRITTEN, Layout, PartitionField, SortField
@@ -94,13 +95,15 @@ def check_declared(model: Model, frame: DataFrame) -> None:
     """Check declared columns and the types of conditions against what Spark finds, also where compile did not know.
 
     Raises:
-        RunError: `column-type`, `unknown-column`, `column-undeclared`; `duplicate-name`; `condition-syntax`.
+        RunError: `column-type`, `unknown-column`, `column-undeclared`; `column-storage`, `partition-type`;
+            `duplicate-name`; `condition-syntax`.
     """
     if twice := same_names(frame.columns):
         message = f"the columns {', '.join(twice)} have one name: letter case makes no difference"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
     given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
-    if found := tuple(declared_faults(model, given)):
+    stored = storable_faults(model, [Given(name, type_) for name, type_ in given])
+    if found := (*declared_faults(model, given), *stored):
         failure = RunError(found[0].code, found[0].message)
         failure.diagnostics = found
         raise failure

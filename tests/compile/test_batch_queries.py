@@ -41,7 +41,9 @@ def files(queries: list[str]) -> dict[str, str | bytes]:
 
 
 def test_what_spark_accepts_has_no_fault(tmp_path: Path):
-    found = [d for d in compiled(tmp_path, files(ACCEPTED)).manifest.errors if d.code != "duplicate-name"]
+    # What a table cannot hold is no fault of the query.
+    of_tables = {"duplicate-name", "column-storage"}
+    found = [d for d in compiled(tmp_path, files(ACCEPTED)).manifest.errors if d.code not in of_tables]
     assert [f"{line(d)}: {ACCEPTED[int((d.node or 'm0')[1:])]}" for d in found] == []
     assert len(ACCEPTED) > 100
 

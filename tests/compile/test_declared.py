@@ -91,7 +91,7 @@ def test_a_type_that_is_not_known_is_no_fault(sql, tmp_path):
 
 def test_a_column_whose_name_only_spark_knows_leaves_the_names_open(tmp_path):
     header = "contract: true\ncolumns: {id: {type: %s}, more: {type: int}}"
-    sql = f"select id, interval 1 hour {FROM}"
+    sql = f"select id, ts + interval 1 hour {FROM}"
     assert clean(tmp_path, model(header % "string", sql))
     assert lines(findings(tmp_path, model(header % "int", sql))) == [
         "column-type models/a.sql:3:22 the column 'id' is declared int, and the query gives string"

@@ -71,6 +71,17 @@ def test_a_file_that_changed_after_it_was_read_is_told(shop: Lab, text: str) -> 
     assert ids(shop) == [1, 2, 3, 9]
 
 
+def test_two_times_within_a_second_are_shown_to_the_millisecond(shop: Lab) -> None:
+    path = shop.root / "landing/events/a.json"
+    before = path.stat().st_mtime
+    os.utime(path, (before, int(before) + 0.25))
+    shop.build("-f")
+    os.utime(path, (before, int(before) + 0.257))
+    said = refused(shop, "file-changed")
+    assert ".250 when it was read, and " in said
+    assert ".257 now (UTC)" in said
+
+
 def test_a_file_that_changed_is_passed_over_and_counted_where_the_source_says_so(shop: Lab) -> None:
     declare(shop, "on_changed_file: ignore")
     rewrite(shop.root / "landing/events/a.json", '{"id": 9}\n')

@@ -16,6 +16,7 @@ _PIECE = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _HEAD = re.compile(r"\s*(?:distinct\b|all\b|/\*.*?\*/|--[^\n]*\n)?\s*", re.IGNORECASE | re.DOTALL)
+_BLANK = re.compile(r"(?:\s|--[^\n]*\n|/\*.*?\*/)*+", re.DOTALL)
 _ALIAS = re.compile(r"(?<!\s)\s+as\s*$", re.IGNORECASE)
 # Characters of an item around which comments are looked for.
 _LONGEST = 5_000
@@ -48,6 +49,27 @@ def projections(text: str, tree: exp.Expr) -> list[str]:
             return []
         shown.append(_bare(text[start:begin], aliased=begin != end))
     return shown
+
+
+def starts(text: str, tree: exp.Expr, names: list[str]) -> list[int]:
+    """Where the item stands that gives each column of a query; that of the query where it is not known.
+
+    Args:
+        text: that was parsed.
+        tree: of it.
+        names: of the columns, in order.
+    """
+    select = _first(tree)
+    spans = _spans(text) if select is not None else []
+    if select is None or len(spans) != len(select.expressions):
+        begin = len(text) - len(text.lstrip())
+        return [begin for _ in names]
+    begins = [match.end() for start, _ in spans if (match := _BLANK.match(text, start))]
+    stars = [begin for begin, item in zip(begins, select.expressions, strict=True) if item.is_star]
+    if len(spans) == len(names) and not stars:
+        return begins
+    named = {item.alias_or_name.lower(): begin for begin, item in zip(begins, select.expressions, strict=True)}
+    return [named.get(name.lower(), (stars or begins)[0]) for name in names]
 
 
 def _bare(text: str, *, aliased: bool) -> str:

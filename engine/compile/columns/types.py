@@ -159,9 +159,13 @@ def struct(members: list[tuple[str, str | None]]) -> str | None:
     for name, type_ in members:
         if type_ is None:
             return None
-        quoted = name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
-        parts.append(f"{quoted}:{type_}")
+        parts.append(f"{quoted(name)}:{type_}")
     return f"struct<{','.join(parts)}>"
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it, in backticks where it needs them."""
+    return name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
 
 
 def array(type_: str | None) -> str | None:
