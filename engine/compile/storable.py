@@ -33,8 +33,8 @@ _TAKES: Mapping[str, frozenset[str]] = {
 _CONTAINERS = ("array<", "map<", "struct<", "variant")
 _WORDS = re.compile(r"\bvoid\b")
 _COLLATED = re.compile(r"\bstring collate \w+", re.IGNORECASE)
-# Characters of an expression that a hint repeats.
-_SHOWN = 60
+# Characters of an expression that a hint repeats, and of a type.
+_SHOWN, _LONGEST = 60, 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,12 @@ def _named(type_: str) -> str:
         return "void (NULL without a type)"
     if type_ == "struct<>":
         return "a struct without fields"
-    return f"{type_} (two fields of one name)" if type_.startswith("struct<") else type_
+    return "a struct with two fields of one name" if type_.startswith("struct<") else type_
+
+
+def _short(type_: str) -> str:
+    """A type as far as a message shows it."""
+    return type_ if len(type_) <= _LONGEST else f"{type_[:_LONGEST]}..."
 
 
 def _fix(column: Given, unfit: _Unfit) -> str:
@@ -142,14 +147,14 @@ def _fix(column: Given, unfit: _Unfit) -> str:
     name = types.quoted(column.name)
     inside = unfit.type != unfit.whole
     if unfit.type == "void":
-        return f"Give it a type: cast({sql} as {_WORDS.sub('string', unfit.whole)}) as {name}."
+        return f"Give it a type: cast({sql} as {_short(_WORDS.sub('string', unfit.whole))}) as {name}."
     if unfit.type == "variant":
         text = "to_json(..) of that part" if inside else f"to_json({sql}) as {name}"
         return f"Write 'format_version: {_VARIANT_VERSION}', or store it as text: {text}."
     if unfit.type.startswith("struct<"):
         return "Give it a field, or remove it." if unfit.type == "struct<>" else "Give one of them another name."
     if inside:
-        return f"Cast that part: cast(.. as string), or remove it. The column is {unfit.whole}."
+        return f"Cast that part: cast(.. as string), or remove it. The column is {_short(unfit.whole)}."
     number = _number(unfit.type, sql)
     text = f"Store it as text: cast({sql} as string) as {name}"
     return f"{text}; or as a number: {number} as {name}." if number else f"{text}."
@@ -171,12 +176,12 @@ def _layout_faults(model: Model, known: Mapping[str, str | None]) -> Iterator[Di
         type_ = known.get(part.column.lower())
         if type_ is not None and not _takes(part.transform, type_):
             field = _text(part)
-            message = f"'partition_by' cannot take {field}: '{part.column}' is {type_}"
+            message = f"'partition_by' cannot take {field}: '{part.column}' is {_short(type_)}"
             yield _misplaced(model, "partition_by", message, _other(part, type_))
     for sort in model.write.sort_by:
         type_ = known.get(sort.column.lower())
         if type_ is not None and type_.startswith(_CONTAINERS):
-            message = f"'sort_by' cannot order by '{sort.column}', which is {type_}"
+            message = f"'sort_by' cannot order by '{sort.column}', which is {_short(type_)}"
             yield _misplaced(model, "sort_by", message, "Sort by a column that is not a container, or by none.")
 
 

@@ -100,7 +100,7 @@ def test_types_that_double_become_unknown(tmp_path):
 def test_types_that_double_from_model_to_model_become_unknown(tmp_path):
     files = {"models/m0.sql": f"{TABLE}select 1 as x"}
     for i in range(1, 41):
-        files[f"models/m{i}.sql"] = f"{TABLE}select struct(x, x) as x from {{{{ ref('m{i - 1}') }}}}"
+        files[f"models/m{i}.sql"] = f"{TABLE}select struct(x as a, x as b) as x from {{{{ ref('m{i - 1}') }}}}"
     assert codes(tmp_path, files) == []
 
 
