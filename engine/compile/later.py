@@ -29,8 +29,6 @@ def _write(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
         # A MERGE of Spark takes no options; as properties they would count for every writer from then on.
         hint = "Say it for the table: table_properties: {write.target-file-size-bytes: '134217728'}, say."
         yield "write_options", "'write_options' with a 'unique_key'", hint
-    if write.publish is Publish.ON_TESTS_PASS and not model.streaming:
-        yield "publish", "publish: on_tests_pass of a model without streams"
-    elif write.publish is Publish.ON_TESTS_PASS and model.relation.sql in model.sql:
+    if write.publish is Publish.ON_TESTS_PASS and model.relation.sql in model.sql:
         # The query would read what readers see, not what waits.
         yield "publish", "publish: on_tests_pass of a query that reads {{ this }}"

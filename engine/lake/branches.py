@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
-from engine.lake.commits import STAGED, until_committed
+from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
+from engine.lake.staged_replacement import becomes_main
 from engine.lake.write import load
 
 if TYPE_CHECKING:
@@ -41,7 +42,8 @@ def publish(session: SparkSession, relation: str) -> int:
     """Show the staged rows to readers, in one commit: the id of the snapshot that they read from then on.
 
     Where only files were rewritten in main since the branch began, main becomes the branch all the same: its rows are
-    there, in the files of before.
+    there, in the files of before. A replacement of the whole table takes the
+    place of main, whatever was committed to it.
 
     Raises:
         Py4JJavaError: others have committed rows to the table since the branch began, or commit all the time.
@@ -49,7 +51,11 @@ def publish(session: SparkSession, relation: str) -> int:
 
     def attempt() -> int:
         table = load(session, relation)
-        if _only_rewritten_since(session, table) is None:
+        if table.properties().containsKey(STAGED_LAYOUT):
+            operations = table.operations()
+            before = operations.current()
+            operations.commit(before, becomes_main(session, before))
+        elif _only_rewritten_since(session, table) is None:
             table.manageSnapshots().fastForwardBranch(_MAIN, STAGED).removeBranch(STAGED).commit()
         else:
             staged = int(table.snapshot(STAGED).snapshotId())

@@ -32,6 +32,8 @@ _CLOCK = ("Expected sorted snapshot log entries", "Invalid snapshot timestamp", 
 _ATTEMPTS = 5
 # The branch in which rows wait for their tests (see `engine.lake.branches`).
 STAGED = "engine_staged"
+# The property of a table with a staged replacement: what its layout becomes (see `engine.lake.staged_replacement`).
+STAGED_LAYOUT = "engine.staged-layout"
 Done = TypeVar("Done")
 _MERGED = "spark.merge-into.num-target-rows-"
 # A commit of ours is found this close to the end of the history, or others commit faster than we can look.
@@ -184,13 +186,16 @@ def _conflict(table: Any, text: str) -> RunError:
     return RunError("commit-conflict", message, hint)
 
 
-def remade(attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapping[str, str]) -> Commit:
+def remade(
+    attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapping[str, str], branch: str | None = None
+) -> Commit:
     """Make a commit that needs no table before it, and try it again where it meets others.
 
     Args:
         attempt: makes the commit, from the beginning each time.
         load: gives the table, Iceberg's, in Java.
         markers: of the commit, without the prefix `engine.`; they hold the run's id, so no other has them.
+        branch: to which it is made; None: main.
 
     Raises:
         Py4JError, PySparkException: what went wrong at the last attempt, or cannot be tried again.
@@ -199,7 +204,7 @@ def remade(attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapp
         try:
             return attempt()
         except spark_exceptions() as error:
-            found = _found(load, markers)
+            found = _found(load, markers, branch)
             if found is not None:
                 return _commit_of(found, int(found.summary().get("added-records") or 0))
             if pause is None or not any(name in str(error) for name in CONFLICTS):
@@ -209,9 +214,9 @@ def remade(attempt: Callable[[], Commit], load: Callable[[], Any], markers: Mapp
     raise AssertionError
 
 
-def _found(load: Callable[[], Any], markers: Mapping[str, str]) -> Any | None:
+def _found(load: Callable[[], Any], markers: Mapping[str, str], branch: str | None) -> Any | None:
     """The snapshot of a commit whose answer was lost; None: it was not made, or there is nobody to ask."""
     try:
-        return _marked(load(), markers, None)
+        return _marked(load(), markers, branch)
     except spark_exceptions():
         return None

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
+from engine.lake import replacement
 from engine.lake.ancestry import Expected, guard
-from engine.lake.commits import STAGED, Commit, batch_of, current, remade, settled
+from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
 from engine.lake.layout import Layout, activate, builder, iceberg_schema
 from engine.spark.executions import spark_exceptions
 
@@ -91,10 +92,11 @@ def stage(frame: DataFrame, relation: str, options: Mapping[str, str] | None = N
         relation: the table, quoted.
         options: of Iceberg's writer; `snapshot-property.<key>` goes into the commit.
     """
-    return _stage(frame, load(frame.sparkSession, relation), relation, options or {})
+    return stage_in(frame, load(frame.sparkSession, relation), relation, options or {})
 
 
-def _stage(frame: DataFrame, table: Any, relation: str, options: Mapping[str, str]) -> Staged:
+def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, str]) -> Staged:
+    """Write the rows of a frame into data files of a table of Iceberg's in Java, as `stage` does."""
     session = frame.sparkSession
     spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
     activate(session)
@@ -172,7 +174,7 @@ def append(
             change = change.toBranch(branch)
         for file in staged.files:
             change.appendFile(file)
-        _commit(change, staged, markers)
+        commit_marked(change, staged, markers)
 
     done = settled(staged.table, markers, attempt, staged.rows, guarded)
     _reach("appended", staged, markers)
@@ -197,23 +199,28 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: Expected | N
         change = guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
         for file in staged.files:
             change.addFile(file)
-        _commit(change, staged, markers)
+        commit_marked(change, staged, markers)
 
     return settled(staged.table, markers, attempt, staged.rows, guarded)
 
 
-def overwrite_partitions(staged: Staged, markers: Mapping[str, str]) -> Commit | None:
-    """Put staged files in place of the partitions that they fall into; None, and no commit, if there are none."""
+def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str | None = None) -> Commit | None:
+    """Put staged files in place of the partitions that they fall into; None, and no commit, if there are none.
+
+    It is committed to main or a branch; one that is missing begins where main is.
+    """
     _reach("written", staged, markers)
     if not staged.files:
         return None
-    guarded = guard(staged.session, staged.table, None, None)
+    guarded = guard(staged.session, staged.table, branch, None)
 
     def attempt() -> None:
         change = staged.table.newReplacePartitions()
+        if branch is not None:
+            change = change.toBranch(branch)
         for file in staged.files:
             change.addFile(file)
-        _commit(change, staged, markers)
+        commit_marked(change, staged, markers)
 
     done = settled(staged.table, markers, attempt, staged.rows, guarded)
     _reach("appended", staged, markers)
@@ -235,7 +242,7 @@ def exchange(staged: Staged, snapshot: int, markers: Mapping[str, str], expected
             change.deleteFile(file)
         for file in staged.files:
             change.addFile(file)
-        _commit(change, staged, markers)
+        commit_marked(change, staged, markers)
 
     return settled(staged.table, markers, attempt, staged.rows, guarded)
 
@@ -257,14 +264,16 @@ def replace(
     faults.reach("replacing", relation)
 
     def attempt() -> Commit:
-        change = builder(session, relation, frame, layout).createOrReplaceTransaction()
-        staged = _stage(frame, change.table(), relation, options or {})
+        change = replacement.begin(session, relation, frame, layout)
+        staged = stage_in(frame, change.table(), relation, options or {})
         added = change.newFastAppend()
         for file in staged.files:
             added.appendFile(file)
-        _commit(added, staged, markers)
+        commit_marked(added, staged, markers)
         if change.table().refs().containsKey(STAGED):
             change.manageSnapshots().removeBranch(STAGED).commit()
+        if change.table().properties().containsKey(STAGED_LAYOUT):
+            change.updateProperties().remove(STAGED_LAYOUT).commit()
         change.commitTransaction()
         return current(load(session, relation), staged.rows)
 
@@ -278,7 +287,8 @@ def _reach(point: str, staged: Staged, markers: Mapping[str, str]) -> None:
     faults.reach(point, name, batch_of(markers), name)
 
 
-def _commit(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:
+def commit_marked(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:
+    """Make a change of Iceberg's, in Java, with the markers in its summary."""
     for key, value in staged.summary.items():
         change.set(key, value)
     for key, value in markers.items():

@@ -10,10 +10,12 @@ from engine import __version__
 from engine.compile import Materialized, Model, Source
 from engine.compile.settings import Overwrite
 from engine.events import Status
+from engine.lake import staged_replacement
 from engine.lake import write as lake
+from engine.lake.commits import STAGED_LAYOUT
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, hooks, plans, tables
+from engine.runtime import checks, hooks, plans, publish, tables
 from engine.runtime.bad_records import Watched
 from engine.runtime.described import table_comment
 from engine.runtime.inputs import register
@@ -45,10 +47,11 @@ def run_batch(run: Run, model: Model) -> Outcome:
             checks.fresh(model, table)
         checks.check_ours(model, table, state)
     inputs = positions(run, model)
-    if state is not None and not refresh and up_to_date(run, model, state, table, inputs):
+    written = _written(run, model, table, refresh=refresh)
+    if state is not None and not refresh and up_to_date(run, model, state, written, inputs):
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
     if state is not None and state.phase is Phase.PUBLISHED and not refresh:
-        _check_kept(model, state, folder, table)
+        _check_kept(model, state, folder, written)
     session = run.spark.newSession()
     hooks.before(session, model)
     relation, before = model.relation, tables.given_before(run, model, state)
@@ -67,7 +70,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     if model.materialized is Materialized.VIEW:
         outcome = _make_view(session, model, folder, state)
     else:
-        kept = None if refresh else table
+        kept = None if refresh else written
         note = _columns_note(model, frame, before) if kept is not None else ""
         # Before the commit: a kill between commit and record must leave a table that is known to be ours.
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
@@ -75,6 +78,17 @@ def run_batch(run: Run, model: Model) -> Outcome:
         outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
     hooks.after(session, model)
     return outcome
+
+
+def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
+    """A model's table as it was written last: with what waits for its tests, where rows go beside that or it counts.
+
+    Raises:
+        StateError: `staged-rows`, `publish-diverged`.
+    """
+    if refresh or table is None or not (publish.waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
+        return table
+    return publish.as_written(run, model)
 
 
 def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
@@ -107,10 +121,13 @@ def _make_table(
     state: ModelState,
     table: TableFacts | None,
 ) -> Outcome:
-    made = replace_table(run, model, frame, watched, committing(model, table))
+    branch, kept = publish.branch_of(model), table
+    if branch is not None:
+        kept = _prepare_branch(run, frame, model, table)
+    made = replace_table(run, model, frame, watched, committing(model, kept, branch))
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
-    kept = table.snapshot if table else None
-    snapshot, rows = (made.commit.snapshot, made.commit.rows) if made.commit else (kept, 0)
+    before = kept.snapshot if kept else None
+    snapshot, rows = (made.commit.snapshot, made.commit.rows) if made.commit else (before, 0)
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot))
     return Outcome(
         Status.SUCCESS,
@@ -120,6 +137,22 @@ def _make_table(
         quarantined=made.quarantined,
         snapshot_id=snapshot,
     )
+
+
+def _prepare_branch(run: Run, frame: DataFrame, model: Model, table: TableFacts | None) -> TableFacts | None:
+    """Make the table whose readers do not see the new rows yet, without rows if it is missing; what is kept of it.
+
+    Partitions cannot be put beside a replacement of the whole table that waits (a full refresh whose tests failed): it
+    goes, as that of a stream does.
+    """
+    session, relation = frame.sparkSession, model.relation
+    if run.lake.table(relation.schema, relation.name) is None:
+        lake.create_table(session, relation.sql, tables.columns_of(model, frame), tables.layout(model, 1))
+    elif table is not None and STAGED_LAYOUT in table.properties and model.write.overwrite is Overwrite.PARTITIONS:
+        staged_replacement.discard(session, relation.sql)
+    else:
+        return table
+    return publish.as_written(run, model) if model.write.overwrite is Overwrite.PARTITIONS else None
 
 
 def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:

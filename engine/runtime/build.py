@@ -388,7 +388,8 @@ class _Turns:
             if refusal and not (reset.allows(self.run, model) or first_build.allows(self.run, model)):
                 return self._failed((refusal,))
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
-            describe(self.run, model)
+            if not publish.apart(self.run, model):
+                describe(self.run, model)
             for finding in self.gates.built(model):
                 self.run.emit(Diagnosed(finding))
         except failures as error:

@@ -1,7 +1,8 @@
 """`publish: on_tests_pass`: rows wait where readers do not see them until the model's tests have passed.
 
-Micro-batches are committed to the table's branch `engine_staged`; a full refresh waits in its staging table. Tests read
-what waits. When all tests of the model have passed, one commit shows it: the branch becomes `main`, or the staging
+Micro-batches are committed to the table's branch `engine_staged`, and so is the new content of a batch table, with
+columns of its own (see `engine.lake.staged_replacement`); a full refresh of a stream waits in its staging table. Tests
+read what waits. When all tests of the model have passed, one commit shows it: the branch becomes `main`, or the staging
 table is published. Otherwise the rows stay where they are, later builds go on behind them, and the tests decide again.
 Nothing of this is kept in state: what waits is the branch, or the generation that is being built, while it is there.
 """
@@ -19,9 +20,10 @@ from engine.errors import Diagnostic, Level, Location, StateError
 from engine.events import Status
 from engine.lake import branches
 from engine.lake import write as lake
-from engine.lake.commits import STAGED
+from engine.lake.commits import STAGED, STAGED_LAYOUT
 from engine.lake.read import TableFacts
 from engine.runtime import rebuild
+from engine.runtime.described import describe
 from engine.runtime.run import Run
 from engine.state import ModelState, Phase, TableState
 
@@ -63,9 +65,13 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 def check_behind(run: Run, model: Model, table: TableFacts) -> None:
     """Check that what readers see is a part of what waits; commits that rewrite files and no rows do not count.
 
+    A replacement of the whole table waits for itself alone.
+
     Raises:
         StateError: `publish-diverged`.
     """
+    if STAGED_LAYOUT in table.properties:
+        return
     main = run.lake.table(model.relation.schema, model.relation.name)
     for snapshot in main.history if main is not None else ():
         if table.holds(snapshot.id):
@@ -105,7 +111,11 @@ def publish(run: Run, model: Model) -> int | None:
     if table is None or STAGED not in table.branches:
         return None
     check_behind(run, model, table)
-    return branches.publish(run.spark, relation.sql)
+    snapshot = branches.publish(run.spark, relation.sql)
+    if not model.streaming:
+        # The columns of a replacement came with it, without their comments.
+        describe(run, model)
+    return snapshot
 
 
 def _whole(folder: TableState) -> ModelState | None:
@@ -125,6 +135,11 @@ def waiting(run: Run, model: Model) -> str | None:
         return None
     # By its id, not by the branch: that is gone once they are published, and a test may be running then.
     return f"{relation.sql} VERSION AS OF {table.snapshot}"
+
+
+def apart(run: Run, model: Model) -> bool:
+    """Whether the new content of a batch table waits beside it: descriptions of that are not those of the table."""
+    return waits(model) and not model.streaming and waiting(run, model) is not None
 
 
 def reading_what_waits(run: Run, test: DataTest) -> str:
@@ -201,15 +216,16 @@ class Gates:
                 self._rebuilt.append(rebuild.staging(model, pending.generation).sql)
             publish(self.run, model)
             return ()
-        return (_held(model, missing),) if waiting(self.run, model) is not None else ()
+        rows = waiting(self.run, model)
+        return (_held(model, missing, rows),) if rows is not None else ()
 
 
-def _held(model: Model, missing: Iterable[str]) -> Diagnostic:
+def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
     names = ", ".join(test.partition(".")[2] for test in missing)
     message = f"new rows of '{model.name}' wait, and readers see those before: not passed: {names}"
     hint = (
-        f"When the reason is mended, engine build or engine test -s {model.name} publishes them. Or "
-        f"{_WAYS.format(model.name)}"
+        f"When the reason is fixed, engine build or engine test -s {model.name} publishes them. Or "
+        f"{_WAYS.format(model.name)}. In SQL they are {rows.replace('`', '')}"
     )
     return Diagnostic("rows-wait", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 

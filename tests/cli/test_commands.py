@@ -295,7 +295,7 @@ def test_a_selector_that_is_not_there_is_a_usage_error(small: Path, capsys: pyte
 def test_what_compiles_and_cannot_run_yet_is_refused_before_anything_starts(
     small: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    write(small, "models/a.sql", "/*---\nmaterialized: table\npublish: on_tests_pass\n---*/\nselect 1 as id")
+    write(small, "models/a.sql", "/*---\nmaterialized: table\npublish: on_tests_pass\n---*/\nselect id from {{ this }}")
     assert run(small, "compile") == 0
     capsys.readouterr()
     assert run(small, "build") == 1

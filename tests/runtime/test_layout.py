@@ -129,3 +129,20 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
     again = lab.snapshots()
     lab.run("build")
     assert lab.snapshots() == again
+
+
+def test_a_column_that_the_table_was_partitioned_by_gets_another_type(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.land("a", [{"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "paid", "amount": 1.0}])
+    daily = "/*---\npartition_by: {by}\n---*/\nselect id, {at} as at from {{{{ source('shop', 'events') }}}}\n"
+    types = {"at": "timestamptz", "cast(at as string)": "string", "named_struct('of', at)": "struct<"}
+    for at, type_ in [*types.items(), *types.items()]:
+        lab.model("daily", daily.format(by="id" if type_ == "struct<" else "day(at)" if at == "at" else "at", at=at))
+        # Another type at once, or another partitioning before it: both tables are read by all.
+        lab.build()
+        table = lab.table("daily")
+        assert table is not None
+        assert dict(table.columns)["at"].startswith(type_)
+        assert len(lab.rows("daily")) == 1
+        assert lab.session is not None
+        assert lab.session.spark.sql(f"select at from lake.{lab.schema}.daily where at is not null").count() == 1

@@ -12,6 +12,7 @@ from engine.lake import write as lake
 from engine.lake.commits import Commit
 from engine.lake.layout import same_partitions
 from engine.lake.read import TableFacts
+from engine.lake.staged_replacement import stage_replacement
 from engine.runtime import tables
 
 if TYPE_CHECKING:
@@ -20,16 +21,19 @@ if TYPE_CHECKING:
 Committing = Callable[["DataFrame", Mapping[str, str]], Commit | None]
 
 
-def committing(model: Model, table: TableFacts | None) -> Committing:
+def committing(model: Model, table: TableFacts | None, branch: str | None = None) -> Committing:
     """What commits the rows of a batch table with markers, once; no commit is made where no partition is touched.
 
     Args:
         model: a batch table.
         table: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be made anew.
+        branch: on which the rows wait for the tests of the model; None: readers see them at once.
     """
     relation, options = model.relation.sql, model.write.write_options
     if model.write.overwrite is Overwrite.TABLE or table is None:
         layout = tables.layout(model, 1)
+        if branch is not None:
+            return lambda rows, markers: stage_replacement(rows, relation, layout, markers, options)
         return lambda rows, markers: lake.replace(rows, relation, layout, markers, options)
 
     def partitions(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
@@ -38,6 +42,6 @@ def committing(model: Model, table: TableFacts | None) -> Committing:
             message = f"{model.relation} is partitioned in another way than 'partition_by' says"
             hint = f"Only whole partitions can be replaced; rebuild the table: engine build -f -s {model.name}"
             raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
-        return lake.overwrite_partitions(lake.stage(fitted, relation, options), markers)
+        return lake.overwrite_partitions(lake.stage(fitted, relation, options), markers, branch)
 
     return partitions

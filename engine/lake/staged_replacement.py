@@ -1,0 +1,126 @@
+"""A table that is made anew on the staging branch, where its readers do not see it, and the commit that shows it.
+
+Iceberg's replace transaction puts the new content into main. Here the snapshot that it would commit is added as the
+branch instead, with its columns, partitioning and order beside those of the table, which stay: readers of main see the
+old table. The property `STAGED_LAYOUT` says what the table becomes when it is published: the numbers of its
+partitioning and order, and the properties that change. A snapshot read by its id has the columns of its own (measured
+with Iceberg 1.12.0); read by the name of the branch it would have the table's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.lake import replacement
+from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
+from engine.lake.layout import Layout
+from engine.lake.write import commit_marked, load, stage_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def stage_replacement(
+    frame: DataFrame, relation: str, layout: Layout, markers: Mapping[str, str], options: Mapping[str, str]
+) -> Commit:
+    """Put the rows of a frame on the staging branch of an existing table, in one marked commit; nobody sees them.
+
+    What was staged before goes in that commit. A higher format version counts at once.
+
+    Args:
+        frame: has the rows and the columns.
+        relation: the table, quoted.
+        layout: of the table once it is published.
+        markers: of the commit, without the prefix `engine.`.
+        options: of Iceberg's writer.
+    """
+    session = frame.sparkSession
+    faults.reach("staging", relation)
+
+    def attempt() -> Commit:
+        change = replacement.begin(session, relation, frame, layout)
+        staged = stage_in(frame, change.table(), relation, options)
+        added = change.newFastAppend()
+        for file in staged.files:
+            added.appendFile(file)
+        commit_marked(added, staged, markers)
+        made = change.table().operations().current()
+        operations = load(session, relation).operations()
+        base = operations.current()
+        beside = _beside(session, base, made)
+        faults.reach("written", relation)
+        operations.commit(base, beside)
+        return Commit(int(made.currentSnapshot().snapshotId()), staged.rows)
+
+    done = remade(attempt, lambda: load(session, relation), markers, STAGED)
+    faults.reach("staged", relation)
+    return done
+
+
+def _beside(session: SparkSession, base: Any, made: Any) -> Any:
+    """The table's metadata with the snapshot of a replacement on the branch."""
+    change = _metadata(session).buildFrom(base).upgradeFormatVersion(made.formatVersion())
+    # In the order of their numbers: they get the same here.
+    for schema in sorted(made.schemas(), key=lambda schema: int(schema.schemaId())):
+        if not base.schemasById().containsKey(schema.schemaId()):
+            change.addSchema(schema)
+    # A specification is checked against the columns that count when it comes.
+    change.setCurrentSchema(made.currentSchemaId()).addPartitionSpec(made.spec()).addSortOrder(made.sortOrder())
+    change.setCurrentSchema(base.currentSchemaId())
+    if base.ref(STAGED) is not None:
+        change.removeRef(STAGED)
+    known = dict(base.properties())
+    becomes = {
+        "spec": int(made.defaultSpecId()),
+        "order": int(made.defaultSortOrderId()),
+        "properties": {key: text for key, text in dict(made.properties()).items() if known.get(key) != text},
+    }
+    change.setProperties(_java_map(session, {STAGED_LAYOUT: json.dumps(becomes, sort_keys=True)}))
+    done = change.setBranchSnapshot(made.currentSnapshot(), STAGED).build()
+    same = done.schemasById().get(made.currentSchemaId()).sameSchema(made.schema())
+    if not same or not done.specsById().get(made.defaultSpecId()).equals(made.spec()):
+        raise RuntimeError("a staged table would not have the columns and the partitioning that it was written with")
+    return done
+
+
+def becomes_main(session: SparkSession, base: Any) -> Any:
+    """The table's metadata once its staged replacement is what readers see."""
+    becomes = json.loads(base.properties().get(STAGED_LAYOUT))
+    snapshot = base.snapshot(base.ref(STAGED).snapshotId())
+    change = _metadata(session).buildFrom(base).setCurrentSchema(snapshot.schemaId())
+    change.setDefaultPartitionSpec(becomes["spec"]).setDefaultSortOrder(becomes["order"])
+    change.setProperties(_java_map(session, becomes["properties"]))
+    change.setBranchSnapshot(snapshot.snapshotId(), "main").removeRef(STAGED)
+    return _without_layout(session, change).build()
+
+
+def discard(session: SparkSession, relation: str) -> None:
+    """Remove a staged replacement, if there is one, in one commit; main stays."""
+    operations = load(session, relation).operations()
+    base = operations.current()
+    if base.properties().containsKey(STAGED_LAYOUT):
+        change = _metadata(session).buildFrom(base)
+        if base.ref(STAGED) is not None:
+            change.removeRef(STAGED)
+        operations.commit(base, _without_layout(session, change).build())
+
+
+def _without_layout(session: SparkSession, change: Any) -> Any:
+    names: Any = session._jvm.java.util.HashSet()  # type: ignore[union-attr] # noqa: SLF001
+    names.add(STAGED_LAYOUT)
+    return change.removeProperties(names)
+
+
+def _metadata(session: SparkSession) -> Any:
+    jvm: Any = session._jvm  # noqa: SLF001
+    return jvm.org.apache.iceberg.TableMetadata
+
+
+def _java_map(session: SparkSession, entries: Mapping[str, str]) -> Any:
+    made: Any = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
+    for key, text in entries.items():
+        made.put(key, text)
+    return made
