@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from engine.errors import Diagnostic
     from engine.runtime.build import RunUnit
     from engine.runtime.data_tests import Verdict
+    from engine.runtime.source_rows import SourceRows
 
 _FILE = "project.yml"
 _OPEN = pytest.StashKey["_Open"]()
@@ -66,17 +67,25 @@ class _Open:
     _stack: ExitStack = field(default_factory=ExitStack)
     _spark: SparkSession | None = None
     _unit: RunUnit | None = None
+    _rows: SourceRows | None = None
 
     def run(self, test: DataTest | UnitTest) -> Verdict:
         from engine.cli.testing import run_units
         from engine.compile import UnitTest
         from engine.runtime.build import spark_session
         from engine.runtime.data_tests import run_test
+        from engine.runtime.inputs import jar_sets
+        from engine.runtime.source_rows import SourceRows
 
         if self._spark is None or self._unit is None:
-            self._spark = self._stack.enter_context(spark_session(self.result.target, self.root / "target"))
+            sets = jar_sets(self.result.manifest, self.result.manifest.tests)
+            self._spark = self._stack.enter_context(spark_session(self.result.target, self.root / "target", sets=sets))
             self._unit = self._stack.enter_context(run_units(self.result.manifest, self.root, self.target, {}))
-        return self._unit(self._spark, test) if isinstance(test, UnitTest) else run_test(self._spark, test, test.sql)
+        if isinstance(test, UnitTest):
+            return self._unit(self._spark, test)
+        if self._rows is None:
+            self._rows = SourceRows(self._spark, self.result.manifest, self.result.target.place(self.root))
+        return run_test(self._rows.session(test), test, test.sql)
 
     def close(self) -> None:
         """End the session."""

@@ -16,6 +16,7 @@ from engine.compile.assembly import (
 )
 from engine.compile.cache import Kept, Now, Stored, env_digests
 from engine.compile.context import Names
+from engine.compile.data_tests import source_tests
 from engine.compile.dbt import About
 from engine.compile.entries import Encoded, Nodes, digest, encoded, to_json
 from engine.compile.flow import Before, Flow
@@ -84,7 +85,10 @@ def compile_models(
     stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
     names.begin()
-    tests: tuple[DataTest | UnitTest, ...] = read_singular(shared, known, found)
+    tests: tuple[DataTest | UnitTest, ...] = (
+        *source_tests(shared, known, found),
+        *read_singular(shared, known, found),
+    )
     tests += read_unit_tests(project, nodes, values, found)
     unit_tests = {test.id: encoded(test, about) for test in tests}
     env |= env_digests(names.used_env, names.env)

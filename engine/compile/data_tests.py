@@ -22,12 +22,12 @@ _IS_TEST = re.compile(r"(?:^|(?<!^engine)\.)test_\w+$")
 
 
 def compile_tests(
-    model: str, file: str, tests: tuple[TestConfig, ...], shared: Shared, known: Known, found: list[Diagnostic]
+    tested: str, file: str, tests: tuple[TestConfig, ...], shared: Shared, known: Known, found: list[Diagnostic]
 ) -> list[DataTest]:
-    """The tests of one model as nodes."""
+    """The tests of a model or source (by id) as nodes."""
     nodes: dict[str, DataTest] = {}
     for test in tests:
-        node = _compile(model, file, test, shared, known, found) if test.options.enabled else None
+        node = _compile(tested, file, test, shared, known, found) if test.options.enabled else None
         if node is None:
             continue
         name, number = node.name, 2
@@ -35,13 +35,31 @@ def compile_tests(
             name, number = f"{node.name}_{number}", number + 1
         stored = shared.failures(name) if test.options.store_failures else None
         # A test that is alone shares nothing; rows that are kept are written by the query, also if there are none.
-        look = _look(model, test, shared, known) if len(tests) > 1 and stored is None else None
+        look = _look(tested, test, shared, known) if len(tests) > 1 and stored is None else None
         nodes[name] = replace(node, id=f"test.{name}", name=name, stored=stored, look=look)
     return list(nodes.values())
 
 
+def source_tests(shared: Shared, known: Known, found: list[Diagnostic]) -> list[DataTest]:
+    """The tests of all sources as nodes; those of a source that is broken wait until it is mended."""
+    whole = (source for source in shared.sources.values() if not source.broken)
+    return [
+        test
+        for source in whole
+        for test in compile_tests(source.id, source.file, shared.source_tests[source.id], shared, known, found)
+    ]
+
+
+def _name(tested: str) -> str:
+    return tested.partition(".")[2]
+
+
+def _is_source(tested: str) -> bool:
+    return tested.startswith("source.")
+
+
 def _compile(
-    model: str, file: str, test: TestConfig, shared: Shared, known: Known, found: list[Diagnostic]
+    tested: str, file: str, test: TestConfig, shared: Shared, known: Known, found: list[Diagnostic]
 ) -> DataTest | None:
     sandbox = shared.sandbox
     name = re.sub(r"(\w+)$", r"test_\1", test.kind)
@@ -50,19 +68,19 @@ def _compile(
             kinds = [re.sub(r"\btest_(\w+)$", r"\1", name) for name in sandbox.macros if _IS_TEST.search(name)]
             hint = f"{near(test.kind, kinds)} A test kind is a macro test_<name> in macros/.".strip()
             message = f"there is no test '{test.kind}'"
-            found.append(Diagnostic("unknown-macro", message, hint, node=model, location=test.location))
+            found.append(Diagnostic("unknown-macro", message, hint, node=_name(tested), location=test.location))
         return None
     arguments = _arguments(test)
     try:
-        text = str(sandbox.call(name, _rows(model, test.options.where), **arguments)).strip()
+        text = str(sandbox.call(name, _rows(tested, test.options.where), **arguments)).strip()
     except ProjectError as error:
         for reason in error.diagnostics:
             message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."
             hint = f"{hint} In {reason.location}." if reason.location else hint
-            found.append(Diagnostic(reason.code, message, hint, node=model, location=test.location))
+            found.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
         return None
-    return _node(model, file, test, text, known, found)
+    return _node(tested, file, test, text, known, found)
 
 
 def _arguments(test: TestConfig) -> dict[str, Any]:
@@ -70,10 +88,10 @@ def _arguments(test: TestConfig) -> dict[str, Any]:
     return {**arguments, "column_name": test.column} if test.column is not None else arguments
 
 
-def _look(model: str, test: TestConfig, shared: Shared, known: Known) -> Look | None:
+def _look(tested: str, test: TestConfig, shared: Shared, known: Known) -> Look | None:
     """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
-    sandbox, rows = shared.sandbox, _rows(model, test.options.where)
-    relation = known.relations.get(model)
+    sandbox, rows = shared.sandbox, _rows(tested, test.options.where)
+    relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
     names = [re.sub(r"(\w+)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
     files = [sandbox.macro_files.get(name) for name in names]
     if relation is None or names[1] not in sandbox.macros or files[0] != files[1]:
@@ -82,13 +100,23 @@ def _look(model: str, test: TestConfig, shared: Shared, known: Known) -> Look | 
         failing = str(sandbox.call(names[1], rows, **_arguments(test))).strip()
     except ProjectError:
         return None
-    rows = rows.replace(ref(model), relation.sql)
+    rows = rows.replace(_reference(tested), relation)
     return None if any(mark in text for mark in (REF, SOURCE) for text in (rows, failing)) else Look(rows, failing)
 
 
-def _rows(model: str, where: str) -> str:
-    """What a test reads in place of its model."""
-    return f"(select * from {ref(model)} where {where}\n)" if where else ref(model)  # noqa: S608 - the user's own
+def _rows(tested: str, where: str) -> str:
+    """What a test reads in place of its model or source."""
+    rows = _reference(tested)
+    return f"(select * from {rows} where {where}\n)" if where else rows  # noqa: S608 - the user's own
+
+
+def _reference(tested: str) -> str:
+    return source(_name(tested)) if _is_source(tested) else ref(_name(tested))
+
+
+def _view(name: str) -> str:
+    """The temporary view by which tests read a source."""
+    return f"`{name}`"
 
 
 def _named(key: str, value: Any) -> Any:
@@ -101,26 +129,31 @@ def _named(key: str, value: Any) -> Any:
     return source(name) if "." in name else ref(name)
 
 
-def _node(model: str, file: str, test: TestConfig, text: str, known: Known, found: list[Diagnostic]) -> DataTest | None:
+def _node(
+    tested: str, file: str, test: TestConfig, text: str, known: Known, found: list[Diagnostic]
+) -> DataTest | None:
+    own = _name(tested)
     rendered = Rendered(text, text, file)
     problems: list[Diagnostic] = []
-    query = parse(rendered, model, problems)
+    query = parse(rendered, own, problems)
     if query is None or problems:
         for problem in problems:
             message = f"the SQL of the test '{test.kind}': {problem.message}"
-            found.append(Diagnostic(problem.code, message, problem.hint, node=model, location=test.location))
+            found.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
         return None
-    read = read_relations(rendered, query, known, f"the test '{test.kind}'", model, test.location, found)
+    read = read_relations(rendered, query, known, f"the test '{test.kind}'", own, test.location, found)
     if read is None:
         return None
     sql, parents = read
-    made = "_".join(part for part in (test.kind.replace(".", "_"), model, test.column) if part)
+    # As dbt names them.
+    of = f"source_{test.kind}" if _is_source(tested) else test.kind
+    made = "_".join(part for part in (of.replace(".", "_"), own.replace(".", "_"), test.column) if part)
     name, options = test.options.name or made, test.options
     return DataTest(
         id=f"test.{name}",
         name=name,
         kind=test.kind,
-        model=f"model.{model}",
+        model=tested,
         sql=sql,
         column=test.column,
         severity=options.severity,
@@ -143,7 +176,7 @@ def read_relations(
     place: Location | None,
     found: list[Diagnostic],
 ) -> tuple[str, tuple[str, ...]] | None:
-    """The SQL of a test with tables in place of its references, and the models it reads; None: it cannot be had.
+    """The SQL of a test with tables in place of its references, and what it reads, by id; None: it cannot be had.
 
     Args:
         rendered: its text.
@@ -159,9 +192,14 @@ def read_relations(
     for reference in query.references:
         relation = known.relations.get(reference.name)
         at = place or rendered.location(reference.start)
+        if reference.kind == "source" and f"source.{reference.name}" in known.sources:
+            parents[f"source.{reference.name}"] = None
+            edits.append(Edit(reference.start, reference.end, _view(reference.name)))
+            continue
         if reference.kind != "ref" or relation is None:
-            message = f"{what} reads '{reference.name}', which is no model"
-            hint = near(reference.name, known.relations)
+            kind = "source" if reference.kind == "source" else "model"
+            message = f"{what} reads '{reference.name}', which is no {kind}"
+            hint = near(reference.name, known.source_names if kind == "source" else known.relations)
             found.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
             return None
         if known.kinds.get(reference.name) is Materialized.EPHEMERAL:

@@ -253,7 +253,10 @@ def _table(format_: str, where: str) -> tuple[str, str, str] | None:
 
 
 def _test(test: DataTest, about: About) -> dict[str, Any]:
-    arguments: Mapping[str, Any] = {"model": f"{{{{ ref('{test.model.partition('.')[2]}') }}}}"}
+    kind, _, name = test.model.partition(".")
+    parts = name.split(".", 1) if kind == "source" else [name]
+    called = f"{'source' if kind == 'source' else 'ref'}({', '.join(repr(part) for part in parts)})"
+    arguments: Mapping[str, Any] = {"model": f"{{{{ {called} }}}}"}
     if test.column is not None:
         arguments = {"column_name": test.column, **arguments}
     return {

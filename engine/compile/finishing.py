@@ -87,7 +87,7 @@ def finish(
         model, seen = kept(model, seen)
         if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
-    tests = compile_tests(read.file.name, read.file.file, read.config.tests, shared, known, problems)
+    tests = compile_tests(f"model.{read.file.name}", read.file.file, read.config.tests, shared, known, problems)
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable

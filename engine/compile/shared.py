@@ -20,7 +20,10 @@ from engine.project import Project
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """Target, names, macros and sources; `sandbox` knows the macros, `values` renders settings."""
+    """Target, names, macros and sources; `sandbox` knows the macros, `values` renders settings.
+
+    The tests that are listed for the sources are by the source's id.
+    """
 
     project: Project
     target: Target
@@ -28,6 +31,7 @@ class Shared:
     values: Values
     sandbox: Sandbox
     sources: Mapping[str, Source]
+    source_tests: Mapping[str, tuple[TestConfig, ...]]
 
     def failures(self, test: str) -> Relation:
         """The table that keeps the failing rows of a data test."""
@@ -39,9 +43,8 @@ def share(project: Project, target: Target, names: Names, values: Values, found:
     sandbox = Sandbox(names.for_models())
     found += sandbox.add_macros([*own_macros(), *project.macros])
     sources, tests = read_sources(project, target, values, found)
-    found += [_source_test(test) for own in tests.values() for test in own]
     check_folder_defaults(project, found)
-    return Shared(project, target, names, values, sandbox, sources)
+    return Shared(project, target, names, values, sandbox, sources, tests)
 
 
 def own_macros() -> list[MacroFile]:
@@ -49,9 +52,3 @@ def own_macros() -> list[MacroFile]:
     folder = resources.files("engine") / "macros"
     files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
     return [MacroFile(f"engine/macros/{f.name}", f.read_text(encoding="utf-8"), OWN) for f in files]
-
-
-def _source_test(test: TestConfig) -> Diagnostic:
-    message = "tests on sources are not part of this version"
-    hint = "Test the model that reads the source."
-    return Diagnostic("not-supported", message, hint, location=test.location)

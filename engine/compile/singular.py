@@ -48,7 +48,10 @@ def _read(file: str, text: str, shared: Shared, known: Known, found: list[Diagno
         found.append(Diagnostic("bad-name", message, hint, location=place))
         return None
     names = shared.names
+    asked = names.used_env
     names.begin()
+    # What the tests before have asked for counts as well.
+    names.used_env |= asked
     try:
         rendered = shared.sandbox.render(text, file)
     except ProjectError as error:
@@ -65,7 +68,9 @@ def _read(file: str, text: str, shared: Shared, known: Known, found: list[Diagno
     sql, parents = read
     if not parents:
         found.append(
-            Diagnostic("missing-key", f"the test '{name}' reads no model", "Name one: ref('m').", location=place)
+            Diagnostic(
+                "missing-key", f"the test '{name}' reads no model or source", "Name one: ref('m').", location=place
+            )
         )
         return None
     return DataTest(

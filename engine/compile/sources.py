@@ -7,7 +7,7 @@ from dataclasses import replace
 import msgspec
 
 from engine.compile import freshness
-from engine.compile.column_config import Described, TestConfig, read_columns
+from engine.compile.column_config import Described, TestConfig, read_columns, read_tests
 from engine.compile.manifest import Column, Source
 from engine.compile.source_spec import INDEPENDENT, formats_of, kind_keys, read_spec
 from engine.compile.streams import read_watermark
@@ -18,16 +18,17 @@ from engine.project import Project
 from engine.project.section import Section
 
 TABLE_KEYS = (
-    "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", *freshness.KEYS,
+    "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", "tests", "data_tests",
+    *freshness.KEYS,
 )  # fmt: skip
 
 
 def read_sources(
     project: Project, target: Target, values: Values, found: list[Diagnostic]
-) -> tuple[dict[str, Source], dict[str, list[TestConfig]]]:
+) -> tuple[dict[str, Source], dict[str, tuple[TestConfig, ...]]]:
     """All declared source tables by id, and the tests listed for each."""
     sources: dict[str, Source] = {}
-    tests: dict[str, list[TestConfig]] = {}
+    tests: dict[str, tuple[TestConfig, ...]] = {}
     for doc in project.sources:
         top = values.rendered(Section.of(doc, found))
         top.check_keys(("sources", "version"), "a source file")
@@ -44,7 +45,7 @@ def read_sources(
     return sources, tests
 
 
-def _group(project: Project, target: Target, group: Section) -> list[tuple[Source, list[TestConfig]]]:
+def _group(project: Project, target: Target, group: Section) -> list[tuple[Source, tuple[TestConfig, ...]]]:
     if not isinstance(group.value, dict):
         group.expected("a source with 'name' and 'tables'")
         return []
@@ -67,7 +68,7 @@ def _group(project: Project, target: Target, group: Section) -> list[tuple[Sourc
 
 def _table(
     project: Project, target: Target, source: str, part: Section, group: Section
-) -> tuple[Source, list[TestConfig]]:
+) -> tuple[Source, tuple[TestConfig, ...]]:
     before = len(part.found)
     name_part = part.child("name")
     name = (name_part.identifier() or name_part.text()) if name_part else ""
@@ -101,7 +102,8 @@ def _table(
         formats=formats_of(part),
         freshness=bounds,
     )
-    return result, list(described.tests)
+    of_all = (read_tests(part.child(key), None) for key in ("tests", "data_tests"))
+    return result, (*(test for some in of_all for test in some), *described.tests)
 
 
 def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tuple[Column, ...]:

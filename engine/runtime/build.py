@@ -42,6 +42,7 @@ from engine.runtime.put_away import FILES_GONE, files_gone
 from engine.runtime.rebuild import settle
 from engine.runtime.run import Outcome, Reset, Run, table_state
 from engine.runtime.scheduler import dependencies, execute, run_order
+from engine.runtime.source_rows import SourceRows, sources_of
 from engine.runtime.spark_errors import diagnose, spark_exceptions
 from engine.runtime.streams import run_stream
 from engine.secrets import scrub
@@ -126,8 +127,9 @@ def build(
     run_id = manifest.invocation_id or str(uuid.uuid4())
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
+    tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
     place = target.place(root)
-    _check_sources(manifest, models, place)
+    _check_sources(manifest, models, tests, place)
     if options.full_refresh:
         _check_refresh(manifest, target, models, options.accept)
     if options.reset is not None:
@@ -147,18 +149,17 @@ def build(
             full_refresh=options.full_refresh,
             streams={m.id: stream_sources.in_text(manifest, m, place) for m in models if m.streaming},
         )
-        own = spark_session(target, options.target_dir, locks, jar_sets(manifest, models))
+        own = spark_session(target, options.target_dir, locks, jar_sets(manifest, [*models, *tests]))
         with own if opened is None else nullcontext(opened) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
             # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
-            tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
             made = [*(m.relation for m in models), *(t.stored for t in tests if t.stored)]
             for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):
                 create_namespace(spark, catalog, schema)
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.reset)
             gates = publish.gates(run, order)
             log = options.target_dir / "logs" / LOG_NAME
-            turns = _Turns(run, order, gates, looks.shared(tests), run_unit, log)
+            turns = _Turns(run, order, gates, looks.shared(tests), SourceRows(spark, manifest, place), run_unit, log)
             execute(
                 order,
                 dependencies(manifest, order),
@@ -176,17 +177,16 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def _check_sources(manifest: Manifest, models: Sequence[Model], place: Place) -> None:
+def _check_sources(manifest: Manifest, models: Sequence[Model], tests: Sequence[DataTest], place: Place) -> None:
     """Stop before Java starts when a source has nothing to read."""
     missing: dict[str, Diagnostic] = {}
-    for model in models:
-        for item in model.inputs:
-            node = manifest.nodes[item.node]
-            if isinstance(node, Source):
-                try:
-                    KINDS[node.spec.format].check(node.spec, place)
-                except EngineError as error:
-                    missing.setdefault(node.id, error.diagnostic.at(node.location, node.name))
+    read = {item.node: manifest.nodes[item.node] for model in models for item in model.inputs}
+    for node in {**read, **sources_of(manifest, tests)}.values():
+        if isinstance(node, Source):
+            try:
+                KINDS[node.spec.format].check(node.spec, place)
+            except EngineError as error:
+                missing.setdefault(node.id, error.diagnostic.at(node.location, node.name))
     if missing:
         found = tuple(missing.values())
         failure = EngineError(found[0].code, found[0].message)
@@ -289,6 +289,7 @@ class _Turns:
     order: list[str]
     gates: publish.Gates
     looks: Mapping[str, looks.Shared]
+    source_rows: SourceRows
     run_unit: RunUnit | None = None
     log: Path = Path()
     ended: bool = False
@@ -361,21 +362,23 @@ class _Turns:
             if self.run_unit is None:
                 raise TypeError(test.id)
             return self.run_unit(self.run.spark, test)
+        failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
             return self._data_test(test)
-        except spark_exceptions() as error:
+        except failures as error:
             _log.exception("test %s", test.name)
             if (ended := self._ended()) is not None:
                 return Verdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
-            message = diagnose(error, self.run.manifest.nodes[test.model])[0].message  # type: ignore[arg-type]
-            finding = Diagnostic("query-failed", message, node=test.name, location=test.location)
-            return Verdict(Status.ERROR, 0, message, (finding,))
+            told = diagnose(error, self.run.manifest.nodes[test.model])[0]  # type: ignore[arg-type]
+            code = told.code if isinstance(self.run.manifest.nodes[test.model], Source) else "query-failed"
+            finding = Diagnostic(code, told.message, told.hint, node=test.name, location=test.location)
+            return Verdict(Status.ERROR, 0, told.message, (finding,))
 
     def _data_test(self, test: DataTest) -> Verdict:
-        look = self.looks.get(test.id)
-        if look is not None and look.clean(self.run, test):
+        look, session = self.looks.get(test.id), self.source_rows.session(test)
+        if look is not None and look.clean(self.run, test, session):
             return no_failures(test)
-        return run_test(self.run.spark, test, publish.reading_what_waits(self.run, test))
+        return run_test(session, test, publish.reading_what_waits(self.run, test))
 
     def _model(self, model: Model, failed_above: str | None) -> Outcome:
         if failed_above is not None:

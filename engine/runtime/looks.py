@@ -6,11 +6,15 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from engine.compile import DataTest
 from engine.runtime import publish
 from engine.runtime.run import Run
 from engine.runtime.spark_errors import spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _log = logging.getLogger("engine.runtime")
 
@@ -27,11 +31,11 @@ class Shared:
     _clean: frozenset[str] | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
-    def clean(self, run: Run, test: DataTest) -> bool:
+    def clean(self, run: Run, test: DataTest, session: SparkSession) -> bool:
         """Whether no row fails the test; False also if that cannot be told so."""
         with self._guard:
             if self._clean is None:
-                self._clean = _look(run, self.tests)
+                self._clean = _look(run, self.tests, session)
             return test.id in self._clean
 
 
@@ -45,12 +49,12 @@ def shared(tests: Iterable[DataTest]) -> Mapping[str, Shared]:
     return {test.id: group for group in groups for test in group.tests}
 
 
-def _look(run: Run, tests: tuple[DataTest, ...]) -> frozenset[str]:
+def _look(run: Run, tests: tuple[DataTest, ...], session: SparkSession) -> frozenset[str]:
     looks = [test.look for test in tests if test.look is not None]
     rows = publish.reading_what_waits(run, replace(tests[0], sql=looks[0].rows))
     query = f"SELECT {', '.join(look.failing for look in looks)}\nFROM {rows}"
     try:
-        found = run.spark.sql(query).collect()[0]
+        found = session.sql(query).collect()[0]
     except spark_exceptions():
         # A fault of one of them is told by its own query.
         if run.stop.is_set():

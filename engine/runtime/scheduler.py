@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
-from engine.compile import DataTest, Manifest, Model, Severity, UnitTest
+from engine.compile import DataTest, Manifest, Model, Severity, Source, UnitTest
 from engine.compile.graph import ancestors
 from engine.events import Status
 
@@ -24,7 +24,7 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
     above = {node: ancestors(parents, node) for node in manifest.order}
     needed = {node: above[node] & chosen for node in chosen}
-    for test_id in chosen:
+    for test_id in sorted(chosen):
         test = manifest.nodes[test_id]
         if isinstance(test, UnitTest):
             needed[test_id] = set()
@@ -33,14 +33,28 @@ def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]
             continue
         if not isinstance(test, DataTest) or test.severity is not Severity.ERROR:
             continue
+        # Two tests of one model may each read a model that would wait for the other.
+        several = len(test.depends_on) > 1
+        first = _reached(needed, test_id) if several else above[test_id]
         for node in chosen - {test_id}:
             if (
                 test.model in above[node]
-                and node not in above[test_id]
+                and node not in first
                 and not isinstance(manifest.nodes[node], DataTest | UnitTest)
             ):
                 needed[node].add(test_id)
     return needed
+
+
+def _reached(needed: Mapping[str, set[str]], node: str) -> set[str]:
+    """All that must have ended before a node."""
+    found: set[str] = set()
+    waiting = list(needed[node])
+    while waiting:
+        if (current := waiting.pop()) not in found:
+            found.add(current)
+            waiting += needed[current]
+    return found
 
 
 def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
@@ -54,8 +68,9 @@ def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
         if node in chosen and isinstance(unit := manifest.nodes[node], UnitTest):
             units.setdefault(unit.model, []).append(node)
     tests = [t for t in manifest.order if t in chosen and isinstance(manifest.nodes[t], DataTest)]
-    order: list[str] = []
-    placed: set[str] = set()
+    # Those of sources come before what reads the sources.
+    order = [t for t in tests if _is_of_sources(manifest, t) and not set(manifest.parents(t)) & chosen]
+    placed: set[str] = set(order)
     for node in manifest.order:
         if node not in chosen:
             order += units.get(node, ())
@@ -66,6 +81,11 @@ def run_order(manifest: Manifest, nodes: Iterable[str]) -> list[str]:
             order += ready
             placed.update(ready)
     return order + [t for t in tests if t not in placed]
+
+
+def _is_of_sources(manifest: Manifest, test_id: str) -> bool:
+    test = manifest.nodes[test_id]
+    return isinstance(test, DataTest) and isinstance(manifest.nodes[test.model], Source)
 
 
 def execute(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from engine.compile import Model
+from engine.compile import Model, Source
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.write import plain_name
 from engine.runtime.bad_records import from_text
@@ -62,8 +62,8 @@ _JAVA_CLASS = re.compile(r"^: ?(?:[\w.$]+(?:Exception|Error)): ")
 _CAUSED = re.compile(r"^Caused by: (?:[\w.$]+(?:Exception|Error)): (.+)$", re.MULTILINE)
 
 
-def diagnose(error: Exception, model: Model) -> tuple[Diagnostic, ...]:
-    """What to tell the user about an error that ended a model."""
+def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
+    """What to tell the user about an error that ended a model, or a test of a source."""
     if isinstance(error, EngineError):
         return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
     text = plain_name(str(error))
@@ -94,7 +94,9 @@ def surroundings(text: str) -> Diagnostic | None:
     return None
 
 
-def _place(error: Exception, model: Model) -> Location:
+def _place(error: Exception, model: Model | Source) -> Location:
+    if not isinstance(model, Model):
+        return model.location or Location(model.file)
     for start, fragment in _fragments(error):
         # SQL of an expectation or of a view is a context of its own: its places are not those of the query.
         if fragment and model.sql[start : start + len(fragment)] == fragment:

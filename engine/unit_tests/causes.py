@@ -38,6 +38,48 @@ def causes(model: Model, pairs: Sequence[Pair], table: Table, seen: Seen) -> lis
     return list(dict.fromkeys(text for text in found if text))
 
 
+def late_causes(model: Model, wanted: int, got: int, seen: Seen) -> list[str]:
+    """Sentences on why another number of rows was late than expected; none if the numbers say nothing.
+
+    Args:
+        model: under test.
+        wanted: how many were expected.
+        got: how many there were.
+        seen: the numbers of the step, or of all.
+    """
+    if not model.stateful:
+        return ["the query keeps no state: only a step that does (a window, a dedup, a join) drops late rows"]
+    behind = [(began, at) for began, at in seen.times if began is not None and at < began]
+    if sum(item.watermark is not None for item in model.inputs if item.stream) != 1:
+        return ["with several watermarks the slowest stream decides: the lowest of them counts for all rows"]
+    if got < wanted:
+        return _too_few_late(model, behind, seen)
+    return [_behind(*behind[0]), *([_GROUPS] if any(_windows(model)) else [])] if behind else []
+
+
+_GROUPS = "for a window Spark counts groups of each micro-batch, not rows: rows of one group are 1"
+
+
+def _behind(began: int, earliest: int) -> str:
+    return f"its micro-batch began with the watermark {shown(began)}, and the earliest event time was {shown(earliest)}"
+
+
+def _too_few_late(model: Model, behind: Sequence[tuple[int, int]], seen: Seen) -> list[str]:
+    if not behind:
+        moves = "the watermark moves only after a micro-batch: a row counts against what the steps before have seen"
+        if not seen.times:
+            return []
+        began, earliest = max(seen.times, key=lambda times: times[0] or 0)
+        if began is None:
+            return [f"there was no watermark when the step began; {moves}"]
+        return [f"no row came behind the watermark: {_behind(began, earliest)}; {moves}"]
+    began, earliest = behind[0]
+    ends = [size for _, _, size in _windows(model)]
+    if ends and earliest - earliest % (ends[0] * 1000) + ends[0] * 1000 > began:
+        return [f"{_behind(began, earliest)}, but its window was still open: it is late when the window has ended"]
+    return [_behind(began, earliest), *([_GROUPS] if ends else [])]
+
+
 def _open(model: Model, row: Sequence[str | None], table: Table, seen: Seen) -> str:
     """The window of an expected row is not closed yet."""
     if model.write.output_mode not in {None, OutputMode.APPEND} or seen.state_rows == 0:

@@ -15,7 +15,7 @@ from engine.events import Status
 from engine.lake.names import quoted
 from engine.runtime.data_tests import Verdict
 from engine.runtime.spark_errors import diagnose, spark_exceptions
-from engine.unit_tests.causes import causes
+from engine.unit_tests.causes import causes, late_causes
 from engine.unit_tests.clock import shown
 from engine.unit_tests.differences import Table, drawn, paired
 from engine.unit_tests.inputs import feed_inputs
@@ -134,7 +134,9 @@ class _Compared:
         ]
         for name, wanted, got in numbers:
             if wanted is not None and wanted != got:
-                self._report(expect, f"{name} is {got}{when}, expected {wanted}", "")
+                why = late_causes(self.model, int(expect.late or 0), step.late, step) if name == "late" else []
+                hint = "\n    ".join(f"Likely cause: {text}." for text in why)
+                self._report(expect, f"{name} is {got}{when}, expected {wanted}", hint)
         if expect.rows is not None:
             self._rows(expect, expect.rows, when, rows, whole)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 
 from engine.runtime.writer import Written
@@ -22,6 +23,8 @@ class Seen:
         failed: rows that failed expectations, by name.
         state_rows: rows held in state after it, without those of a flush.
         watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
+        times: of each micro-batch with event times: the watermark with which it began (None: there was none), and its
+            earliest event time, milliseconds since 1970.
     """
 
     rows_in: int = 0
@@ -32,6 +35,7 @@ class Seen:
     failed: Mapping[str, int] = field(default_factory=dict)
     state_rows: int = 0
     watermark: int | None = None
+    times: tuple[tuple[int | None, int], ...] = ()
 
     def plus(self, later: Seen) -> Seen:
         """Both together; state and watermark are the later ones."""
@@ -44,6 +48,7 @@ class Seen:
             duplicates=self.duplicates + later.duplicates,
             quarantined=self.quarantined + later.quarantined,
             failed={name: self.failed.get(name, 0) + later.failed.get(name, 0) for name in names},
+            times=(*self.times, *later.times),
         )
 
 
@@ -72,7 +77,20 @@ def of_batch(record: Mapping[str, Any], written: Written, watermark: int | None,
         failed=dict(written.failed_checks),
         state_rows=max(sum(int(o.get("numRowsTotal", 0)) for o in operators) - flushed, 0),
         watermark=watermark,
+        times=() if hidden else _times(record),
     )
+
+
+def _times(record: Mapping[str, Any]) -> tuple[tuple[int | None, int], ...]:
+    told = record.get("eventTime") or {}
+    if "min" not in told:
+        return ()
+    began, earliest = (_millis(told.get(key)) for key in ("watermark", "min"))
+    return ((began or None, earliest),)
+
+
+def _millis(text: str | None) -> int:
+    return round(datetime.fromisoformat(text).timestamp() * 1000) if text else 0
 
 
 def _duplicates(operator: Mapping[str, Any]) -> int:

@@ -23,6 +23,19 @@ MARKED = """\
       | 2013-01-01 10:00:00 | b    | 1   |"""
 
 
+MOVES = "the watermark moves only after a micro-batch: a row counts against what the steps before have seen"
+BEGAN = "its micro-batch began with the watermark 2013-01-01 12:10:00, and the earliest event time was 2013-01-01 "
+GROUPS = "for a window Spark counts groups of each micro-batch, not rows: rows of one group are 1"
+# Tests of a number of late rows that is not what they expect: the number, and the causes that are told.
+LATE = {
+    "not_late_at_once": (0, f"there was no watermark when the step began; {MOVES}"),
+    "not_behind": (0, f"no row came behind the watermark: {BEGAN}12:30:00; {MOVES}"),
+    "still_in_its_window": (0, f"{BEGAN}12:05:00, but its window was still open: it is late when the window has ended"),
+    "one_group": (1, f"{BEGAN}10:05:00", GROUPS),
+    "late_after_all": (1, f"{BEGAN}10:05:00", GROUPS),
+}
+
+
 def copied(lab: Lab) -> None:
     shutil.copytree(PROJECT, lab.root, dirs_exist_ok=True)
     lab.write("project.yml", (lab.root / "project.yml").read_text() + "vars: {least: 0}\n")
@@ -39,7 +52,7 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
             told[str(event["node"])].append(event)
 
     failing = {"hourly.still_open", "hourly.wrong_cell", "hourly.was_late", "paid.no_partner", "totals.spark_refuses"}
-    failing |= {"paid.without_a_time"}
+    failing |= {"paid.without_a_time", *(f"hourly.{name}" for name in LATE)}
     wrong = {name: told[name] for name, e in ended.items() if e["status"] != "pass"}
     assert set(wrong) == failing, json.dumps(wrong, indent=1)
     assert len(ended) == len(failing) + 9
@@ -55,6 +68,10 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
     assert "Likely cause: 1 row was dropped as late: it came behind the watermark." in str(
         told["hourly.was_late"][0]["hint"]
     )
+    for name, (number, *why) in LATE.items():
+        (found,) = told[f"hourly.{name}"]
+        assert str(found["message"]).startswith(f"late is {number} after step ")
+        assert found["hint"] == "\n    ".join(f"Likely cause: {text}." for text in why), name
     assert "Likely cause: a row is held in state and there is no watermark yet" in str(
         told["paid.no_partner"][0]["hint"]
     )

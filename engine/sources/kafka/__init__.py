@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.sources.kafka import standing
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "check", "columns", "faults", "jars", "location",
-    "origin", "position", "read_batch", "read_stream", "resume", "script",
+    "origin", "position", "read_batch", "read_stream", "resume", "script", "until_now",
 ]  # fmt: skip
 
 FORMATS: tuple[str, ...] = ("kafka",)
@@ -47,6 +48,8 @@ ONE_OF: tuple[tuple[str, ...], ...] = (TOPICS, STARTS)
 MEANING: tuple[str, ...] = (*TOPICS, "value")
 REPLAYABLE = True
 LISTED = True
+# Of a source that ends somewhere: the offset behind the last record of each partition, by topic.
+_ENDS = "ends"
 _ISOLATION = "isolation.level"
 _JARS = ("kafka",)
 _ORIGIN = {
@@ -121,6 +124,13 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
         topic.name: {"id": topic.id, **{str(p): [firsts[topic.name][p], ends[topic.name][p]] for p in topic.partitions}}
         for topic in topics.values()
     }
+
+
+def until_now(session: SparkSession, spec: SourceSpec, place: Place) -> SourceSpec:
+    """The source with its end: however often it is read in full, it ends where its partitions end now."""
+    at = position(session, spec, place)
+    ends = {name: {p: offsets[1] for p, offsets in partitions.items() if p != "id"} for name, partitions in at.items()}
+    return replace(spec, settings={**spec.settings, _ENDS: ends})
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
@@ -213,7 +223,7 @@ def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | No
     else:
         options["startingOffsets"] = _starting(spec, topics or {})
     if not stream:
-        options["endingOffsets"] = "latest"
+        options["endingOffsets"] = json.dumps(said[_ENDS]) if _ENDS in said else "latest"
     elif limit := said.get("max_offsets_per_trigger"):
         options["maxOffsetsPerTrigger"] = str(limit)
     return {**options, "includeHeaders": "true", "failOnDataLoss": str(said.get("fail_on_data_loss", True)).lower()}
