@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from engine.compile.manifest import Model
+from engine.compile.merge_options import TAKEN, unfit
 from engine.compile.settings import Publish
 from engine.errors import Diagnostic, Location
 
@@ -25,10 +26,11 @@ def _finding(model: Model, key: str, what: str, hint: str = _HINT) -> Diagnostic
 
 def _write(model: Model) -> Iterator[tuple[str, str] | tuple[str, str, str]]:
     write = model.write
-    if write.write_options and write.unique_key:
-        # A MERGE of Spark takes no options; as properties they would count for every writer from then on.
-        hint = "Say it for the table: table_properties: {write.target-file-size-bytes: '134217728'}, say."
-        yield "write_options", "'write_options' with a 'unique_key'", hint
+    for option, instead in unfit(write.write_options) if write.unique_key else ():
+        # As a setting of the session or a property set for the commit it would count for other writers, or not at all.
+        hint = f"Set it for the table, table_properties: {{{instead}: ..}}, " if instead else "Remove it, "
+        hint += f"or take one that a MERGE has: {', '.join(TAKEN)}, snapshot-property.<name>."
+        yield "write_options", f"the option '{option}' of 'write_options' with a 'unique_key'", hint
     if write.publish is Publish.ON_TESTS_PASS and model.relation.sql in model.sql:
         # The query would read what readers see, not what waits.
         yield "publish", "publish: on_tests_pass of a query that reads {{ this }}"

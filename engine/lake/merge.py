@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _SOURCE = "__batch"
-_MARKER = "spark.sql.iceberg.snapshot-property.engine."
+_SESSION = "spark.sql.iceberg."
+_SUMMARY = "snapshot-property."
+_MARKER = f"{_SESSION}{_SUMMARY}engine."
 
 
 # Times and days are given by their number, as a text of theirs means another moment in another zone, or two at the end
@@ -80,6 +82,7 @@ def merge(
     markers: Mapping[str, str],
     branch: str | None = None,
     expected: Expected | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> Commit:
     """Merge rows into a table, in one marked commit; one that meets another writer is tried again as a whole.
 
@@ -91,6 +94,7 @@ def merge(
         markers: of the commit, without the prefix `engine.`.
         branch: of the table to merge into, which is there; None: main.
         expected: what the table must be; None: anything.
+        options: of Iceberg's writer, of those that it also reads from its session (see `engine.compile.merge_options`).
 
     Raises:
         RunError: `commit-conflict`.
@@ -103,22 +107,36 @@ def merge(
     target = f"{relation}.`branch_{branch}`" if branch else relation
     text = _sql(target, columns, frozenset(rows.columns), how)
     bounds = _bounds(how.ranges)
-    with _marking(session, markers):
+    with _settings(session, {**_as_settings(options or {}), **_marked(markers)}):
         return settled(
             table, markers, lambda: session.sql(text, args=bounds), 0, guard(session, table, branch, expected)
         )
 
 
+def _as_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """The settings for options of the writer, whose letter case does not matter but in names of the summary."""
+    named = {key: key[len(_SUMMARY) :] if key.lower().startswith(_SUMMARY) else None for key in options}
+    return {_SESSION + (key.lower() if name is None else _SUMMARY + name): options[key] for key, name in named.items()}
+
+
+def _marked(markers: Mapping[str, str]) -> dict[str, str]:
+    return {_MARKER + key: value for key, value in markers.items()}
+
+
 @contextmanager
-def _marking(session: SparkSession, markers: Mapping[str, str]) -> Iterator[None]:
-    """Let the commits of a session carry markers; a MERGE takes no options."""
-    for key, value in markers.items():
-        session.conf.set(_MARKER + key, value)
+def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let a session have settings for a while: its commits carry markers so, as a MERGE takes no options."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
     try:
         yield
     finally:
-        for key in markers:
-            session.conf.unset(_MARKER + key)
+        for key, known in before.items():
+            if known is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, known)
 
 
 def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Merge) -> str:

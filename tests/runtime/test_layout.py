@@ -146,3 +146,33 @@ def test_a_column_that_the_table_was_partitioned_by_gets_another_type(lab: Lab) 
         assert len(lab.rows("daily")) == 1
         assert lab.session is not None
         assert lab.session.spark.sql(f"select at from lake.{lab.schema}.daily where at is not null").count() == 1
+
+
+MERGED = """/*---
+streams: [shop.events]
+unique_key: id
+write_options: {Compression-Codec: gzip, distribution-mode: none, snapshot-property.team: sales}
+---*/
+select id, kind from {{ source('shop', 'events') }}
+"""
+
+
+def test_a_merge_takes_the_options_that_a_session_can_give_it(lab: Lab) -> None:
+    from pyarrow.parquet import ParquetFile
+
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("merged", MERGED)
+    lab.model("plain", MERGED.replace("write_options", "# write_options"))
+    for number in (1, 2):
+        lab.land(str(number), [{"id": 1, "at": "2024-05-01T10:00:00Z", "kind": f"{number}", "amount": 1.0}])
+        lab.build("--threads", "2")
+    found = {}
+    for name in ("merged", "plain"):
+        table = table_of(lab, name)
+        paths = [file["file_path"].removeprefix("file:") for file in table.inspect.files().to_pylist()]
+        codecs = {ParquetFile(path).metadata.row_group(0).column(0).compression for path in paths}
+        found[name] = (codecs, table.current_snapshot().summary.additional_properties.get("team"))
+    # Neither the table nor the other model beside it, in the same session of Spark, is told.
+    assert found == {"merged": ({"GZIP"}, "sales"), "plain": ({"ZSTD"}, None)}
+    assert table_of(lab, "merged").properties.get("write.parquet.compression-codec") in {None, "zstd"}
+    assert [(row["id"], row["kind"]) for row in lab.rows("merged")] == [(1, "2")]

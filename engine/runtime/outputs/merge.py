@@ -123,7 +123,7 @@ class Merged:
             source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
             keys = (*write.unique_key, *write.sequence_by)
             how = Merge(keys, update=("valid_to", "is_current"), ranges=self.ranges)
-            return merge(source, relation, how, markers, expected=expected)
+            return merge(source, relation, how, markers, expected=expected, options=write.write_options)
         source = self.rows.drop(COPIES)
         if deleted is not None:
             source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
@@ -132,7 +132,7 @@ class Merged:
         branch = self.output.branch
         if branch is not None:
             branches.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
-        return merge(source, relation, how, markers, branch, expected)
+        return merge(source, relation, how, markers, branch, expected, write.write_options)
 
     def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
         """Whether a row is not newer than a delete of its key; a delete itself always passes."""
