@@ -210,8 +210,8 @@ class Teller:
             raise TypeError(event.node)
         self.failed = self.failed or event.status.failed
         # A unit test reads rows of its own: it says nothing of any dataset.
-        checked = [self._assertion(test, event)] if isinstance(test, DataTest) else []
-        bad = not checked and event.status.failed
+        checked = self._assertions(test, event) if isinstance(test, DataTest) else []
+        bad = isinstance(test, UnitTest) and event.status.failed
         return event_v2.RunEvent(
             eventTime=at,
             eventType=State.FAIL if bad else State.COMPLETE,
@@ -223,15 +223,16 @@ class Teller:
             producer=PRODUCER,
         )
 
-    def _assertion(self, test: DataTest, event: TestFinished) -> event_v2.InputDataset:
+    def _assertions(self, test: DataTest, event: TestFinished) -> list[event_v2.InputDataset]:
         module = facet_v2.data_quality_assertions_dataset
         assertion = module.Assertion(
             assertion=test.kind, success=event.status is Status.PASS, column=test.column, severity=test.severity.value,
             name=test.name,
         )  # fmt: skip
-        (name,) = self.names.of(test.model)
         checked: dict[str, Any] = {"dataQualityAssertions": module.DataQualityAssertionsDatasetFacet([assertion])}
-        return event_v2.InputDataset(name.namespace, name.name, checked, facets={})
+        # A source of several topics is several datasets.
+        names = self.names.of(test.model)
+        return [event_v2.InputDataset(name.namespace, name.name, checked, facets={}) for name in names]
 
 
 def _direct(sql: str) -> str:

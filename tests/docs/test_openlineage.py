@@ -108,6 +108,26 @@ def test_a_unit_test_is_a_job_without_datasets(tmp_path, status, ends):
     assert whole["eventType"] == ends
 
 
+def test_a_test_of_a_source_is_told_of_all_its_topics(tmp_path):
+    source = (
+        "sources: [{name: s, tables: [{name: t, format: kafka, connection: main, topics: [a, b], schema: id int,"
+        " columns: {id: {tests: [not_null]}}}]}]\n"
+    )
+    text = PROJECT.format(openlineage="{type: file, path: events.jsonl}")
+    text += "    connections: {main: {bootstrap_servers: 'broker:9092'}}\n"
+    made = compiled(tmp_path, {**FILES, "sources/s.yml": source, "project.yml": text})
+    assert made.manifest.errors == ()
+    test = events.TestFinished("test.source_not_null_s_t_id", 1, 1, Status.FAIL, 0.1)
+    assert send(made, tmp_path, [RunStarted(RUN, "test", "dev", 1, AT), test, RunFinished(1.0)]) == []
+    _, told, _ = sent(tmp_path / "events.jsonl")
+    assert [(dataset["namespace"], dataset["name"]) for dataset in told["inputs"]] == [
+        ("kafka://broker:9092", "a"),
+        ("kafka://broker:9092", "b"),
+    ]
+    assertions = [dataset["inputFacets"]["dataQualityAssertions"]["assertions"][0] for dataset in told["inputs"]]
+    assert [(a["assertion"], a["success"]) for a in assertions] == [("not_null", False)] * 2
+
+
 def test_a_models_run_is_one_below_the_commands(records):
     clean = [r for r in records if r["job"]["name"] == "shop.clean"]
     assert len({r["run"]["runId"] for r in clean}) == 1
