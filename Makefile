@@ -106,6 +106,10 @@ test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)
 	@$(BIN)/python -m tests.fuzz $(or $(FUZZ_ARGS),--count 500 --seed 1)
 
+.PHONY: analyser
+analyser: $(DEV) ## Compare compile with Spark's analyser on random queries, over tables and over streams (ANALYSER_ARGS)
+	@$(BIN)/python -m tests.analyser $(or $(ANALYSER_ARGS),--count 2000 --seed 1)
+
 .PHONY: kills
 kills: $(DEMO) ## Kill builds of the example again and again, and compare its tables with those of a quiet run (KILLS_ARGS)
 	@$(BIN)/python -m tests.kills $(or $(KILLS_ARGS),--kills 50 --seed 1)
@@ -119,10 +123,12 @@ hostile: $(DEV) ## Damage the example at random, as a stranger might, and compil
 	@$(BIN)/python -m tests.security.fuzz $(or $(HOSTILE_ARGS),--count 500 --seed 1)
 
 .PHONY: nightly
-nightly: ## The whole suite, then 500 new random queries against Spark, 2,000 hostile projects, 50 kills and 100 random histories (NIGHT)
+nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch) against Spark, hostile projects, kills, histories (NIGHT)
 	@$(MAKE) --no-print-directory test
 	$(SAY) "500 random queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'
+	$(SAY) "2,000 random queries of the seed $(NIGHT) against the analyser"
+	@$(MAKE) --no-print-directory analyser ANALYSER_ARGS='--count 2000 --seed $(NIGHT)'
 	$(SAY) "2,000 hostile projects of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory hostile HOSTILE_ARGS='--count 2000 --seed $(NIGHT)'
 	$(SAY) "50 kills of the seed $(NIGHT)"

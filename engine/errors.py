@@ -134,6 +134,7 @@ CODES: dict[str, str] = {
     "agg-collation-key": "Keys of state are compared byte by byte.",
     "unknown-function": "A function is Spark's own.",
     "union-columns": "Both sides of a UNION have the same number of columns.",
+    "column-count": "A list of names, or a subquery, has as many columns as its place takes.",
     "clause": "Each clause of a SELECT holds what Spark computes there.",
     "argument-count": "A function gets as many arguments as it takes.",
     "argument-constant": "An argument that Spark reads before the query runs is a constant.",

@@ -17,17 +17,22 @@ _NAMES = {
     "schema_of_variant_agg", "skewness", "some", "std", "string_agg", "theta_sketch_agg", "try_avg",
     "try_sum",
 }  # fmt: skip
+# What stands between a function and its OVER.
+_BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 
 def is_aggregate(node: exp.Expr) -> bool:
     """Whether a function call is an aggregate (and not one over a window of rows)."""
     known = isinstance(node, exp.AggFunc) or (isinstance(node, exp.Anonymous) and node.name.lower() in _NAMES)
-    return known and not isinstance(node.parent, exp.Window)
+    around = node.parent if known else None
+    while isinstance(around, _BETWEEN):
+        around = around.parent
+    return known and not isinstance(around, exp.Window)
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
     """Whether an expression holds an aggregate of its own query."""
-    return any(is_aggregate(node) for node in tree.find_all(exp.AggFunc, exp.Anonymous))
+    return any(is_aggregate(node) for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)))
 
 
 def is_stateful(tree: exp.Expr, streams: Iterable[str], *, dedup: bool) -> bool:

@@ -36,6 +36,7 @@ _INSTEAD = {
 }
 _IGNORE_BEHIND = {"FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LAG", "LEAD"}
 _SUFFIXES = {"BD", "D", "F", "L", "S", "Y"}
+_NAMED = {TokenType.VAR, TokenType.IDENTIFIER}
 _CASTS = {"CAST", "TRY_CAST"}
 _OPENS_TYPE = {TokenType.L_PAREN, TokenType.LT}
 _CLOSES_TYPE = {TokenType.R_PAREN, TokenType.GT}
@@ -233,6 +234,10 @@ def _fetch(tokens: _Tokens, at: int) -> Found | None:
 def _sample(tokens: _Tokens, at: int) -> Found | None:
     if _kind(tokens, at + 1) is not TokenType.L_PAREN:
         return "Spark has no methods of TABLESAMPLE", "Write TABLESAMPLE (10 PERCENT).", tokens[at].start
+    aliased = _kind(tokens, at - 2) in {*_NAMED, TokenType.R_PAREN, TokenType.ALIAS}
+    if aliased and _kind(tokens, at - 1) in _NAMED:
+        hint = "Write the alias behind: t TABLESAMPLE (10 PERCENT) a."
+        return "Spark has no alias before TABLESAMPLE", hint, tokens[at - 1].start
     return None
 
 

@@ -70,6 +70,13 @@ class Judge:
 @contextmanager
 def judge(folder: Path) -> Iterator[Judge]:
     """Start a session and make the relations."""
+    with session(folder) as spark:
+        yield prepared(spark, folder)
+
+
+@contextmanager
+def session(folder: Path) -> Iterator[Any]:
+    """Start a session like those of the product."""
     from engine.spark.jars import jar_paths
     from engine.spark.java import find_java
     from engine.spark.session import SessionSettings, open_session
@@ -78,8 +85,8 @@ def judge(folder: Path) -> Iterator[Judge]:
     jars = jar_paths(("core",), fetch=True, java=java)
     conf = {**CONF, "spark.driver.extraJavaOptions": JAVA_OPTIONS}
     settings = SessionSettings(java, folder / "logs", jar_paths=jars, master="local[2]", conf=conf)
-    with open_session(settings) as session:
-        yield prepared(session.spark, folder)
+    with open_session(settings) as opened:
+        yield opened.spark
 
 
 def prepared(spark: Any, folder: Path) -> Judge:

@@ -71,6 +71,12 @@ WANTED = {
     # Spark adds up timestamps, too.
     "total": _wanted("a number or interval", "string", "timestamp", *NUMBERS, *INTERVALS),
     "whole": _wanted("a whole number", "small", "bigint"),
+    "bits": _wanted("a whole number or condition", "small", "bigint", "boolean"),
+    "exact": _wanted("a number", *NUMBERS),
+    "date": _wanted("a date", "date"),
+    "part": _wanted("a date, timestamp or interval", "string", *TIMES, *INTERVALS),
+    "shown": _wanted("a number, date or text", "string", *NUMBERS, *TIMES),
+    "placed": _wanted("a number, time or interval", "string", *NUMBERS, *TIMES, *INTERVALS),
     "days": _wanted("a whole number that is no BIGINT", "small", "string"),
     "time": _wanted("a date or timestamp", "string", *TIMES),
     "point": _wanted("a timestamp", "timestamp"),
@@ -80,45 +86,61 @@ WANTED = {
     "map": _wanted("a map", "map"),
     "nested": _wanted("a struct, array or map", "variant", *NESTED),
 }
-# `-` is not checked; `sorted` is what can be sorted, `hashed` what has no map in it.
+# `-` is not checked; `!` takes no NULL without a type; `sorted` is what can be sorted, `hashed` what has no map in it.
 _TAKES = """
 text: upper lower ucase lcase initcap trim ltrim rtrim btrim length len char_length character_length octet_length
-    bit_length ascii unbase64 hex unhex split regexp_extract regexp_replace regexp_count
-    regexp_extract_all conv encode luhn_check to_date to_timestamp_ntz to_timestamp_ltz try_to_date url_encode
-    url_decode listagg
-text text: like startswith endswith contains levenshtein regexp_like rlike regexp_substr regexp_instr instr
+    quote sentences to_binary to_number to_timestamp overlay string_agg bit_length ascii unbase64 hex unhex split
+    regexp_extract regexp_replace regexp_count regexp_extract_all conv encode luhn_check to_date to_timestamp_ntz
+    to_timestamp_ltz try_to_date url_encode url_decode listagg
+text text: like find_in_set locate position startswith endswith contains levenshtein regexp_like rlike regexp_substr
+    regexp_instr instr
 text text text: replace translate
+- text text text: elt
 text number: left right repeat substr lpad rpad
 text number number: substring
 text text number: split_part substring_index
-string: soundex json_array_length json_object_keys parse_url parse_json mask str_to_map
+string: from_csv from_json from_xml soundex json_array_length json_object_keys parse_url parse_json mask str_to_map
 string string: get_json_object
-bytes: base64 md5 sha sha1 sha2 crc32
-number: chr char space bin sqrt cbrt exp ln log10 log2 log1p expm1 sin cos tan asin acos atan sinh cosh tanh degrees
-    radians ceil ceiling floor round bround rint factorial isnan from_unixtime date_from_unix_date stddev stddev_pop
-    stddev_samp std variance var_pop var_samp skewness kurtosis
-number number: pow power hypot atan2 nanvl corr covar_pop covar_samp regr_slope regr_r2 regr_count shiftleft shiftright
+bytes: base64 decode md5 sha sha1 sha2 crc32
+number: chr char space bin sqrt cbrt exp ln log1p expm1 sin cos tan asin acos atan sinh cosh tanh degrees radians ceil
+    ceiling floor round bround rint factorial isnan from_unixtime date_from_unix_date stddev stddev_pop stddev_samp
+    std variance var_pop var_samp skewness kurtosis width_bucket
+number number: log log10 log2 make_dt_interval make_ym_interval pow power hypot atan2 nanvl corr covar_pop covar_samp
+    regr_slope regr_r2 regr_count shiftleft shiftright
 number number number: make_date
-quantity: abs sign signum negative positive median percentile
+number number number number number number: make_timestamp
+exact: format_number timestamp_seconds
+placed: percentile_approx approx_percentile
+bits: bit_count
+date: unix_date
+shown: to_char to_varchar
+- part: date_part datepart extract
+quantity: abs sign signum negative positive median percentile percentile_cont percentile_disc
 total: sum try_sum avg mean try_avg
-whole: bit_and bit_or bit_xor timestamp_millis timestamp_micros
-time: year quarter month day dayofmonth dayofweek dayofyear weekday weekofyear hour minute second dayname monthname
-    last_day next_day date_format unix_timestamp to_unix_timestamp from_utc_timestamp to_utc_timestamp
+whole: ~ bit_and bit_or bit_xor timestamp_millis timestamp_micros
+time: window year quarter month day dayofmonth dayofweek dayofyear weekday weekofyear hour minute second dayname
+    monthname last_day next_day date_format unix_timestamp to_unix_timestamp from_utc_timestamp to_utc_timestamp
+    date_sub date_trunc
 time number: add_months
 time days: date_add dateadd
-time: date_sub date_trunc
 - time: trunc
-time time: datediff date_diff months_between
+time time: timestampdiff timestampadd datediff date_diff months_between
 point: unix_seconds unix_millis unix_micros
 truth: count_if bool_and bool_or every some any
-array: array_size array_distinct array_max array_min array_sort sort_array array_compact shuffle array_join
+array: array_size array_distinct array_max array_min sort_array array_compact shuffle array_join
 array number number: slice
+array array: map_from_arrays
+array! array!: array_except array_intersect array_union arrays_overlap zip_with
+array!: array_append array_contains array_insert array_position array_prepend array_remove array_sort transform filter
+    exists forall aggregate reduce
+many!: element_at try_element_at
+map!: map_contains_key map_filter map_zip_with transform_keys transform_values
 many: size cardinality explode explode_outer posexplode posexplode_outer
-map: map_keys map_values map_entries map_contains_key
-map map: map_concat
+map: map_keys map_values map_entries
+map! map!: map_concat
 nested: to_json
 sorted: min max
-hashed: hash xxhash64 collect_set
+hashed: collect_set
 - sorted: max_by min_by
 """
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Sequence
 
 from sqlglot import exp
 
-from engine.compile.columns import mismatch, types
+from engine.compile.columns import mismatch, placing, types
+from engine.compile.columns.accepted import family
+from engine.compile.columns.arguments import checked, extracted
 from engine.compile.columns.builtin import BUILTIN
 from engine.compile.columns.facts import Fault
 from engine.compile.columns.functions import returned, rounded
@@ -39,6 +41,11 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: Scope) -> Value:
     if name not in BUILTIN:
         _unheard_of(walk, name, node)
     arguments = list(children(node))
+    if isinstance(node, (exp.AtTimeZone, exp.FromTimeZone)) and isinstance(node.this, exp.Cast):
+        # sqlglot's own cast of what from_utc_timestamp() takes.
+        arguments[0] = node.this.this
+    if name in placing.PLACED or (arguments and isinstance(arguments[0], exp.Distinct)):
+        placing.called(walk, name, node, arguments)
     special = _SPECIAL.get(name)
     if special is not None:
         return special(walk, arguments, scope)
@@ -66,8 +73,8 @@ def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, 
     elif name == "concat":
         mismatch.concatenated(walk, node, parts)
     elif name == "nullif" and len(parts) == _PAIR:
-        mismatch.compared(walk, node, *parts)
-    else:
+        mismatch.compared(walk, node, parts[0], parts[1])
+    elif not checked(walk, name, node, parts):
         mismatch.argued(walk, name, node, parts)
 
 
@@ -114,18 +121,31 @@ def _parameters(name: str, found: list[Value]) -> list[Value]:
 
 def _higher(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
     """A function that takes a function."""
-    found = _values(walk, [a for a in arguments if not isinstance(a, exp.Lambda)], scope)
+    plain = [a for a in arguments if not isinstance(a, exp.Lambda)]
+    found = _values(walk, plain, scope)
     if not found:
         return NOTHING
+    mismatch.argued(walk, name, plain[0].parent or plain[0], list(zip(plain, found, strict=False)))
     given = _parameters(name, found)
     bodies = [_body(walk, a, given, scope) for a in arguments if isinstance(a, exp.Lambda)]
     if name in _DECIDING:
         function = next(a for a in arguments if isinstance(a, exp.Lambda))
         mismatch.condition(walk, function.this, bodies[0], f"{name}()")
+    if name in {"aggregate", "reduce"} and len(found) > 1:
+        _kept_type(walk, name, arguments, found[1], bodies[0])
     rule = _HIGHER.get(name)
     kinds = [v.type for v in found]
     type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
     return Value(type_, origins([*found, *bodies]))
+
+
+def _kept_type(walk: Walk, name: str, arguments: Arguments, start: Value, body: Value) -> None:
+    """Report a function that gives another type than it starts with."""
+    kinds = {family(start.type), family(body.type)}
+    if start.type != body.type and "" not in kinds and kinds != {"decimal"}:
+        message = f"{name}() starts with {start.type}, and its function gives {body.type}"
+        function = next(a for a in arguments if isinstance(a, exp.Lambda))
+        walk.fault(mismatch.CODE, message, f"Start with cast(.. as {body.type}).", function.this, function)
 
 
 def _body(walk: Walk, function: exp.Expr, given: list[Value], scope: Scope) -> Value:
@@ -152,6 +172,7 @@ _HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
 def _parsed(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`from_json(text, 'a int')`: the type stands in the query."""
     found = _values(walk, arguments, scope)
+    mismatch.argued(walk, "from_json", arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False)))
     schema = arguments[1].name if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
     if not schema.strip():
         return Value(None, origins(found))
@@ -190,6 +211,8 @@ def window(time: Value) -> Value:
 
 def _window(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     found = _values(walk, arguments, scope)
+    if found and [name for name, _ in types.fields(found[0].type) or ()] != ["start", "end"]:
+        mismatch.argued(walk, "window", arguments[0], [(arguments[0], found[0])])
     return window(Value(found[0].type if found else None, origins(found)))
 
 
@@ -197,10 +220,25 @@ def _time_part(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`extract(year from ts)`, `date_part('year', ts)`."""
     found = _values(walk, arguments[1:], scope)
     unit = arguments[0].name.lower() if arguments and isinstance(arguments[0], (exp.Var, exp.Literal)) else ""
+    if found:
+        parts = [(arguments[0], NOTHING), (arguments[1], found[0])]
+        mismatch.argued(walk, "extract", arguments[0].parent or arguments[0], parts)
+        extracted(walk, unit, arguments[1], found[0])
     type_ = _TIME_PARTS.get(unit, "int") if unit else None
     if unit in _SMALL_PARTS and found and (found[0].type is None or found[0].type.startswith("interval")):
         type_ = "tinyint" if found[0].type else None
     return Value(type_, origins(found))
+
+
+def _to_number(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
+    """`to_number(text, '999.99')`: the digits stand in the query."""
+    found = _values(walk, arguments, scope)
+    parts = list(zip(arguments, found, strict=False))
+    mismatch.argued(walk, "to_number", arguments[0].parent or arguments[0], parts)
+    shape = arguments[1].name.upper() if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
+    whole, _, behind = shape.replace("D", ".").partition(".")
+    digits, scale = (sum(text.count(digit) for digit in "09") for text in (whole, behind))
+    return Value(f"decimal({digits + scale},{scale})" if digits + scale else None, origins(found))
 
 
 def _counted_units(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
@@ -218,6 +256,8 @@ def _zipped(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
 def _decoded(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`decode(x, 'utf-8')`, or `decode(x, 1, 'one', 2, 'two', 'many')`."""
     found = _values(walk, arguments, scope)
+    if len(found) == _PAIR:
+        mismatch.argued(walk, "decode", arguments[0], list(zip(arguments, found, strict=True)))
     results = found[2::2] + (found[-1:] if len(found) % 2 == 0 else [])
     return Value(widest(v.type for v in results) if found[2:] else "string", origins(found))
 
@@ -246,6 +286,8 @@ _SPECIAL: dict[str, Callable[[Walk, Arguments, Scope], Value]] = {
     "histogram_numeric": _histogram,
     "session_window": _window,
     "timediff": _counted_units,
+    "to_number": _to_number,
+    "try_to_number": _to_number,
     "try_variant_get": _variant,
     "variant_get": _variant,
     "window": _window,

@@ -85,7 +85,7 @@ def _first(found: Types) -> str | None:
 
 def _number(found: Types) -> str | None:
     """The type of the argument; a text is read as a number."""
-    return "double" if _first(found) == "string" else _first(found)
+    return "double" if _first(found) in {"string", "void"} else _first(found)
 
 
 def _sum(found: Types) -> str | None:
@@ -161,7 +161,18 @@ def _from_entries(found: Types) -> str | None:
 
 
 def _with_element(found: Types) -> str | None:
-    return types.array(wider(types.element(_first(found)), found[-1] if found else None))
+    inner, new = types.element(_first(found)), found[-1] if found else None
+    if inner != "double" and new == "float" and inner is not None and is_numeric(inner):
+        return types.array("float")
+    return types.array(wider(inner, new))
+
+
+def _same_array(found: Types) -> str | None:
+    return "array<void>" if _first(found) == "void" else _first(found)
+
+
+def _padded(found: Types) -> str | None:
+    return "binary" if set(found[::2]) == {"binary"} else "string" if _first(found) else None
 
 
 def _sequence(found: Types) -> str | None:
@@ -213,8 +224,6 @@ _RULES: dict[str, Rule] = {
         (
             "any_value",
             "approx_top",
-            "array_compact",
-            "array_distinct",
             "array_except",
             "array_intersect",
             "array_remove",
@@ -239,13 +248,12 @@ _RULES: dict[str, Rule] = {
             "nth_value",
             "nullif",
             "nullifzero",
-            "shuffle",
-            "slice",
-            "sort_array",
             "time_trunc",
         ),
         _first,
     ),
+    **dict.fromkeys(("array_compact", "array_distinct", "shuffle", "slice", "sort_array"), _same_array),
+    **dict.fromkeys(("lpad", "rpad"), _padded),
     **dict.fromkeys(("abs", "negative", "positive"), _number),
     **dict.fromkeys(("coalesce", "ifnull", "nvl", "greatest", "least"), widest),
     **dict.fromkeys(("sum", "try_sum"), _sum),
@@ -259,7 +267,7 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), _shifted),
     **dict.fromkeys(("array_union", "map_concat"), widest),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _approximate),
-    **dict.fromkeys(("left", "lpad", "overlay", "rpad", "substr", "substring"), _piece),
+    **dict.fromkeys(("left", "overlay", "substr", "substring"), _piece),
     "array": lambda found: types.array(widest(found)),
     "array_repeat": lambda found: types.array(_first(found)),
     "bit_count": lambda _: "int",
@@ -285,6 +293,11 @@ _RULES: dict[str, Rule] = {
     "try_subtract": _pair("-"),
     "zeroifnull": _null_or_zero,
 }
+# Casts that are written as calls: int('1').
+_RULES.update(
+    (name, _always(name)) for name in ("bigint", "boolean", "date", "double", "float", "int", "smallint", "tinyint")
+)
+_RULES["timestamp"], _RULES["decimal"] = _always("timestamp"), _always("decimal(10,0)")
 _RULES.update((name, _always(type_)) for name, type_ in _fixed())
 
 

@@ -20,46 +20,41 @@ from engine.compile.columns.accepted import (
     grouped,
     ordered,
 )
+from engine.compile.columns.meeting import Where, comparable, meet
 from engine.compile.columns.scope import Value
 from engine.compile.columns.types import element
 from engine.compile.columns.walk import Walk
 
 CODE = "type-mismatch"
 _QUALITIES = {"sorted": ordered, "hashed": grouped}
-_TEXT_AND = NUMBERS | TIMES | {"boolean", "binary", "string"}
 _NUMERIC = NUMBERS | {"string"}
+_OF_NUMBERS = {"%", "*", "/", "div", "&", "|", "^", "+", "-"}
+_NO_NUMBER = {
+    **dict.fromkeys(("%", "&", "|", "^"), NESTED | TIMES | INTERVALS | {"boolean", "binary", "variant"}),
+    **dict.fromkeys(("*", "/", "div", "+", "-"), NESTED | {"boolean", "binary", "variant"}),
+}
 _WHOLE = {"small", "bigint"}
 _COMPARE = "Cast one side, so that both have one type."
 _CONDITION = "Compare it with something, such as {} > 0 or {} is not null."
 _SECONDS = "Write timestamp_seconds({0}) or date_from_unix_date({0}) for a number that counts seconds or days."
 
 
-def compared(walk: Walk, node: exp.Expr, left: tuple[exp.Expr, Value], right: tuple[exp.Expr, Value]) -> None:
-    """Report values that cannot be compared."""
+def compared(
+    walk: Walk, node: exp.Expr, left: tuple[exp.Expr, Value], right: tuple[exp.Expr, Value], how: Where = "compared"
+) -> None:
+    """Report values that cannot be compared; IN looks for a type in which they can be."""
     ours, theirs = family(left[1].type), family(right[1].type)
     if not ours or not theirs:
         return
-    if not comparable(ours, theirs):
+    if not meet(left[1].type, right[1].type, how):
         message = (
             f"{shown(left[0])} is {left[1].type} and {shown(right[0])} is {right[1].type}: they cannot be compared"
         )
         hint = "Write the time as text, such as '2026-01-31'." if {ours, theirs} & TIMES else _COMPARE
         walk.fault(CODE, message, hint, left[0], right[0], node)
-    elif ours == theirs and ours in {"map", "variant"}:
+    elif "variant" in {ours, theirs} or (ours == theirs == "map"):
         message = f"values of {left[1].type} cannot be compared"
         walk.fault(CODE, message, "Compare its keys, fields or elements.", left[0], node)
-
-
-def comparable(left: str, right: str) -> bool:
-    """Whether values of two families can be compared."""
-    if "string" in {left, right}:
-        return {left, right} <= _TEXT_AND
-    return left == right or {left, right} <= NUMBERS or {left, right} <= TIMES
-
-
-def together(left: str, right: str) -> bool:
-    """Whether values of two families have a common type (CASE, coalesce, UNION)."""
-    return comparable(left, right) or {left, right} == {"string", "variant"}
 
 
 def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Value]], what: str) -> None:
@@ -69,7 +64,7 @@ def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Value]], 
         kind = family(part[1].type)
         if not kind:
             continue
-        if seen is not None and not together(family(seen[1].type), kind):
+        if seen is not None and not meet(seen[1].type, part[1].type, "joined"):
             message = f"{what} gives {seen[1].type} in one place and {part[1].type} in another"
             walk.fault(CODE, message, "Cast them to one type.", part[0], node)
             return
@@ -81,10 +76,18 @@ def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Value]], 
 def calculated(walk: Walk, node: exp.Expr, sign: str, left: Value, right: Value) -> None:
     """Report operands that an operator does not take."""
     ours, theirs = family(left.type), family(right.type)
-    if ours and theirs and not _fits(sign, ours, theirs):
+    arrays = sign == "||" and "array" in {ours, theirs}
+    unlike = arrays and (not meet(left.type, right.type, "joined") or "void" in {left.type, right.type})
+    if unlike or _void(sign, left, right) or (ours and theirs and not _fits(sign, ours, theirs)):
         hint = _hint_of_sign(sign, ours, theirs)
         message = f"{sign} does not take {left.type} and {right.type}"
-        walk.fault(CODE, message, hint, node.this, node)
+        walk.fault(CODE, message, hint, node.this if isinstance(node.this, exp.Expr) else node, node)
+
+
+def _void(sign: str, left: Value, right: Value) -> bool:
+    """Whether NULL stands beside what an operator never takes."""
+    other = right if left.type == "void" else left
+    return "void" in {left.type, right.type} and sign in _OF_NUMBERS and family(other.type) in _NO_NUMBER[sign]
 
 
 def _fits(sign: str, left: str, right: str) -> bool:
@@ -159,8 +162,10 @@ def held(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, 
     if len(parts) < len(("array", "value")):
         return
     (array, given), (item, value) = parts[:2]
-    kind = family(given.type)
+    kind = family(given.type) or ("void" if given.type == "void" else "")
     ours, theirs = family(element(given.type)), family(value.type)
+    if value.type == "void" and ours and name == "array_contains":
+        walk.fault(CODE, f"{name}() does not look for NULL", "Write exists(.., x -> x is null).", item, node)
     if kind and kind != "array":
         message = f"{name}() takes an array, and {shown(array)} is {given.type}"
         walk.fault(CODE, message, _hint_of_argument("array", kind, array), array, node)
@@ -173,7 +178,10 @@ def concatenated(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Val
     """Report what concat() does not take: arrays beside other things, maps and structs."""
     for part, value in parts[1:]:
         first, kind = family(parts[0][1].type), family(value.type)
-        if first and kind and not _fits("||", first, kind):
+        arrays = "array" in {first, kind}
+        void = arrays and "void" in {parts[0][1].type, value.type}
+        unlike = arrays and not meet(parts[0][1].type, value.type, "joined")
+        if void or unlike or (first and kind and not _fits("||", first, kind)):
             message = f"concat() does not take {parts[0][1].type} and {value.type}"
             walk.fault(CODE, message, _hint_of_sign("||", first, kind), part, node)
             return
@@ -192,7 +200,7 @@ def alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Value]], w
 def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Value]]) -> None:
     """Report arguments that a function does not take."""
     for (argument, value), word in zip(parts, TAKES.get(name, ()), strict=False):
-        kind = family(value.type)
+        kind = family(value.type) or ("void" if value.type == "void" and word.endswith("!") else "")
         if not kind or word == "-":
             continue
         if word in _QUALITIES:
@@ -202,19 +210,15 @@ def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr
                     CODE, message, "Give it a field, key or element, or to_json(..) of the value.", argument, node
                 )
             continue
-        wanted = WANTED[word]
-        # A text that is written out may be more to Spark than a column of texts.
-        if kind not in wanted.families and not (kind == "string" and _written(argument)):
+        wanted = WANTED[word.removesuffix("!")]
+        if kind not in wanted.families:
             message = f"{name}() takes {wanted.words}, and {shown(argument)} is {value.type}"
             walk.fault(CODE, message, _hint_of_argument(word, kind, argument), argument, node)
 
 
-def _written(node: exp.Expr) -> bool:
-    return next(iter(node.find_all(exp.Column, exp.Query)), None) is None
-
-
 def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
     name = shown(node)
+    word = word.removesuffix("!")
     hint = f"Give it {WANTED[word].words}."
     if word == "truth":
         hint = f"Write a condition, such as {name} > 0."
@@ -278,12 +282,15 @@ def sorted_by(walk: Walk, node: exp.Expr, value: Value, where: str) -> None:
 
 def indexed(walk: Walk, node: exp.Expr, base: Value, key: exp.Expr, index: Value) -> None:
     """Report `x[y]` of what has no elements, or with an index that fits none."""
-    kind, of = family(base.type), family(index.type)
+    kind, of = family(base.type) or ("void" if base.type == "void" else ""), family(index.type)
     name = shown(node.this)
+    named = isinstance(key, exp.Literal) and key.is_string
+    if kind == "array" and named and family(element(base.type)) == "struct":
+        return
     if kind and kind not in NESTED:
         message = f"{name} is {base.type}, which has no elements"
         walk.fault(CODE, message, f"Write substr({name}, 1, 1) for a part of a text.", node.this, node)
-    elif kind == "struct" and not (isinstance(key, exp.Literal) and key.is_string):
+    elif kind == "struct" and not named:
         message = f"a field of {name} is named by a text, and {shown(key)} is none"
         walk.fault(CODE, message, f"Write {name}.<field>.", key, node)
     elif kind == "array" and of and of not in _WHOLE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlglot import exp
@@ -12,6 +12,7 @@ from engine.compile.columns import calls, mismatch, types
 from engine.compile.columns.accepted import family
 from engine.compile.columns.distinct import sorted_by_columns, sorted_by_output, told_apart
 from engine.compile.columns.facts import Fault
+from engine.compile.columns.meeting import meet
 from engine.compile.columns.names import column_name
 from engine.compile.columns.relations import UNKNOWN, read_from, read_unread, window_value, with_ctes
 from engine.compile.columns.scope import (
@@ -25,7 +26,7 @@ from engine.compile.columns.scope import (
     index,
     origins,
 )
-from engine.compile.columns.values import ranked, tested
+from engine.compile.columns.values import number, ranked, tested
 from engine.compile.columns.walk import Walk, path
 from engine.compile.columns.widening import wider
 
@@ -61,7 +62,10 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
     where = node.args.get("where")
     if where is not None:
         tested(walk, where.this, scope, "filter", "WHERE")
+    scope.outside = False
     output = _projected(walk, node, scope)
+    if scope.outside and (node.args.get("group") or any(has_aggregate(item) for item in node.expressions)):
+        _outside(walk, node.expressions, scope, "beside an aggregate")
     if node.args.get("distinct") is not None:
         told_apart(walk, node, output, "DISTINCT")
         sorted_by_output(walk, node, output)
@@ -72,12 +76,53 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
     if group is not None:
         for value in _grouped(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
+        _outside(walk, [group], scope, "in GROUP BY")
     if having is not None:
-        tested(walk, having.this, scope, "having", "HAVING")
+        _having(walk, node, having, scope)
+        found = walk.value(having.this, scope)
+        walk.influence(found.origins, "having")
+        # Spark casts it to BOOLEAN.
+        mismatch.converted(walk, having, found.type, "boolean")
+        scope.outside = False
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
     _sort(walk, node, output, scope)
+    _outside(walk, list(_sort_clauses(node)), scope, "in ORDER BY")
     return output
+
+
+def _outside(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope, where: str) -> None:
+    """Report columns of the SELECT around a subquery where Spark sees those of the subquery alone."""
+    if not scope.outside:
+        return
+    scope.outside = False
+    for column in (column for node in nodes for column in node.find_all(exp.Column)):
+        parts = [identifier.name for identifier in path(column)[0]]
+        try:
+            here = scope.here(parts, [part.lower() for part in parts]) if parts else None
+        except Missing:
+            here = None
+        if parts and here is None:
+            message = f"'{'.'.join(parts)}' is a column of the query around, and stands {where} of the subquery"
+            walk.fault("subquery-place", message, "Use it in WHERE, or outside the subquery.", column)
+            return
+
+
+def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
+    yield from (node.args[key] for key in _SORTS if node.args.get(key) is not None)
+
+
+def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: Scope) -> None:
+    """Report a HAVING that names a result of a function with OVER."""
+    over = {e.alias.lower() for e in node.expressions if isinstance(e, exp.Alias) and e.find(exp.Window)}
+    group = node.args.get("group")
+    if group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets):
+        return
+    for column in having.find_all(exp.Column) if over else ():
+        name = column.name.lower()
+        if not column.table and name in over and not any(r.find(name) for r in scope.relations):
+            message = f"HAVING is computed before '{column.name}', a function with OVER"
+            walk.fault("clause", message, "Filter in an outer SELECT.", column)
 
 
 def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
@@ -170,8 +215,12 @@ def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: Scope) -> Outp
             message = f"'{parts[-1]}' is {value.type}, which has no fields"
             walk.fault(mismatch.CODE, message, "Write its name without '.*'.", node)
         names = [name for name, _ in types.fields(value.type) or ()]
+        if value.type and family(value.type) not in {"", "struct"}:
+            message = f"'{'.'.join(parts)}.*' names the fields of a struct, and it is {value.type}"
+            walk.fault(mismatch.CODE, message, "Name the column alone, or explode() it.", node)
         return Output([Column(n, scope.look_up([*parts, n])) for n in names], open=not names)
-    except Missing:
+    except Missing as missing:
+        walk.miss(missing, [part for part in node.parts if isinstance(part, exp.Identifier)], scope)  # type: ignore[attr-defined]
         return UNKNOWN
 
 
@@ -203,10 +252,26 @@ def _grouped(walk: Walk, group: exp.Expr, select: exp.Select, output: Output, sc
         for item in group.args.get(key) or ():
             for part in _flat(item):
                 _place(walk, "group", part, select, output)
+                _result(walk, part, select, output, scope)
                 value = _by_position(part, output) or walk.value(part, scope)
                 if value.type == "variant":
                     mismatch.sorted_by(walk, part, value, "GROUP BY")
                 yield value
+
+
+def _result(walk: Walk, part: exp.Expr, select: exp.Select, output: Output, scope: Scope) -> None:
+    """Report a position or an alias in GROUP BY that stands for an aggregate."""
+    place, item = _position(part), None
+    if place and not output.open and 0 < place <= len(output.columns):
+        item = select.expressions[output.columns[place - 1].item]
+    elif (
+        isinstance(part, exp.Column) and not part.table and not any(r.find(part.name.lower()) for r in scope.relations)
+    ):
+        named = (e for e in select.expressions if isinstance(e, exp.Alias) and e.alias.lower() == part.name.lower())
+        item = next(named, None)
+    if item is not None and (has_aggregate(item) or item.find(exp.Window)):
+        message = f"GROUP BY {place or part.name}: it is an aggregate, or a function with OVER"
+        walk.fault("clause", message, "Group by columns, and aggregate beside them.", part, select)
 
 
 def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -220,10 +285,19 @@ def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def _by_position(node: exp.Expr, output: Output) -> Value | None:
-    if isinstance(node, exp.Literal) and node.is_int and not output.open:
-        place = int(node.name) - 1
-        return output.columns[place].value if 0 <= place < len(output.columns) else None
+    place = _position(node)
+    if place and not output.open:
+        return output.columns[place - 1].value if 0 < place <= len(output.columns) else None
     return None
+
+
+def _position(node: exp.Expr) -> int | None:
+    """The place that an item names: a number of Spark's type INT."""
+    bare = node.unnest()
+    sign, bare = (-1, bare.this) if isinstance(bare, exp.Neg) else (1, bare)
+    if not isinstance(bare, exp.Literal) or not bare.is_int or number(bare.name, sign) != "int":
+        return None
+    return sign * int(bare.name)
 
 
 def _sort(walk: Walk, node: exp.Select, output: Output, scope: Scope) -> None:
@@ -257,12 +331,11 @@ def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
 
 
 def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Output) -> None:
-    """Report a position behind the last column; GROUP BY 0 groups by a number."""
-    sign, bare = (-1, item.this) if isinstance(item, exp.Neg) else (1, item)
-    if output.open or clause not in {"order", "group"} or not isinstance(bare, exp.Literal) or not bare.is_int:
+    """Report a position that no column has."""
+    place, count = _position(item), len(output.columns)
+    if output.open or clause == "distribute" or place is None:
         return
-    place, count = sign * int(bare.name), len(output.columns)
-    if place > count or (place < 1 and clause == "order"):
+    if place > count or place < 1:
         message = f"{clause.upper()} BY {place}: the SELECT has {count} column{'s' * (count != 1)}"
         walk.fault("clause", message, "Write the name of a column, or its place.", item, node)
 
@@ -315,8 +388,7 @@ def _fit(walk: Walk, node: exp.SetOperation, left: Output, right: Output, *, by_
     items = node.expression.unnest()
     items = items.expressions if isinstance(items, exp.Select) else []
     for ours, theirs in zip(left.columns, right.columns, strict=False):
-        a, b = (family(column.value.type) for column in (ours, theirs))
-        if a and b and not mismatch.together(a, b):
+        if not meet(ours.value.type, theirs.value.type, "united"):
             at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
             message = f"'{ours.name}' is {ours.value.type} above {word} and {theirs.value.type} below it"
             walk.fault(mismatch.CODE, message, "Cast one of them, or put the columns in one order.", at, node)

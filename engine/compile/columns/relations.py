@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from engine.compile.columns import calls, types
+from engine.compile.columns import calls, counts, mismatch, pivots, types
 from engine.compile.columns.builtin import BUILTIN
 from engine.compile.columns.facts import InputColumns
 from engine.compile.columns.scope import (
@@ -69,7 +69,7 @@ def cte_output(walk: Walk, cte: Cte) -> Output:
             return UNKNOWN
         body = body.this
     cte.busy = True
-    output = renamed(walk.query(walk, body, cte.ctes, cte.outer), cte.node.args.get("alias"))
+    output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), cte.node.args.get("alias"))
     if body is cte.node.this:
         cte.output = output
     return output
@@ -84,11 +84,12 @@ def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
             cte_output(aside, entry)
 
 
-def renamed(output: Output, alias: exp.Expr | None) -> Output:
+def renamed(walk: Walk, output: Output, alias: exp.Expr | None) -> Output:
     """The same under the names of `AS t(a, b)`."""
     names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
     if not names:
         return output
+    counts.names(walk, names, output)
     if output.open or len(names) != len(output.columns):
         return Output([Column(identifier.name, Value(None)) for identifier in names])
     return Output([Column(i.name, c.value) for i, c in zip(names, output.columns, strict=True)])
@@ -122,10 +123,10 @@ def _item(walk: Walk, node: exp.Expr, scope: Scope) -> tuple[list[Relation], lis
         relations, columns = _item(walk, node.this, scope)
         if node.args.get("alias") is not None:
             whole = Output(columns, open=any(r.output.open for r in relations))
-            relations, columns = _one(walk, node, whole, [])
+            relations, columns = _one(walk, node, whole, [], scope)
     else:
         output, names = reader(walk, node, scope) if reader is not None else (UNKNOWN, [])
-        relations, columns = _one(walk, node, output, names)
+        relations, columns = _one(walk, node, output, names, scope)
     nested = Scope(scope.ctes, scope.outer, relations, columns)
     for join in node.args.get("joins") or ():
         _join(walk, join, nested)
@@ -139,14 +140,18 @@ def _in_brackets(node: exp.Expr) -> bool:
     return isinstance(node, exp.Table)
 
 
-def _one(walk: Walk, node: exp.Expr, output: Output, names: list[str]) -> tuple[list[Relation], list[Column]]:
+def _one(
+    walk: Walk, node: exp.Expr, output: Output, names: list[str], scope: Scope
+) -> tuple[list[Relation], list[Column]]:
     alias = node.args.get("alias")
-    output = renamed(output, alias)
-    if node.args.get("pivots"):
-        walk.reasons["PIVOT makes columns from values"] = None
-        output = UNKNOWN
+    output = renamed(walk, output, alias)
     called = alias.name.lower() if alias is not None else ""
     known = [called, *names[1:]] if called else names
+    for pivot in node.args.get("pivots") or ():
+        before = Scope(scope.ctes, scope.outer, [Relation(tuple(known), output)], output.columns)
+        alias = pivot.args.get("alias")
+        output = renamed(walk, pivots.pivoted(walk, pivot, before), alias)
+        known = [alias.name.lower()] if alias is not None and alias.name else known
     return [Relation(tuple(known), output)], output.columns
 
 
@@ -273,6 +278,7 @@ def _merged(walk: Walk, common: list[exp.Identifier], left: Scope, right: Scope,
     for identifier in common:
         ours, theirs = _common(walk, identifier, left), _common(walk, identifier, right)
         walk.influence(origins([ours, theirs]), "join")
+        mismatch.compared(walk, identifier, (identifier, ours), (identifier, theirs))
         value = theirs if side == "RIGHT" else ours
         if side == "FULL":
             value = Value(wider(ours.type, theirs.type), origins([ours, theirs]))

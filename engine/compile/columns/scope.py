@@ -111,6 +111,7 @@ class Scope:
         made: values under names that FROM does not have: declared windows, aliases of the SELECT.
         variables: parameters of the lambda around.
         quiet: names that are not found are not to be reported here.
+        outside: a column of the SELECT around it was used.
     """
 
     ctes: Mapping[str, Any]
@@ -120,6 +121,7 @@ class Scope:
     made: dict[str, Value] = field(default_factory=dict)
     variables: dict[str, Value] = field(default_factory=dict)
     quiet: bool = False
+    outside: bool = False
     _index: dict[str, list[Value]] | None = None
 
     @property
@@ -143,16 +145,16 @@ class Scope:
     def look_up(self, parts: Sequence[str]) -> Value:
         """The value of a dotted name; raises Missing if certainly nothing has it."""
         lower = [part.lower() for part in parts]
-        scope: Scope | None = self
         missing: Missing | None = None
-        while scope is not None:
+        # Spark looks into the SELECT around a subquery, and no further.
+        for scope in (self, self.outer):
             try:
-                found = scope.here(parts, lower)
+                found = scope.here(parts, lower) if scope is not None else None
             except Missing as error:
                 found, missing = None, missing or error
             if found is not None:
+                self.outside = self.outside or (scope is not self)
                 return found
-            scope = scope.outer
         raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
 
     def here(self, parts: Sequence[str], lower: list[str]) -> Value | None:

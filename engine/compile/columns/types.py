@@ -129,7 +129,7 @@ def _interval(words: deque[str]) -> str:
 
 def opaque(type_: str) -> bool:
     """Whether nothing is inside a value of this type that could be named."""
-    return type_ in _PLAIN - {"variant", "void"} or type_.startswith("decimal(")
+    return type_ in _PLAIN or type_.startswith(("decimal(", "interval ", "time("))
 
 
 @lru_cache(maxsize=4096)

@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sqlglot import exp
 
-from engine.compile.columns import calls, mismatch, types
+from engine.compile.columns import calls, counts, mismatch, placing, types
+from engine.compile.columns.accepted import family
+from engine.compile.columns.arguments import element_at, keyed
 from engine.compile.columns.functions import returned
-from engine.compile.columns.scope import NOTHING, Missing, Scope, Value, member, origins
+from engine.compile.columns.scope import NOTHING, Missing, Output, Scope, Value, member, origins
 from engine.compile.columns.walk import Walk, children, operand_types, path
 from engine.compile.columns.widening import arithmetic, interval, is_numeric, widest
 
@@ -113,13 +115,26 @@ def _bracket(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     base = value(walk, node.this, scope)
     indexes = values(walk, node.expressions, scope)
     key = node.expressions[0] if len(indexes) == 1 else None
-    if types.fields(base.type) is not None or base.parts is not None:
+    name = walk.name_of(node)
+    if name and key is not None:
+        element_at(walk, name, node, [(node.this, base), (key, indexes[0])])
+        return _of_item(base, indexes)
+    if key is not None and family(base.type) == "struct" and family(indexes[0].type) not in {"", "string"}:
+        mismatch.indexed(walk, node, base, key, indexes[0])
+    many = types.fields(types.element(base.type)) is not None and isinstance(key, exp.Literal) and key.is_string
+    if many or types.fields(base.type) is not None or base.parts is not None:
         try:
             return member(base, [key.name], 0) if isinstance(key, exp.Literal) else NOTHING
         except Missing:
+            message = f"{mismatch.shown(node.this)} has no field '{key.name if key is not None else ''}'"
+            walk.fault("unknown-column", message, "Name one of its fields.", node.this, node)
             return Value(None, base.origins)
     if len(indexes) == 1:
         mismatch.indexed(walk, node, base, node.expressions[0], indexes[0])
+    return _of_item(base, indexes)
+
+
+def _of_item(base: Value, indexes: Sequence[Value]) -> Value:
     if any(index.origins for index in indexes):
         return Value(item(base.type), origins([base, *indexes]))
     return Value(item(base.type), base.origins, base.exact)
@@ -152,7 +167,7 @@ def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
         return Value(number(node.this.name, -1))
     inner = value(walk, node.this, scope)
     mismatch.argued(walk, "negative", node, [(node.this, inner)])
-    return Value("double" if inner.type == "string" else inner.type, inner.origins)
+    return Value("double" if inner.type in {"string", "void"} else inner.type, inner.origins)
 
 
 def _arithmetic(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
@@ -166,6 +181,8 @@ def _bits(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     found = values(walk, list(children(node)), scope)
     kinds = [v.type for v in found]
     sign = _BITS.get(type(node))
+    if isinstance(node, exp.BitwiseNot):
+        mismatch.argued(walk, "~", node, [(node.this, found[0])])
     if sign is not None and found:
         mismatch.calculated(walk, node, sign, found[0], found[-1])
     numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
@@ -207,7 +224,7 @@ def _check_truth(walk: Walk, node: exp.Expr, known: Mapping[int, Value]) -> None
         for bound in parts[1:3]:
             mismatch.compared(walk, node, parts[0], bound)
     elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean) and two:
-        mismatch.compared(walk, node, *parts)
+        mismatch.compared(walk, node, parts[0], parts[1])
     elif isinstance(node, _PATTERNS):
         mismatch.argued(walk, _PATTERN, node, parts)
 
@@ -216,10 +233,12 @@ def _in(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     found = [value(walk, node.this, scope), *values(walk, node.expressions, scope)]
     query = node.args.get("query")
     if query is not None:
-        found.append(_scalar(walk, query, scope))
+        output = walk.query(walk, query, scope.ctes, scope)
+        counts.compared(walk, node.this, query, output)
+        found.append(_only(output))
     listed = [query] if query is not None else node.expressions
     for part in zip(listed, found[1:], strict=False):
-        mismatch.compared(walk, node, (node.this, found[0]), part)
+        mismatch.compared(walk, node, (node.this, found[0]), part, "joined")
     return Value("boolean", origins(found))
 
 
@@ -232,6 +251,12 @@ def _exists(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 def _scalar(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     output = walk.query(walk, node, scope.ctes, scope)
+    counts.scalar(walk, node, output)
+    return _only(output)
+
+
+def _only(output: Output) -> Value:
+    """The one column of a subquery."""
     if output.open or len(output.columns) != 1:
         return Value(None, origins([column.value for column in output.columns]))
     only = output.columns[0].value
@@ -243,7 +268,9 @@ def _cast(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     target = node.args["to"]
     type_ = types.of_node(target) if isinstance(target, exp.DataType) else None
     # sqlglot writes casts of its own around what some functions take.
-    if walk.name_of(node) != "to_timestamp" and not isinstance(node.parent, exp.AtTimeZone):
+    if walk.name_of(node) == "to_timestamp":
+        mismatch.argued(walk, "to_timestamp", node, [(node.this, inner)])
+    elif not isinstance(node.parent, (exp.AtTimeZone, exp.FromTimeZone)):
         mismatch.converted(walk, node, inner.type, type_)
     return Value(type_, inner.origins)
 
@@ -302,7 +329,9 @@ def _several(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 def _ordered_argument(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`array_agg(a order by b)`."""
-    influenced(walk, node.expressions, scope, "sort")
+    for part in node.expressions:
+        by = part.this if isinstance(part, exp.Ordered) else part
+        ranked(walk, by, value(walk, by, scope), "sort", "ORDER BY")
     return value(walk, node.this, scope) if isinstance(node.this, exp.Expr) else NOTHING
 
 
@@ -310,12 +339,16 @@ def _over(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     for part in node.args.get("partition_by") or ():
         ranked(walk, part, value(walk, part, scope), "window", "PARTITION BY")
     order = node.args.get("order")
-    for part in order.expressions if order is not None else ():
-        ranked(walk, part, value(walk, part, scope), "window", "ORDER BY")
-    function = walk.name_of(node.this) if isinstance(node.this, exp.Expr) else ""
+    sorts = [(part, value(walk, part, scope)) for part in order.expressions] if order is not None else []
+    for part, found in sorts:
+        ranked(walk, part, found, "window", "ORDER BY")
+    placing.over(walk, node, node.this)
+    function = walk.name_of(placing.inner(node.this))
     if order is None and not node.args.get("alias") and function in _RANKING:
         message = f"{function}() needs an order"
         walk.fault("clause", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
+    if node.args.get("spec") is not None:
+        placing.framed(walk, node, function, sorts)
     return value(walk, node.this, scope)
 
 
@@ -330,12 +363,8 @@ def tested(walk: Walk, node: exp.Expr, scope: Scope, how: str, clause: str) -> N
     found = value(walk, node, scope)
     walk.influence(found.origins, how)
     mismatch.condition(walk, node, found, clause)
-
-
-def influenced(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope, how: str) -> None:
-    """Note what these expressions come from as deciding."""
-    for node in nodes:
-        walk.influence(value(walk, node, scope).origins, how)
+    if found.type == "void" and clause == "WHERE":
+        walk.fault(mismatch.CODE, f"{clause} takes a condition, and it is NULL", "Write a condition.", node, node)
 
 
 def _filtered(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
@@ -345,18 +374,24 @@ def _filtered(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     where = where.this if isinstance(where, exp.Where) else where
     condition = value(walk, where, scope)
     mismatch.condition(walk, where, condition, "FILTER")
+    placing.filtered(walk, node.this, where)
+    if condition.type == "void":
+        walk.fault(mismatch.CODE, "FILTER takes a condition, and it is NULL", "Write a condition.", where, node)
     return Value(inner.type, origins([inner, condition]))
 
 
 def _within_group(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`percentile_cont(0.5) within group (order by a)`: the value is that of the order."""
-    order = [ordered.this for ordered in node.expression.expressions]
+    within = node.args.get("expression")
+    order = [ordered.this for ordered in within.expressions] if isinstance(within, exp.Expr) else []
     found = values(walk, order, scope)
     name = walk.name_of(node.this)
     inner = value(walk, node.this, scope)
     if name in {"percentile_cont", "percentile_disc", "mode"} and found:
+        mismatch.argued(walk, name, node, list(zip(order, found, strict=True)))
         return Value(returned(name, [found[0].type, inner.type]), origins([*found, inner]))
-    walk.influence(origins(found), "sort")
+    for part, by in zip(order, found, strict=True):
+        ranked(walk, part, by, "sort", "ORDER BY")
     return inner
 
 
@@ -390,6 +425,8 @@ def _map(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     for side, found in zip(sides, lists, strict=True):
         if side is not None:
             mismatch.joined(walk, node, list(zip(side.expressions, found, strict=True)), "map()")
+    if sides[0] is not None:
+        keyed(walk, node, list(zip(sides[0].expressions, lists[0], strict=True)))
     kinds = [widest(v.type for v in side) for side in lists]
     return Value(types.map_of(*kinds), origins([*lists[0], *lists[1]]))
 
@@ -416,13 +453,16 @@ def _constant(type_: str) -> Callable[[Walk, exp.Expr, Scope], Value]:
 def _time_added(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`timestampadd(hour, 1, ts)`."""
     found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    mismatch.argued(walk, "date_add", node, [(node.this, found[0])])
+    mismatch.argued(walk, "ceil", node, [(node.expression, found[1])])
     kind = found[0].type
-    return Value("timestamp" if kind in {"date", "string"} else kind, origins(found))
+    return Value("timestamp" if kind in {"date", "string", "void"} else kind, origins(found))
 
 
 def _difference(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` what it is told."""
     found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    mismatch.argued(walk, "datediff", node, list(zip((node.this, node.expression), found, strict=True)))
     return Value("bigint" if node.args.get("unit") else "int", origins(found))
 
 
@@ -434,7 +474,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, Scope], Value]] = {
     exp.Tuple: _struct, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
     exp.Filter: _filtered, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
     exp.TimestampAdd: _time_added, exp.TimestampDiff: _difference, exp.DateDiff: _difference,
-    exp.DPipe: _joined, exp.Extract: _extracted,
+    exp.DPipe: _joined, exp.Extract: _extracted, exp.HexString: _constant("binary"),
     exp.BitwiseAnd: _bits, exp.BitwiseOr: _bits, exp.BitwiseXor: _bits, exp.BitwiseNot: _bits,
     **dict.fromkeys(_SIGNS, _arithmetic), **dict.fromkeys(_TRUTHS, _truth), **dict.fromkeys(_SHELLS, _shell),
 }  # fmt: skip

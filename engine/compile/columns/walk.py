@@ -82,11 +82,12 @@ class Walk:
             self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset))
 
     def fault(self, code: str, message: str, hint: str, *nodes: exp.Expr) -> None:
-        """Note what Spark refuses, at the first of the nodes that has a place in the text."""
+        """Note what Spark refuses, at the first of the nodes that has a place in the text, or near it."""
         starts = (n.meta["start"] for node in nodes for n in _in_order(node) if "start" in n.meta)
         at = next(starts, None)
-        if at is not None:
-            self.faults.setdefault(at, Fault(code, message, hint, at))
+        if at is None:
+            at = _around(nodes[0])
+        self.faults.setdefault(at, Fault(code, message, hint, at))
 
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is no function."""
@@ -96,6 +97,17 @@ class Walk:
         if start is None:
             return _UNPLACED.get(type(node).__name__, "")
         return self.text[start : node.meta["end"] + 1].strip("`").lower()
+
+
+def _around(node: exp.Expr) -> int:
+    """The place of the first word with a place in what stands around a node, such as a literal, that has none."""
+    above = node.parent
+    while above is not None:
+        start = min((n.meta["start"] for n in above.walk() if "start" in n.meta), default=None)
+        if start is not None:
+            return int(start)
+        above = above.parent
+    return 0
 
 
 def _in_order(node: exp.Expr) -> list[exp.Expr]:

@@ -174,7 +174,7 @@ def _with_time(sign: str, left: str, right: str) -> str | None:
             whole = _ends(right)[-1:] in {("year",), ("month",), ("day",)}
             return left if left != "date" or whole else "timestamp"
         if sign == "-" and left in _TIMES and (right in _TIMES or right == "string"):
-            return "interval day" if left == right == "date" else "interval day to second"
+            return "interval day" if left == "date" and right in {"date", "string"} else "interval day to second"
         if left.startswith("interval") and right.startswith("interval"):
             return interval(*_ends(left), *_ends(right))
     if sign == "*" and right.startswith("interval"):

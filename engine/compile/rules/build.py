@@ -201,7 +201,7 @@ class Builder:
         if grouped:
             plan = group(self, plan, node, items, values)
         else:
-            read_order(node, values)
+            read_order(node, values, items)
             plan = self._project(plan, node, items, values)
         if node.args.get("qualify") is not None:
             message = "Spark 4.1 has no QUALIFY, and no function with OVER on a stream"

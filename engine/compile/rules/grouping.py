@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 from msgspec.structs import replace
-from sqlglot import exp
+from sqlglot import ErrorLevel, exp
 
 from engine.compile.aggregates import is_aggregate
 from engine.compile.rules.conditions import conditions
@@ -41,7 +41,7 @@ def group(queries: Queries, plan: Plan, node: exp.Select, items: list[Item], val
     _check_aliases(queries, clause, keys, values)
     having = node.args.get("having")
     said = conditions(having.this, values) if having is not None else ()
-    read_order(node, values)
+    read_order(node, values, items)
     _check_grouped(queries, plan, keys, items, values)
     _check_behind(queries, plan, node, keys, items, values)
     plan = queries.widened(plan, values)
@@ -147,13 +147,14 @@ def read_windows(node: exp.Select, values: Values) -> None:
             values.of(call)
 
 
-def read_order(node: exp.Select, values: Values) -> None:
+def read_order(node: exp.Select, values: Values, items: list[Item]) -> None:
     """Read the expressions of ORDER BY and its like: they may hold aggregates and OVER."""
     for name in ("order", "sort", "cluster"):
         clause = node.args.get(name)
         for ordered in clause.expressions if clause is not None else ():
             key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
             if not isinstance(key, exp.Literal):
+                values.prefer(key, [item.column for item in items])
                 values.of(key)
     qualify = node.args.get("qualify")
     if qualify is not None:
@@ -174,7 +175,7 @@ def _check_grouped(queries: Queries, plan: Plan, keys: list[Key], items: list[It
         # What an expression is made of is compared as text, which costs time: only where it may matter.
         if next(_loose(item.node, ids, set(), values), None) is None:
             continue
-        texts = {_text(key.node) for key in keys} | {_text(i.node) for i in items if _by_item(i, keys)}
+        texts = {_text(key.node, values) for key in keys} | {_text(i.node, values) for i in items if _by_item(i, keys)}
         column = next(_loose(item.node, ids, texts, values), None)
         if column is not None:
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
@@ -197,7 +198,7 @@ def _check_behind(
     for clause, part in _behind(node):
         if next(_loose(part, ids, set(), values), None) is None:
             continue
-        texts = {_text(key.node) for key in keys} | {_text(item.node) for item in items}
+        texts = {_text(key.node, values) for key in keys} | {_text(item.node, values) for item in items}
         found = (c for c in _loose(part, ids, texts, values) if not _is_name(c, names))
         column = next(found, None)
         if column is not None:
@@ -237,11 +238,11 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> It
         except AmbiguousError:
             return
         own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
-        if found is not None and found.column.id in own - ids and not (texts and _text(node) in texts):
+        if found is not None and found.column.id in own - ids and not (texts and _text(node, values) in texts):
             yield node
         return
     made = values.of(node).column
-    if (made is not None and made.id in ids) or (texts and _text(node) in texts):
+    if (made is not None and made.id in ids) or (texts and _text(node, values) in texts):
         return
     if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
         yield node
@@ -250,10 +251,10 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: Values) -> It
         yield from _loose(child, ids, texts, values)
 
 
-def _text(node: exp.Expr) -> str:
-    """An expression without qualifiers, to compare it with another."""
+def _text(node: exp.Expr, values: Values) -> str:
+    """An expression without qualifiers, to compare it with another; columns that share a name keep theirs."""
     copy = node.unalias().unnest().copy()
     for column in copy.find_all(exp.Column):
-        if len(column.parts) == 2:  # noqa: PLR2004
+        if len(column.parts) == 2 and not values.scope.shared(column.name.lower()):  # noqa: PLR2004
             column.set("table", None)
-    return str(copy.sql(dialect="spark", comments=False).lower())
+    return str(copy.sql(dialect="spark", comments=False, unsupported_level=ErrorLevel.IGNORE).lower())

@@ -24,7 +24,9 @@ def lower_pivot(plan: Plan, pivot: exp.Expr, values: Values, number: Callable[[]
     keys = tuple(_key(c, pivot) for c in kept)
     pivoted = tuple(c for c in plan.columns if any(c.id in v.refs for v in fields))
     refs = NO_IDS.union(*(v.refs for v in aggregates))
-    results = tuple(Column(number(), "") for _ in aggregates)
+    names = [identifier.name.lower() for identifier in pivot.args.get("columns") or ()]
+    known = bool(names) and all(names)
+    results = tuple(Column(number(), name) for name in (names if known else [""] * len(aggregates)))
     made = tuple((c.id, frozenset({c.id})) for c in kept + pivoted) + tuple((c.id, refs) for c in results)
     if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
         plan = Aggregate(
@@ -36,7 +38,13 @@ def lower_pivot(plan: Plan, pivot: exp.Expr, values: Values, number: Callable[[]
             open=plan.open,
         )
     return Aggregate(
-        node=pivot, columns=kept + results, children=(plan,), keys=keys, sources=made, uses=refs, open=True
+        node=pivot,
+        columns=kept + results,
+        children=(plan,),
+        keys=keys,
+        sources=made,
+        uses=refs,
+        open=plan.open or not known,
     )
 
 

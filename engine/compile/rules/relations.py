@@ -65,6 +65,13 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: Scope | None) -> Fr
         return _behind(queries, inner, node, env, outer)
     elif isinstance(node, exp.TableSample):
         return _sampled(_item(queries, node.this, env, outer), node)
+    elif isinstance(node, exp.Values) and node.expressions:
+        first = node.expressions[0]
+        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        plan, alias = (
+            Source(node=node, columns=tuple(Column(queries.number(), f"col{i + 1}") for i in range(width))),
+            "",
+        )
     else:
         plan, alias = Source(node=node, open=True), ""
     clause, given = _clause(queries.native, node)

@@ -83,6 +83,10 @@ class Scope:
             self.outer.hits.add(found.column.id)
         return found
 
+    def shared(self, name: str) -> bool:
+        """Whether several relations have a column of this name."""
+        return sum(any(column.name == name for column in relation.columns) for relation in self.relations) > 1
+
     def _here(self, parts: list[str]) -> Found | None:
         for cut in range(len(parts) - 1, 0, -1):
             relation = self._relation(".".join(parts[:cut]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -13,7 +13,7 @@ from engine.compile.aggregates import is_aggregate
 from engine.compile.rules.intervals import has_months, seconds
 from engine.compile.rules.model import RuleFinding, error, warning
 from engine.compile.rules.plan import NO_IDS, Column, Plan, groups_by_outer
-from engine.compile.rules.scope import AmbiguousError, Scope
+from engine.compile.rules.scope import AmbiguousError, Scope, own_names
 from engine.compile.rules.subqueries import GENERATORS, is_scalar
 from engine.compile.rules.types import TIMES, result_type
 
@@ -99,6 +99,14 @@ class Values:
             if id(part) not in self._seen:
                 self._seen[id(part)] = self._read(part)
         return self._seen[id(node)]
+
+    def prefer(self, node: exp.Expr, columns: Sequence[Column]) -> None:
+        """Let a name mean the one column of the SELECT that is called so: ORDER BY sees that first."""
+        for column in own_names(node) if len(self.scope.relations) > 1 else ():
+            named = {c.id: c for c in columns if len(column.parts) == 1 and c.name == column.name.lower()}
+            if len(named) == 1:
+                (own,) = named.values()
+                self._seen[id(column)] = Value(own, own, frozenset({own.id}), own.type, own.fields)
 
     def _read(self, node: exp.Expr) -> Value:
         match node:

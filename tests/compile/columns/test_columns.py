@@ -213,7 +213,6 @@ def test_a_name_that_no_input_has(sql, name, near):
         "select transform(legs, (l, i) -> l.miles + i) from departures",
         "select xx from (select carrier, price from flights) pivot (sum(price) for carrier in ('a' as xx))",
         "select window.start from flights group by window(scheduled_at, '1 hour')",
-        "select payload.anything from departures",
         "select sum(price) from flights group by carrier having `sum(price)` > 1 order by -`sum(price)`",
         "select substring(carrier, 1) from flights order by `substring(carrier, 1, 2147483647)`",
         "select /*+ broadcast(w) */ 1 from flights f join weather w using (origin)",
