@@ -27,10 +27,11 @@ REBUILD = "rebuild the table from the first row: engine build -f -s {0}"
 
 
 class Level(StrEnum):
-    """How bad a diagnostic is: errors decide the exit code, warnings do not."""
+    """How bad a diagnostic is: errors decide the exit code, warnings and notes do not."""
 
     ERROR = "error"
     WARNING = "warning"
+    NOTE = "note"
 
 
 # code -> the rule in one sentence. Codes are stable; the handbook's page of errors is made from this.
@@ -214,6 +215,8 @@ CODES: dict[str, str] = {
     "name-taken": "Tables that a model needs beside its own have names that nobody else uses.",
     "state-copied": "A table is written from one state folder.",
     "table-missing": "A model that has state has its table.",
+    "orphan-table": "A table that was built belongs to a model of the project, or is dropped.",
+    "unfinished-drop": "A drop that was begun is finished before the table is built again.",
     "table-replaced": "The table is the one the state was made for.",
     "table-rolled-back": "The last commit of the model is in the table's history.",
     "batch-begun": "A micro-batch of which one output is committed is finished under one version of its model.",
@@ -310,7 +313,7 @@ class Diagnostic:
         code: a key of `CODES`.
         message: what happened, one sentence.
         hint: what to do; empty where the message says it all.
-        level: error or warning.
+        level: error, warning or note.
         node: name of the model, source or test concerned.
         location: where in the user's files.
     """

@@ -131,12 +131,22 @@ def _found(manifest: Any) -> str:
 @cli.command()
 @click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
 @click.option("--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "all"]), default="all")
+@click.option("--orphans", is_flag=True, help="Tables that were built and that no model has any more, instead.")
 @selection_options
 @project_options
-def ls(output: str, resource_type: str, **options: Any) -> int:
+def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int:
     """List nodes in build order."""
 
     def work(chosen: Settings) -> None:
+        if orphans:
+            from engine.cli.dropping import list_orphans
+
+            if wanted != Selection():
+                raise UsageError(
+                    "usage", "--orphans and a selection together", "Orphans belong to no model: all are shown."
+                )
+            list_orphans(chosen, output)
+            return
         from engine.cli.listing import write_lines
 
         manifest = compiled(chosen, heard=False).manifest
@@ -233,13 +243,14 @@ def debug(security: bool, **shared: Any) -> int:
         from engine.cli.terminal import Styled, write
         from engine.runtime.debug import checkup
 
-        target = compiled(chosen, must_hold=False).target
+        result = compiled(chosen, must_hold=False)
+        target = result.target
         if security:
             from engine.cli.securing import show_security
 
             return show_security(chosen, target)
         good = True
-        for finding in checkup(target, chosen.root):
+        for finding in checkup(target, chosen.root, result.manifest):
             good = good and finding.good
             mark = Styled("OK   ", "green") if finding.good else Styled("ERROR", "red")
             write(mark, f" {finding.part.ljust(10)} {one_line(finding.text)}")
@@ -279,6 +290,24 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
         from engine.cli.publishing import accept_rows
 
         accept_rows(chosen, model, accept=accept)
+
+    return _command(work, **shared)
+
+
+@cli.command()
+@click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--accept", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]), help="A consequence you accept."
+)
+@project_options
+def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, yes: bool, **shared: Any) -> int:
+    """Remove tables with their files, state, quarantine and deleted keys; asks first."""
+
+    def work(chosen: Settings) -> None:
+        from engine.cli.dropping import drop_tables
+
+        drop_tables(chosen, tables, accept, shared["log_format"], yes=yes)
 
     return _command(work, **shared)
 

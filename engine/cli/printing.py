@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from engine.characters import one_line
 from engine.cli.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
-from engine.errors import Diagnostic
+from engine.errors import Diagnostic, Level
 from engine.events import (
     BatchCommitted,
     Diagnosed,
@@ -34,6 +34,7 @@ _COLOURS = {
     Status.SUCCESS: "green", Status.PASS: "green", Status.UNCHANGED: "green",
     Status.WARN: "yellow", Status.SKIPPED: "yellow", Status.ERROR: "red", Status.FAIL: "red",
 }  # fmt: skip
+_LEVELS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
 _WORDS = {Status.SUCCESS: "OK", Status.UNCHANGED: "OK", Status.SKIPPED: "SKIP", Status.ERROR: "ERROR"}
 
 
@@ -117,9 +118,10 @@ class TextPrinter:
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
         """`file:line:column: error: message [code]`, with the hint below."""
+        shown = [diagnostic for diagnostic in found if not (self._quiet and diagnostic.level is Level.NOTE)]
         with self._lock:
             self._clear()
-            if parts := [part for diagnostic in found for part in ("\n", *diagnostic_text(diagnostic))]:
+            if parts := [part for diagnostic in shown for part in ("\n", *diagnostic_text(diagnostic))]:
                 write(*parts[1:], error=True)
 
     def event(self, event: Event) -> None:
@@ -209,7 +211,7 @@ def counts(results: RunResults) -> dict[str, int]:
 
 def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:
     """One finding as text."""
-    level = Styled(f"{diagnostic.level.value}:", "red" if diagnostic.is_error else "yellow", bold=True)
+    level = Styled(f"{diagnostic.level.value}:", _LEVELS[diagnostic.level], bold=True)
     place = f"{one_line(str(diagnostic.location))}: " if diagnostic.location else ""
     message = indented(f" {diagnostic.message} [{diagnostic.code}]", _HINT)
     return (place, level, message, f"\n{indented(f'    {diagnostic.hint}', _HINT)}" if diagnostic.hint else "")

@@ -106,6 +106,7 @@ class Target:
         registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
         require_replayable: sources whose records cannot be read again are refused.
+        schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
     """
 
     name: str
@@ -119,6 +120,7 @@ class Target:
     registries: Mapping[str, Late] = field(default_factory=dict)
     openlineage: Late | None = None
     require_replayable: bool = False
+    schema_varies: bool = False
     secrets: SecretSettings | None = field(default=None, repr=False)
 
     def spark_conf(self) -> Mapping[str, str]:
@@ -160,6 +162,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
     if lineage:
         _warn_of_plain_http(lineage, "api_key", "'openlineage'")
     openlineage = _openlineage(section.child("openlineage"), values)
+    written = section.child("schema")
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
     section = _without_secrets(section, values)
     section.check_keys(TARGET_KEYS, f"target '{chosen}'")
@@ -176,6 +179,7 @@ def load_target(project: Project, name: str | None, values: Values, found: list[
         registries=registries,
         openlineage=openlineage,
         require_replayable=replay.boolean() if replay else False,
+        schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
         **_spark(section.child("spark")),
     )

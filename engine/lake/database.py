@@ -1,4 +1,4 @@
-"""The SQLite file of a local catalog, read without Java: fixed queries of one plain table, and nothing is written.
+"""The SQLite file of a local catalog, without Java: fixed queries of one plain table. Only `remove` writes.
 
 The file may come with a project that somebody else wrote. Its schema runs nothing (no views, no computed columns), and
 neither a lock file, a journal nor an index is made beside it: SQLite would follow a link of that name.
@@ -13,16 +13,30 @@ import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from engine.errors import SetupError
 from engine.lake.catalogs import CatalogConfig, database
 
 _TABLE = "iceberg_tables"
+_VIEW = "VIEW"
 _ROW_BYTES = 100_000
 # Bytes 18 and 19 of the header: the file is written through a log (WAL).
 _WAL_MODE = b"\x02\x02"
 _ATTEMPTS = 5
+# How long to wait for another writer, as Spark's sessions do.
+_BUSY_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A table or view in the catalog; `location` is its metadata file."""
+
+    schema: str
+    name: str
+    location: str
+    view: bool = False
 
 
 def exists(config: CatalogConfig) -> bool:
@@ -52,7 +66,7 @@ def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
     Raises:
         SetupError: `lake-outside`, `catalog`.
     """
-    return tuple(name for name, _ in _rows(config, "AND table_namespace = ?", schema))
+    return tuple(row[0] for row in _rows(config, "AND table_namespace = ?", schema))
 
 
 def location(config: CatalogConfig, schema: str, name: str) -> str | None:
@@ -71,7 +85,61 @@ def locations(config: CatalogConfig) -> list[str]:
     Raises:
         SetupError: `lake-outside`, `catalog`.
     """
-    return [location for _, location in _rows(config, "", views=True)]
+    return [row[1] for row in _rows(config, "", views=True)]
+
+
+def entries(config: CatalogConfig, schema: str) -> tuple[Entry, ...]:
+    """The tables and views of a schema.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    rows = _rows(config, "AND table_namespace = ?", schema, views=True)
+    return tuple(Entry(schema, name, location, kind == _VIEW) for name, location, kind in rows)
+
+
+def every_location(config: CatalogConfig) -> list[str]:
+    """Where the metadata of all tables and views are, of catalogs of other names in the same file too.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    return [row[1] for row in _rows(config, "OR true", views=True)]
+
+
+def remove(config: CatalogConfig, entry: Entry) -> bool:
+    """Take a table or view out of the catalog, if it is still what it was; its files stay.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`; `catalog-busy`: another process writes all the time.
+    """
+    if not exists(config):
+        return False
+    kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
+    condition = f"catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ? {kind}"
+    try:
+        address = f"{database(config).absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA synchronous = FULL")
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone():
+                message = "it has triggers"
+                raise sqlite3.DatabaseError(message)
+            if not _query(connection, "", views=True):
+                return False
+            done = connection.execute(
+                f"DELETE FROM {_TABLE} WHERE {condition}",  # noqa: S608 - of constants
+                (config.name, entry.schema, entry.name, entry.location),
+            )
+            return done.rowcount > 0
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            message = f"the catalog {config.name} is being written by another process"
+            raise SetupError("catalog-busy", message, "Run the command again when that has ended.") from error
+        raise unreadable(config, str(error)) from error
+    except (sqlite3.Error, OSError) as error:
+        raise unreadable(config, str(error)) from error
 
 
 def unreadable(config: CatalogConfig, reason: str) -> SetupError:
@@ -88,11 +156,11 @@ def _link(part: Path) -> SetupError:
     return SetupError("lake-outside", message, hint)
 
 
-def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = False) -> list[tuple[str, str]]:
-    """Names of tables, and of views if they are wanted, and the places of their metadata."""
+def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = False) -> list[tuple[str, str, str]]:
+    """Names of tables, and of views if they are wanted, the places of their metadata, and what they are."""
     if not exists(config):
         return []
-    found: list[tuple[str, str]] = []
+    found: list[tuple[str, str, str]] = []
     for attempt in range(_ATTEMPTS):
         try:
             with _opened(database(config)) as (connection, version):
@@ -127,11 +195,12 @@ def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> st
         message = f"{_TABLE} is not a plain table"
         raise sqlite3.DatabaseError(message)
     # A catalog of the first schema version has tables only.
-    typed = "iceberg_type" in columns and not views
-    tables = " AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)" if typed else ""
+    typed = "iceberg_type" in columns
+    tables = " AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)" if typed and not views else ""
+    kind = "coalesce(iceberg_type, 'TABLE')" if typed else "'TABLE'"
     return (
-        f"SELECT table_name, metadata_location FROM {_TABLE}"  # noqa: S608 - of constants
-        f" WHERE catalog_name = ? AND metadata_location IS NOT NULL {condition}{tables}"
+        f"SELECT table_name, metadata_location, {kind} FROM {_TABLE}"  # noqa: S608 - of constants
+        f" WHERE metadata_location IS NOT NULL AND (catalog_name = ? {condition}){tables}"
     )
 
 

@@ -8,11 +8,9 @@ is this one whatever they say, it has no properties, and every location is resol
 from __future__ import annotations
 
 import gzip
-import os
 import stat
 from pathlib import Path
 from typing import Any, cast
-from urllib.parse import urlsplit
 
 from pyarrow.fs import LocalFileSystem
 from pyiceberg.catalog.noop import NoopCatalog
@@ -21,14 +19,14 @@ from pyiceberg.table import Table
 from pyiceberg.table.metadata import TableMetadata
 from typing_extensions import override
 
+from engine.lake.locations import OutsideError, resolve_below, roots
 from engine.lake.variant import parse_metadata
 
 # Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
 METADATA_BYTES = 1 << 27
 
 
-class OutsideError(OSError):
-    """A location that is not below the warehouse."""
+__all__ = ["OutsideError", "WarehouseIO", "open_table", "read_metadata"]
 
 
 class WarehouseIO(PyArrowFileIO):
@@ -36,9 +34,7 @@ class WarehouseIO(PyArrowFileIO):
 
     def __init__(self, warehouse: Path) -> None:
         super().__init__({})
-        # Java takes the address of the folder as it is written, without decoding it.
-        written = urlsplit(warehouse.absolute().as_uri()).path
-        self._roots = tuple({Path(os.path.realpath(path)) for path in (warehouse, written)})
+        self._roots = roots(warehouse)
         self._files = LocalFileSystem()
 
     def resolve(self, location: str) -> Path:
@@ -47,17 +43,7 @@ class WarehouseIO(PyArrowFileIO):
         Raises:
             OutsideError: it is not below the warehouse.
         """
-        try:
-            parts = urlsplit(location)
-            path = location if not parts.scheme else parts.path
-            if parts.scheme not in {"", "file"} or parts.netloc or not path.startswith("/"):
-                raise OutsideError(location)
-            resolved = Path(os.path.realpath(path))
-        except ValueError as error:
-            raise OutsideError(location) from error
-        if not any(resolved.is_relative_to(root) for root in self._roots):
-            raise OutsideError(location)
-        return resolved
+        return resolve_below(self._roots, location)
 
     @override
     def new_input(self, location: str) -> PyArrowFile:

@@ -60,6 +60,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
         state or ModelState(str(relation)),
         fingerprint=model.fingerprint,
         inputs=inputs,
+        model=model.name,
+        environment=run.environment,
         engine_version=__version__,
         spark_version=run.spark.version,
     )
@@ -160,9 +162,17 @@ def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | No
     if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
         return False
     if model.materialized is Materialized.VIEW:
-        return _same_columns(run, model)
+        return _same_tables(state.inputs, inputs) and _same_columns(run, model)
     same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
     return same_table and same_inputs(state.inputs, inputs) and not volatile(run.manifest, model)
+
+
+def _same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a view was made over the tables that its models have now: one may have another alias or schema since."""
+    known = [
+        {node: place.get("table") for node, place in i.items() if isinstance(place, Mapping)} for i in (before, now)
+    ]
+    return known[0] == known[1]
 
 
 def _same_columns(run: Run, model: Model) -> bool:

@@ -36,8 +36,10 @@ from engine.runtime import first_build, looks, publish, reset, stream_sources
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import Verdict, no_failures, run_test
 from engine.runtime.described import describe
+from engine.runtime.drop import check_finished
 from engine.runtime.ended import java_ended
 from engine.runtime.inputs import CORE, jar_sets
+from engine.runtime.orphans import notes as orphan_notes
 from engine.runtime.put_away import FILES_GONE, files_gone
 from engine.runtime.rebuild import settle
 from engine.runtime.run import Outcome, Reset, Run, table_state
@@ -140,6 +142,7 @@ def build(
     lake_check(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
+        check_finished([table_state(target, m) for m in models])
         for model in models:
             settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
         plan = make_plan(
@@ -169,6 +172,9 @@ def build(
                 interrupt=turns.interrupt,
             )
             gates.close()
+    if options.command != "test":
+        for note in orphan_notes(manifest, target, root):
+            both(Diagnosed(note))
     both(RunFinished(time.monotonic() - begin))
     return fold(events)
 

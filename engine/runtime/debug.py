@@ -10,9 +10,10 @@ from importlib import metadata
 from pathlib import Path
 
 from engine import __version__
-from engine.compile import Target
+from engine.compile import Manifest, Target
 from engine.errors import EngineError
 from engine.lake.moved import check as lake_check
+from engine.runtime.orphans import orphans
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry import Registry, is_open, read_settings
 from engine.sources.spec import reader_options
@@ -32,15 +33,15 @@ class Finding:
     remedy: str = ""
 
 
-def checkup(target: Target, root: Path) -> Iterator[Finding]:
-    """Check each part; nothing is started and nothing is fetched."""
+def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Iterator[Finding]:
+    """Check each part; nothing is started and nothing is fetched. `manifest`: to look for tables that no model has."""
     spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
     yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
     yield Finding("spark", True, f"PySpark {spark}, PyIceberg {iceberg}, master {target.master}")
     yield _java()
     yield from _jars()
     yield _catalog(target)
-    yield _state(target)
+    yield _state(target, root, manifest)
     yield from (_connection(target, name, root) for name in target.connections)
     yield from (_registry(target, name, root) for name in target.registries)
     yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
@@ -73,10 +74,15 @@ def _catalog(target: Target) -> Finding:
     return Finding("catalog", True, f"{target.catalog.type} '{target.catalog.name}' in {target.catalog.path}")
 
 
-def _state(target: Target) -> Finding:
+def _state(target: Target, root: Path, manifest: Manifest | None) -> Finding:
     if not _writable(target.state):
         return Finding("state", False, f"{target.state} cannot be written", "Make the folder writable.")
-    return Finding("state", True, str(target.state))
+    # Of a project with errors not every model is known.
+    found = orphans(manifest, target, root) if manifest is not None and not manifest.errors else ()
+    if not found:
+        return Finding("state", True, str(target.state))
+    text = f"{target.state}, with {len(found)} table{'s' if len(found) > 1 else ''} that no model has any more"
+    return Finding("state", True, text, "List them: engine ls --orphans")
 
 
 def _connection(target: Target, name: str, root: Path) -> Finding:

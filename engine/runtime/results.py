@@ -1,7 +1,8 @@
 """target/run_results.json in the shape of dbt's version 6, made from the fold of the events.
 
 What dbt has no word for stands under `adapter_response`: the numbers of a stream, its last micro-batches under
-`progress`, and `unchanged` where there was nothing new (dbt's status is then `success`).
+`progress`, and `unchanged` where there was nothing new (dbt's status is then `success`). What is said of no node of the
+run stands under `args`: dbt's form has no other place for it.
 """
 
 from __future__ import annotations
@@ -55,11 +56,13 @@ def as_dict(results: RunResults, project: str) -> dict[str, Any]:
     for diagnostic in results.diagnostics:
         found[diagnostic.node].append(diagnostic)
     progress = _progress(results.batches)
+    names = {_name(result) for result in results.results}
+    others = [diagnostic.to_dict() for diagnostic in results.diagnostics if diagnostic.node not in names]
     return {
         "metadata": artifact_metadata(
             "run-results/v6", invocation_id=results.run_id, invocation_started_at=results.started_at
         ),
-        "args": {"which": results.command, "target": results.target},
+        "args": {"which": results.command, "target": results.target} | ({"diagnostics": others} if others else {}),
         "elapsed_time": round(results.seconds, 3),
         "results": [_result(r, project, progress.get(r.node, ()), found[_name(r)]) for r in results.results],
     }

@@ -61,6 +61,11 @@ class Run:
         """The state folder of a model's table."""
         return table_state(self.target, model)
 
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What tells this build from those of other projects and targets that keep their state in the same folder."""
+        return environment(self.manifest, self.target)
+
     def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
         """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""
         known = {
@@ -72,6 +77,11 @@ class Run:
             "version": __version__,
         }
         return known if batch is None else {**known, "batch-id": str(batch)}
+
+
+def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
+    """The project, the target and the target's schema."""
+    return {"project": manifest.project, "target": target.name, "schema": target.schema}
 
 
 def table_state(target: Target, model: Model) -> TableState:

@@ -127,6 +127,8 @@ def run_stream(run: Run, model: Model) -> Outcome:
             settled=place.settled,
             fingerprint=model.fingerprint,
             columns=tuple(tables.columns_of(model, frame).columns),
+            model=model.name,
+            environment=run.environment,
             engine_version=__version__,
             spark_version=run.spark.version,
         ),

@@ -28,6 +28,7 @@ from engine.state.store import TableState
 # How long to wait for the JVM of a process that is gone already: two seconds on an idle machine, many on a busy one.
 ORPHAN_SECONDS = 60.0
 _POLL_SECONDS = 0.2
+_ATTEMPTS = 10
 
 
 @contextmanager
@@ -44,8 +45,7 @@ def locked(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
     descriptors: list[int] = []
     try:
         for state in sorted(states, key=lambda s: s.folder):
-            make_private(state.folder)
-            descriptors.append(_acquire(state))
+            descriptors.append(_acquire(state))  # noqa: PERF401 - those before one that fails are closed
         yield tuple(descriptors)
     finally:
         for descriptor in descriptors:
@@ -62,6 +62,24 @@ def _allow_files(count: int) -> None:
 
 
 def _acquire(state: TableState) -> int:
+    """Take the lock of a table; what dropped the table meanwhile has removed the file that was locked."""
+    for _ in range(_ATTEMPTS):
+        make_private(state.folder)
+        descriptor = _locked(state)
+        if _is_there(descriptor, state.folder / "lock"):
+            return descriptor
+        os.close(descriptor)
+    raise _held(state, {})
+
+
+def _is_there(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _locked(state: TableState) -> int:
     path = state.folder / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

@@ -19,6 +19,7 @@ from engine.errors import StateError
 from engine.state.objects import Folder, Store
 
 MODEL_FILE = "model.json"
+DROP_FILE = "drop.json"
 
 
 class Phase(StrEnum):
@@ -55,6 +56,8 @@ class ModelState:
         remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
         event_times: by input of a query with several watermarks, its newest event time and when that came.
         columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
+        model: name of the model that wrote last; empty: a version wrote it that did not note it.
+        environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
         engine_version: that wrote last.
         spark_version: that wrote last.
     """
@@ -76,6 +79,8 @@ class ModelState:
     remembers: str | None = None
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     columns: Sequence[str] = ()
+    model: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
     engine_version: str = ""
     spark_version: str = ""
     generation_id: str = ""
@@ -148,6 +153,8 @@ class TableState:
             data = json.loads(self._store.get(f"{self._key}/{number}/{MODEL_FILE}") or b"")
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
+            said = {str(key): str(text) for key, text in state.environment.items()}
+            state = replace(state, model=str(state.model), environment=said)
             return replace(state, phase=Phase(state.phase), columns=tuple(map(str, state.columns)))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
             hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
@@ -181,7 +188,21 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        key = f"{self._key}/{number}/{name}"
+        return self._json(f"{self._key}/{number}/{name}")
+
+    def drop(self) -> Mapping[str, Any] | None:
+        """What a drop of the table that was begun and not finished removes, or None.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return self._json(f"{self._key}/{DROP_FILE}")
+
+    def save_drop(self, what: Mapping[str, Any]) -> None:
+        """Note that the table is being dropped, and what goes with it."""
+        self._store.put(f"{self._key}/{DROP_FILE}", as_json(what))
+
+    def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)
         try:
             known: Mapping[str, Any] | None = None if content is None else json.loads(content)
