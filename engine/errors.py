@@ -232,6 +232,7 @@ CODES: dict[str, str] = {
     "full-refresh-protected": "A model with full_refresh: false is never built anew.",
     "downstream-stops": "A table that is built anew is a new source for what streams from it.",
     "table-schema": "The model's columns fit its table.",
+    "kind-changed": "A full refresh says what goes when a model is materialized as something else.",
     "checkpoint-reset": "--reset-checkpoint says what is read again, and what never is.",
     "reset-repeats": "Rows are read again only into a table with a unique_key.",
     "reset-position": "A stream that begins at a time has times.",

@@ -21,6 +21,7 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     replacing       a table is about to be replaced by another content
     replaced        it is, and no state has heard of it
     noted           its state has
+    exchanging      a view or table is dropped, and what takes its place is not there yet
     renewed         the state of a second or later generation was written
     half discarded  model.json of the first generation is gone, its checkpoint is not
     discarded       the first generation is gone

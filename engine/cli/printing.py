@@ -6,7 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from engine.characters import one_line
@@ -96,6 +96,7 @@ class TextPrinter:
         self._quiet = quiet
         self._lock = threading.Lock()
         self._shown: dict[str, float] = {}
+        self._hints: set[tuple[str, str]] = set()
         self._sums: dict[str, tuple[int, int]] = {}
         self._live = sys.stdout.isatty() and not quiet
         self._status = False
@@ -140,9 +141,17 @@ class TextPrinter:
                 detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
                 self._row(event, word, event.node.split(".", 1)[1], f"{event.status.value.upper()} {detail}", event)
             case Diagnosed():
-                self.diagnostics([event.diagnostic])
+                self.diagnostics([self._once(event.diagnostic)])
             case RunFinished():
                 self.say(f"Finished in {event.seconds:.1f}s")
+
+    def _once(self, found: Diagnostic) -> Diagnostic:
+        """A finding without its hint if the run has shown that hint, for another model."""
+        said = (found.code, found.hint.replace(found.node, "") if found.node else found.hint)
+        with self._lock:
+            again = said in self._hints
+            self._hints.add(said)
+        return replace(found, hint="") if again else found
 
     def _row(
         self,

@@ -7,7 +7,7 @@ specification would stay in the table. So tables are made through Iceberg's cata
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ MERGED: Mapping[str, str] = {
     "write.update.isolation-level": "snapshot",
     "write.delete.isolation-level": "snapshot",
 }
+_FORMAT = "format-version"
+_TAGS = "engine.tags"
 _DISTRIBUTION = "write.distribution-mode"
 
 
@@ -78,23 +80,45 @@ class Layout:
         comment = {"comment": self.comment} if self.comment else {}
         return {**TABLE_DEFAULTS, **order, **comment, **self.properties}
 
+    def others(self) -> tuple[str, ...]:
+        """The properties that tables of other kinds have from the engine, and this one has not."""
+        return tuple(sorted({*MERGED, _DISTRIBUTION, _TAGS} - self.all_properties().keys()))
+
 
 def builder(session: SparkSession, relation: str, columns: DataFrame, layout: Layout) -> Any:
     """Iceberg's builder of a table with the columns of a frame, all nullable so that they can evolve."""
     iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
-    activate(session)
-    catalog, name = relation.replace("`", "").split(".", 1)
+    tables, identifier = _catalog(session, relation)
     schema = iceberg_schema(session, columns)
     properties = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
     for key, value in layout.all_properties().items():
         properties.put(key, value)
-    tables = iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, catalog)  # noqa: SLF001
     return (
-        tables.buildTable(iceberg.catalog.TableIdentifier.parse(name), schema)
+        tables.buildTable(identifier, schema)
         .withPartitionSpec(_partition_spec(iceberg, schema, layout))
         .withSortOrder(_sort_order(iceberg, schema, layout))
         .withProperties(properties)
     )
+
+
+def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
+    """Iceberg's catalog of a relation in Java, and the relation's name in it."""
+    iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
+    activate(session)
+    catalog, name = relation.replace("`", "").split(".", 1)
+    tables = iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, catalog)  # noqa: SLF001
+    return tables, iceberg.catalog.TableIdentifier.parse(name)
+
+
+def not_older(session: SparkSession, relation: str, layout: Layout) -> Layout:
+    """The layout with the format of the table that it is to replace, if that is a newer one: there is no way back."""
+    tables, identifier = _catalog(session, relation)
+    if not tables.tableExists(identifier):
+        return layout
+    version = int(tables.loadTable(identifier).operations().current().formatVersion())
+    if version <= int(layout.all_properties()[_FORMAT]):
+        return layout
+    return replace(layout, properties={**layout.properties, _FORMAT: str(version)})
 
 
 def activate(session: SparkSession) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.layout import Layout, builder
+from engine.lake.layout import Layout, builder, not_older
 
 # Behind the name of a column whose type has changed, in metadata that nobody reads.
 _RETYPED = "#retyped"
@@ -23,7 +23,7 @@ def begin(session: SparkSession, relation: str, columns: DataFrame, layout: Layo
 
     Its table has the new columns and no rows; branches stay. Nothing is committed.
     """
-    change = builder(session, relation, columns, layout).createOrReplaceTransaction()
+    change = builder(session, relation, columns, not_older(session, relation, layout)).createOrReplaceTransaction()
     made = change.table().operations().current()
     jvm: Any = session._jvm  # noqa: SLF001
     catalog, name = relation.replace("`", "").split(".", 1)

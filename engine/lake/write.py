@@ -272,8 +272,12 @@ def replace(
         commit_marked(added, staged, markers)
         if change.table().refs().containsKey(STAGED):
             change.manageSnapshots().removeBranch(STAGED).commit()
-        if change.table().properties().containsKey(STAGED_LAYOUT):
-            change.updateProperties().remove(STAGED_LAYOUT).commit()
+        gone = [key for key in (STAGED_LAYOUT, *layout.others()) if change.table().properties().containsKey(key)]
+        if gone:
+            update = change.updateProperties()
+            for key in gone:
+                update.remove(key)
+            update.commit()
         change.commitTransaction()
         return current(load(session, relation), staged.rows)
 

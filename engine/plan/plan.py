@@ -15,7 +15,7 @@ from typing import Any
 from engine.compile import Manifest, Model
 from engine.compile.spelling import same_meaning
 from engine.errors import Diagnostic, Location
-from engine.plan import settings, sources
+from engine.plan import materialization, new_checkpoint, settings, shown, sources
 from engine.plan.sources import Recorded, StreamSource
 from engine.plan.unused_columns import comparable, renamed
 
@@ -51,9 +51,16 @@ class DeployedModel:
 
 @dataclass(frozen=True, slots=True)
 class Action:
-    """What to do with a model; a refusal carries the finding to show.
+    """What to do with a model.
 
-    `notes` are settings of the project that have no effect as long as the model's checkpoint lives.
+    Attributes:
+        model: its id.
+        change: how it differs from what is deployed.
+        reasons: what changed, in words.
+        refusal: the finding to show if it is rejected.
+        kind_changed: it was materialized as something else.
+        notes: settings of the project that have no effect as long as the model's checkpoint lives.
+        lost: what a full refresh discards then, in words.
     """
 
     model: str
@@ -62,6 +69,7 @@ class Action:
     refusal: Diagnostic | None = None
     kind_changed: bool = False
     notes: tuple[str, ...] = ()
+    lost: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,28 +107,35 @@ def make_plan(
         node = manifest.nodes[model_id]
         if isinstance(node, Model):
             known = deployed.get(model_id)
-            action = _action(node, known, (streams or {}).get(model_id))
+            action = _action(manifest, node, known, (streams or {}).get(model_id))
             notes = settings.state_store_notes(node, known.frozen) if known is not None else ()
             actions[model_id] = _refreshed(node, action) if full_refresh else replace(action, notes=notes)
     return Plan(actions)
 
 
-def _action(model: Model, deployed: DeployedModel | None, streams: Sequence[StreamSource] | None) -> Action:
+def _action(
+    manifest: Manifest, model: Model, deployed: DeployedModel | None, streams: Sequence[StreamSource] | None
+) -> Action:
     if deployed is None:
         return Action(model.id, Change.NEW)
     read = _Read.of(model, deployed, streams)
     if (difference := read.difference) is not None and deployed.recorded is not None:
-        finding = sources.rejection(str(model.relation), model.name, difference)
+        finding = sources.rejection(str(model.relation), model.name, difference, new_checkpoint.ways(manifest, model))
         return Action(model.id, Change.SOURCE_CHANGED, (difference,), finding.at(Location(model.file), model.name))
     if deployed.fingerprint == model.fingerprint:
         return Action(model.id, Change.UNCHANGED)
     if deployed.facts is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("what the table's query was is not known any more",))
-    return _changed(model, deployed, deployed.facts, read)
+    return _changed(manifest, model, deployed, deployed.facts, read)
 
 
-def _changed(model: Model, deployed: DeployedModel, facts: Mapping[str, Any], read: _Read) -> Action:
-    old, now = renamed(facts, sources.renames(read.before, read.now)), model.facts.get("settings", {})
+def _changed(
+    manifest: Manifest, model: Model, deployed: DeployedModel, facts: Mapping[str, Any], read: _Read
+) -> Action:
+    read_now = (manifest.nodes[item.node] for item in model.inputs)
+    tables = {node.name: node.relation.name for node in read_now if isinstance(node, Model)}
+    static = sources.static_renames(facts, model.facts, tables, manifest.nodes)
+    old, now = renamed(facts, {**static, **sources.renames(read.before, read.now)}), model.facts.get("settings", {})
     before = settings.before(old, deployed.recorded.settings if deployed.recorded else None, now)
     changed, frozen = settings.differences(before, now)
     old, new = comparable(_without_settings(old), model.facts), _without_settings(comparable(model.facts, old))
@@ -131,7 +146,10 @@ def _changed(model: Model, deployed: DeployedModel, facts: Mapping[str, Any], re
         change = Change.FORWARD
     if change not in _BREAKING:
         return Action(model.id, change, (*reasons, *frozen))
-    return _refused(model, change, reasons, kind_changed=old["materialized"] != model.materialized.value)
+    if old["materialized"] != model.materialized.value:
+        return _refused(model, change, reasons, lost=materialization.lost(model, old))
+    ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ""
+    return _refused(model, change, reasons, shown.query_changes(old, new), ways=ways)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +176,8 @@ def _without_settings(facts: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _refreshed(model: Model, action: Action) -> Action:
-    """A full refresh allows every change but that of the kind: a view is no table."""
-    if action.refusal is not None and action.kind_changed:
-        return action
-    return Action(model.id, Change.REFRESH, action.reasons)
+    """A full refresh allows every change."""
+    return Action(model.id, Change.REFRESH, action.reasons, kind_changed=action.kind_changed, lost=action.lost)
 
 
 def _compare(
@@ -246,14 +262,9 @@ def _rules(facts: Mapping[str, Any]) -> list[Any]:
 
 def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
     """Why it would be another table."""
-    if old["materialized"] != new["materialized"]:
-        return (f"it was a {old['materialized']} and is now a {new['materialized']}",)
-    names = {
-        "partition_by": "the partitioning changed",
-        "write": "keys or order of rows changed",
-        "output_mode": "the output mode changed",
-    }
-    return tuple(text for key, text in names.items() if old.get(key) != new.get(key))
+    if text := materialization.changed(old, new):
+        return (text,)
+    return tuple(shown.identity_changes(old, new))
 
 
 def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
@@ -274,12 +285,7 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
         before, after = old["windows"].get(name), new["windows"].get(name)
         if before != after:
             reasons.append(f"the window '{name}' changed from {before or 'nothing'} to {after or 'nothing'}")
-    before_inputs = {item["name"]: item for item in old["inputs"]}
-    for item in new["inputs"]:
-        before = before_inputs.get(item["name"])
-        if before is not None:
-            changed = [k for k in ("watermark", "dedup", "source", "stream") if before.get(k) != item.get(k)]
-            reasons += [f"{key} of '{item['name']}' changed" for key in changed]
+    reasons += shown.input_changes(old, new)
     if old["sql"] != new["sql"]:
         reasons.append("the query changed")
     if old["stateful"] != new["stateful"]:
@@ -287,10 +293,13 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
     return reasons or ["the query changed"]
 
 
-def _refused(model: Model, change: Change, reasons: tuple[str, ...], *, kind_changed: bool = False) -> Action:
+def _refused(
+    model: Model, change: Change, reasons: tuple[str, ...], lines: Sequence[str] = (), *, lost: str = "", ways: str = ""
+) -> Action:
     message = f"{model.relation} was written by another query: {'; '.join(reasons)}"
     hint = f"Continuing would mix rows of both. Undo the edit, or rebuild the table: engine build -f -s {model.name}"
-    if kind_changed:
-        hint = f"Undo the edit, or drop {model.relation} and its state, or give the model another 'alias'."
+    hint = "\n".join([*lines, f"{hint}; or {ways}" if ways else hint])
+    if lost:
+        hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Action(model.id, change, reasons, finding, kind_changed)
+    return Action(model.id, change, reasons, finding, kind_changed=bool(lost), lost=lost)

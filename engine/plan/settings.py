@@ -41,7 +41,8 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[st
         else:
             changed.append(f"the setting '{key}' changed from {values[0]} to {values[1]}")
     if old.get("pre_hook", []) != new.get("pre_hook", []):
-        changed.append("what 'pre_hook' prepares for the query changed")
+        was, now = ("; ".join(said.get("pre_hook", [])) or "nothing" for said in (old, new))
+        changed.append(f"what 'pre_hook' prepares for the query changed from {was} to {now}")
     return changed, frozen
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -180,15 +180,44 @@ def _texts(streams: Iterable[StreamSource]) -> str:
     return ", ".join(str(s) for s in streams) or "nothing"
 
 
-def rejection(relation: str, model: str, reason: str) -> Diagnostic:
-    """The error for a query whose sources are not those of its checkpoint."""
+def rejection(relation: str, model: str, reason: str, ways: str) -> Diagnostic:
+    """The error for a query whose sources are not those of its checkpoint.
+
+    Args:
+        relation: the full name of its table.
+        model: its name.
+        reason: how the sources differ.
+        ways: see `engine.plan.new_checkpoint.ways`.
+    """
     message = f"{relation} was written from other sources: {reason}"
     way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
-    hint = (
-        f"{way}; or read on from now (engine build -s {model} --reset-checkpoint now), which leaves out what was not "
-        f"read; or rebuild the table from the first row: engine build -f -s {model}"
-    )
+    between = f"; or {ways}" if ways else ""
+    hint = f"{way}{between}; or rebuild the table from the first row: engine build -f -s {model}"
     return Diagnostic("source-changed", message, hint, node=model)
+
+
+def static_renames(
+    old: Mapping[str, Any], new: Mapping[str, Any], tables: Mapping[str, str], known: Collection[str]
+) -> dict[str, StreamSource]:
+    """Return the inputs read in full that have another name now, by the node that they were.
+
+    Args:
+        old: the facts of the query that wrote last.
+        new: those of the query now.
+        tables: by the name of each model that is read now, that of its table: an alias can be its earlier name.
+        known: ids of all nodes of the project.
+    """
+    names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
+    found = {}
+    for name, item in names[0].items():
+        kind = "source" if item.get("source") else "model"
+        if f"{kind}.{name}" in known:
+            continue
+        for other, one in names[1].items():
+            same = one.get("source") == item["source"] if kind == "source" else tables.get(other) == name
+            if other not in names[0] and same:
+                found[f"{kind}.{name}"] = StreamSource(f"{kind}.{other}", other, "static")
+    return found
 
 
 def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict[str, StreamSource]:

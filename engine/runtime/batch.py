@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine import __version__
+from engine import __version__, faults
 from engine.compile import Materialized, Model, Source
 from engine.compile.settings import Overwrite
 from engine.events import Status
-from engine.lake import staged_replacement
+from engine.lake import staged_replacement, views
 from engine.lake import write as lake
-from engine.lake.commits import STAGED_LAYOUT
+from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.read import TableFacts
 from engine.plan import Change
-from engine.runtime import checks, hooks, plans, publish, tables
+from engine.runtime import checks, generations, hooks, materialization, ownership, plans, publish, rebuild, tables
 from engine.runtime.bad_records import Watched
 from engine.runtime.described import table_comment
 from engine.runtime.inputs import register
-from engine.runtime.outputs.batch import committing
+from engine.runtime.outputs.batch import Committing, committing
 from engine.runtime.replaced import replace_table
 from engine.runtime.run import Outcome, Run
 from engine.runtime.spark_errors import spark_exceptions
@@ -42,7 +42,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     state = folder.load()
     table = run.lake.table(model.relation.schema, model.relation.name)
     refresh = run.plan.actions[model.id].change is Change.REFRESH
-    if model.materialized is Materialized.TABLE and table is not None:
+    if table is not None:
         if state is None and not refresh:
             checks.fresh(model, table)
         checks.check_ours(model, table, state)
@@ -54,10 +54,12 @@ def run_batch(run: Run, model: Model) -> Outcome:
         _check_kept(model, state, folder, written)
     session = run.spark.newSession()
     hooks.before(session, model)
-    relation, before = model.relation, tables.given_before(run, model, state)
-    folder.save_facts(1, model.fingerprint, model.facts)
+    before = tables.given_before(run, model, state)
+    rebuild.clear_staging(run, model, session)
+    known = _begun(run, model, folder, state, table)
+    folder.save_facts(known.generation, model.fingerprint, model.facts)
     state = replace(
-        state or ModelState(str(relation)),
+        known,
         fingerprint=model.fingerprint,
         inputs=inputs,
         model=model.name,
@@ -70,6 +72,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     tables.check_declared(model, frame)
     plans.tell(model, frame)
     if model.materialized is Materialized.VIEW:
+        materialization.clear_table(session, model, folder.load(), table)
         outcome = _make_view(session, model, folder, state)
     else:
         kept = None if refresh else written
@@ -78,6 +81,9 @@ def run_batch(run: Run, model: Model) -> Outcome:
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
         state = replace(state, columns=tuple(frame.columns))
         outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
+    folder.discard_before(state.generation)
+    if run.plan.actions[model.id].kind_changed:
+        materialization.clear_deletes(run, session, model)
     hooks.after(session, model)
     return outcome
 
@@ -91,6 +97,16 @@ def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool)
     if refresh or table is None or not (publish.waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
         return table
     return publish.as_written(run, model)
+
+
+def _begun(
+    run: Run, model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None
+) -> ModelState:
+    """The state that a build goes on from: a new one where the model was materialized as something else."""
+    if state is not None and not run.plan.actions[model.id].kind_changed and state.query_id is None:
+        return state
+    number = generations.next_number(folder, table) if state is not None else 1
+    return ModelState(str(model.relation), number)
 
 
 def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
@@ -107,9 +123,7 @@ def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None)
 
 
 def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
-    said = table_comment(model)
-    comment = f"COMMENT {lake.literal(said)}\n" if said else ""
-    session.sql(f"CREATE OR REPLACE VIEW {model.relation.sql}\n{comment}AS {model.sql}")
+    views.create_view(session, model.relation.sql, model.sql, table_comment(model), {"engine.model": model.name})
     folder.save(replace(state, phase=Phase.PUBLISHED))
     return Outcome(Status.SUCCESS)
 
@@ -123,10 +137,14 @@ def _make_table(
     state: ModelState,
     table: TableFacts | None,
 ) -> Outcome:
+    view = materialization.stands_as_view(run, frame.sparkSession, model, table)
     branch, kept = publish.branch_of(model), table
-    if branch is not None:
+    if branch is not None and not view:
         kept = _prepare_branch(run, frame, model, table)
-    made = replace_table(run, model, frame, watched, committing(model, kept, branch))
+    commit = committing(model, kept, branch)
+    if view:
+        commit = _in_place_of_view(frame.sparkSession, model, folder, state, commit)
+    made = replace_table(run, model, frame, watched, commit)
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     before = kept.snapshot if kept else None
     snapshot, rows = (made.commit.snapshot, made.commit.rows) if made.commit else (before, 0)
@@ -155,6 +173,29 @@ def _prepare_branch(run: Run, frame: DataFrame, model: Model, table: TableFacts 
     else:
         return table
     return publish.as_written(run, model) if model.write.overwrite is Overwrite.PARTITIONS else None
+
+
+def _in_place_of_view(
+    session: SparkSession, model: Model, folder: TableState, state: ModelState, commit: Committing
+) -> Committing:
+    """What commits the rows of a table that takes the place of a view: they are written before the view goes."""
+    staging = rebuild.staging(model, state.generation)
+    layout = tables.layout(model, state.generation)
+    layout = replace(layout, properties={**layout.properties, ownership.STAGING: "true"})
+
+    def beside(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
+        ownership.drop_beside(session, model, folder, staging, ownership.STAGING, state.generation)
+        lake.replace(rows, staging.sql, layout, markers, model.write.write_options)
+        views.drop_view(session, model.relation.sql)
+        faults.reach("exchanging", model.name)
+        made = session.table(staging.sql)
+        if publish.waits(model):
+            lake.create_table(session, model.relation.sql, made, tables.layout(model, 1))
+        done = commit(made, markers)
+        lake.drop_table(session, staging.sql)
+        return done
+
+    return beside
 
 
 def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:

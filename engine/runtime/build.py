@@ -32,7 +32,7 @@ from engine.lake.moved import check as lake_check
 from engine.lake.read import Lake
 from engine.lake.write import create_namespace
 from engine.plan import DeployedModel, make_plan
-from engine.runtime import first_build, looks, publish, reset, stream_sources
+from engine.runtime import first_build, looks, materialization, publish, reset, stream_sources
 from engine.runtime.batch import run_batch
 from engine.runtime.data_tests import Verdict, no_failures, run_test
 from engine.runtime.described import describe
@@ -53,8 +53,8 @@ from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
+from engine.state import Phase, locked
 from engine.state import checkpoint as spark_checkpoint
-from engine.state import locked
 from engine.target_folder import own_folder
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ def build(
         plan = make_plan(
             manifest,
             [m.id for m in models],
-            deployed(target, models),
+            deployed(target, models, lake),
             full_refresh=options.full_refresh,
             streams={m.id: stream_sources.in_text(manifest, m, place) for m in models if m.streaming},
         )
@@ -225,26 +225,34 @@ def _protected(model: Model) -> Diagnostic:
 
 def _stopped(manifest: Manifest, target: Target, chosen: set[str]) -> list[Diagnostic]:
     """What streams from a table that is built anew and is not built anew itself: all rows would come again."""
-    stopped = []
+    stopped: dict[str, list[str]] = {}
     for model in manifest.models:
         reads = [i.name for i in model.inputs if i.stream and i.node in chosen and model.id not in chosen]
         if reads and table_state(target, model).load() is not None:
-            message = f"'{model.name}' streams from '{reads[0]}' and cannot go on once that is built anew"
-            hint = (
-                f"Build it anew too (-f -s {reads[0]}+), let it read '{reads[0]}' as a whole (take it out of "
-                f"'streams:'), or accept that it stops: --accept {DOWNSTREAM_STOPS}"
-            )
-            finding = Diagnostic("downstream-stops", message, hint, node=model.name)
-            stopped.append(finding)
-    return stopped
+            stopped.setdefault(reads[0], []).append(model.name)
+    return [_stopping(rebuilt, names) for rebuilt, names in stopped.items()]
 
 
-def deployed(target: Target, models: Sequence[Model]) -> dict[str, DeployedModel]:
-    """What wrote the tables of some models last, by model id."""
+def _stopping(rebuilt: str, names: Sequence[str]) -> Diagnostic:
+    """What a rebuilt table means for all streams that read it: one cause, one message."""
+    one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
+    message = f"{shown} {'streams' if one else 'stream'} from '{rebuilt}' and cannot resume once that is rebuilt"
+    hint = (
+        f"Rebuild {'it' if one else 'them'} too (-f -s {rebuilt}+), make '{rebuilt}' a static input (remove it from "
+        f"'streams:'), or accept that {'it stops' if one else 'they stop'}: --accept {DOWNSTREAM_STOPS}"
+    )
+    return Diagnostic("downstream-stops", message, hint, node=rebuilt)
+
+
+def deployed(target: Target, models: Sequence[Model], lake: Lake) -> dict[str, DeployedModel]:
+    """What wrote the tables of some models last, by model id; a table whose first build failed is not one of them."""
     found = {}
     for model in models:
         folder = table_state(target, model)
         state = folder.load()
+        unmade = state is not None and state.phase is Phase.BUILDING and not folder.pending()
+        if unmade and lake.table(model.relation.schema, model.relation.name) is None:
+            continue
         if state is not None and state.fingerprint:
             recorded = (
                 stream_sources.recorded(folder, state.generation)
@@ -396,6 +404,7 @@ class _Turns:
         try:
             if refusal and not (reset.allows(self.run, model) or first_build.allows(self.run, model)):
                 return self._failed((refusal,))
+            materialization.announce(self.run, model)
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
             if not publish.apart(self.run, model):
                 describe(self.run, model)

@@ -13,10 +13,13 @@ from typing import TYPE_CHECKING
 from engine.compile import Model, Relation
 from engine.errors import Location, StateError
 from engine.lake import write as lake
+from engine.lake.read import TableFacts
 from engine.state import TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from engine.runtime.run import Run
 
 STAGING, SEED = "engine.staging", "engine.seed"
 _WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}
@@ -47,6 +50,25 @@ def made_beside(
         return True
     numbered = properties.get("engine.generation") == str(generation)
     return numbered and not any(r in properties for r in _ROLES) and not (folder.folder.parent / name).exists()
+
+
+def adopted(run: Run, model: Model, relation: Relation, facts: TableFacts) -> bool:
+    """Return whether a table that has the name of a model's quarantine or remembered deletes is the model's.
+
+    A model that was renamed, with an alias that keeps its table, is known by that table: both carry the earlier name.
+    The table beside it gets the name that the model has now.
+    """
+    said = facts.properties.get("engine.model")
+    if said == model.name:
+        return True
+    state, own = run.state(model).load(), model.relation
+    table = run.lake.table(own.schema, own.name) if state is not None else None
+    if state is None or table is None or said is None:
+        return False
+    if table.uuid != state.uuid or table.properties.get("engine.model") != said:
+        return False
+    lake.set_properties(run.spark, relation.sql, {"engine.model": model.name})
+    return True
 
 
 def drop_beside(

@@ -18,7 +18,7 @@ from engine.lake import write as lake
 from engine.lake.ancestry import Expected
 from engine.lake.layout import Layout
 from engine.lake.read import SnapshotFacts, TableFacts
-from engine.runtime import expectations
+from engine.runtime import expectations, ownership
 from engine.runtime.bad_records import Watched
 from engine.runtime.expected import check_alone, descends_in
 from engine.runtime.run import Run
@@ -146,7 +146,7 @@ def quarantine_of(run: Run, model: Model) -> Quarantine:
     """
     relation = relation_of(model)
     facts = run.lake.table(relation.schema, relation.name)
-    if facts is not None and facts.properties.get("engine.model") != model.name:
+    if facts is not None and not ownership.adopted(run, model, relation, facts):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its bad records"
         hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from engine import faults
 from engine.compile import Model, Relation
+from engine.lake import views
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
 from engine.runtime import generations, ownership, tables
@@ -84,6 +85,10 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
     as_of = f" VERSION AS OF {snapshot}" if snapshot is not None else ""
     rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
     markers = run.markers(model, state, state.batch if state.batch is not None else -1)
+    if run.lake.table(model.relation.schema, model.relation.name) is None:
+        # A view that was the model's (it was checked when the rebuild began) goes last.
+        views.drop_view(session, model.relation.sql)
+        faults.reach("exchanging", model.name)
     commit = lake.replace(rows, model.relation.sql, tables.layout(model, state.generation), markers)
     uuid = lake.table_uuid(session, model.relation.sql)
     return _record(model, folder, state, uuid, commit.snapshot)

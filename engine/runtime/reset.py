@@ -17,24 +17,23 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.compile import Manifest, Model, Source
-from engine.compile.settings import OutputMode
 from engine.errors import Diagnostic, Level, Location, UsageError
 from engine.events import Diagnosed
-from engine.plan import Change
+from engine.plan import Change, new_checkpoint
+from engine.plan.new_checkpoint import EARLIEST, NOW
 from engine.runtime import checks, generations, publish
 from engine.runtime.due import owed
 from engine.runtime.landed import Landed, number
 from engine.runtime.outputs.deleted import began_by
 from engine.runtime.run import Reset, Run
 from engine.runtime.writer import BatchWriter
-from engine.sources import SourceSpec, files, iceberg, kafka, listing
+from engine.sources import SourceSpec, iceberg, kafka, listing
 from engine.sources.starting import milliseconds
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.beginnings import begun
 from engine.state.file_log import file_sources, logged, reaches
 
-NOW, EARLIEST = "now", "earliest"
 _SHOWN = 200
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 _MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
@@ -65,8 +64,8 @@ def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterato
         read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
         sources = [node for node in read if isinstance(node, Source)]
         place = Location(model.file)
-        rewritten = model.write.output_mode is OutputMode.COMPLETE
-        if reset.at is not None and (rewritten or _totals(manifest, model)):
+        rewritten = new_checkpoint.rewritten(model)
+        if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
             yield _shrinking(model, rewritten=rewritten)
         if not reset.gap and not model.write.unique_key and not rewritten:
             message = f"rows that are in {model.relation} already would be read and added again"
@@ -76,16 +75,10 @@ def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterato
             )
             yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
         for source in sources:
-            if reset.at is not None and not _placed(source.spec):
+            if reset.at is not None and not new_checkpoint.timed(source.spec):
                 message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot begin at a time"
                 hint = f"Write --reset-checkpoint {EARLIEST}, or build it anew: engine build -f -s {model.name}"
                 yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
-
-
-def _totals(manifest: Manifest, model: Model) -> bool:
-    """Whether groups of a model have no event time: records that are skipped are missing in totals that go on."""
-    said = (d for d in manifest.diagnostics if d.node == model.name)
-    return any(diagnostic.code == "state-agg-no-event-time" for diagnostic in said)
 
 
 def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
@@ -96,10 +89,6 @@ def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
         message += "complete): rows would be missing in it that are not read again"
     hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
     return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))
-
-
-def _placed(spec: SourceSpec) -> bool:
-    return spec.format in {*_MOVED, *files.FORMATS}
 
 
 def allows(run: Run, model: Model) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.compile import Input, Manifest, Model, Source
 from engine.errors import Location, StateError
-from engine.plan import sources
+from engine.plan import new_checkpoint, sources
 from engine.plan.sources import Recorded, StreamSource
 from engine.runtime.run import Run
 from engine.runtime.upstreams import upstreams
@@ -161,7 +161,8 @@ def checked(
         state = replace(state, query_id=None)
         folder.save(state)
         return state, made
-    finding = sources.rejection(str(model.relation), model.name, reason)
+    ways = new_checkpoint.ways(run.manifest, model)
+    finding = sources.rejection(str(model.relation), model.name, reason, ways)
     raise StateError(finding.code, finding.message, finding.hint, node=model.name, location=Location(model.file))
 
 

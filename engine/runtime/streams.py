@@ -24,6 +24,7 @@ from engine.runtime import (
     first_build,
     generations,
     hooks,
+    materialization,
     plans,
     publish,
     rebuild,
@@ -234,6 +235,7 @@ def _ready(
     table = publish.as_written(run, model, state.snapshot if state is not None else None)
     if state is None or state.phase is not Phase.PUBLISHED:
         checks.fresh(model, table)
+        materialization.stands_as_view(run, frame.sparkSession, model, table)
         return first_build.begin(run, model, folder, frame), None
     if first_build.unwritten(folder, state, table, quarantine):
         return first_build.begin(run, model, folder, frame), None
@@ -262,6 +264,8 @@ def _reset(
 def _rebuilding(run: Run, model: Model, folder: TableState, frame: DataFrame) -> tuple[ModelState, TableFacts | None]:
     """The state of a full refresh: beside the table if there is one, else an ordinary first start."""
     table = run.lake.table(model.relation.schema, model.relation.name)
+    if table is None and materialization.stands_as_view(run, frame.sparkSession, model, table):
+        return rebuild.begin(model, folder, frame, None), None
     if table is None:
         made = tables.make(model, model.relation, max(folder.generations(), default=1), folder, frame)
         made = replace(made, phase=Phase.PUBLISHED)

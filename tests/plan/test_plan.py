@@ -88,7 +88,7 @@ def test_a_stateless_change_goes_on_for_new_rows(tmp_path: Path) -> None:
         (header() + WINDOWED, header(dedup=", dedup: [id]") + WINDOWED, Change.STATE_BREAKING, "dedup of"),
         (header() + WINDOWED, header() + WINDOWED.replace("count(*)", "sum(id)"), Change.STATE_BREAKING, "count(*) to sum(events.id)"),
         (PLAIN, header() + WINDOWED, Change.STATE_BREAKING, "keeps state now"),
-        (PLAIN, PLAIN.replace("streams:", "partition_by: [id]\nstreams:"), Change.IDENTITY_CHANGED, "partitioning"),
+        (PLAIN, PLAIN.replace("streams:", "partition_by: [id]\nstreams:"), Change.IDENTITY_CHANGED, "'partition_by' changed from nothing to id"),
         (PLAIN, "select id from {{ source('shop', 'events') }}", Change.IDENTITY_CHANGED, "was a streaming_table"),
     ],
 )  # fmt: skip
@@ -271,3 +271,31 @@ def test_what_a_checkpoint_keeps_of_the_state_store_is_noted(
     assert [note.partition(":")[0] for note in action.notes] == noted
     assert all("engine build -f -s m" in note for note in action.notes)
     assert make_plan(new, ["model.m"], known, full_refresh=True).actions["model.m"].notes == ()
+
+
+JOINED = f"""{HEADER.format(delay="10 minutes", dedup="", size="1 hour")}select hour.start as hour, count(*) as n
+from {{{{ source('shop', 'events') }}}} as e join {{{{ %s }}}} as p on p.id = e.id group by hour"""
+
+
+@pytest.mark.parametrize(
+    ("alias", "change"), [("alias: paid", Change.UNCHANGED), ("alias: other", Change.STATE_BREAKING)]
+)
+def test_a_static_input_that_is_renamed_keeps_its_table_by_an_alias(tmp_path: Path, alias: str, change: Change) -> None:
+    (tmp_path / "models").mkdir()
+    other = tmp_path / "models" / "paid.sql"
+    other.write_text("select 1 as id")
+    old = manifest(tmp_path, JOINED % "ref('paid')").model("m")
+    other.rename(tmp_path / "models" / "payments.sql")
+    (tmp_path / "models" / "payments.sql").write_text(f"/*---\n{alias}\n---*/\nselect 1 as id")
+    new = manifest(tmp_path, JOINED % "ref('payments')")
+    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
+    assert plan.actions["model.m"].change is change, plan.actions["model.m"].reasons
+
+
+def test_a_static_source_that_is_renamed_is_the_same_source(tmp_path: Path) -> None:
+    more = "      - {name: people, format: csv, path: landing/people, schema: 'id int'}\n"
+    old = manifest(tmp_path, JOINED % "source('shop', 'people')", sources=EVENTS + more).model("m")
+    renamed = EVENTS + more.replace("name: people", "name: persons")
+    new = manifest(tmp_path, JOINED % "source('shop', 'persons')", sources=renamed)
+    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
+    assert plan.actions["model.m"].change is Change.UNCHANGED, plan.actions["model.m"].reasons

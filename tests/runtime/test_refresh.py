@@ -97,11 +97,13 @@ def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: La
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     lab.model("copy", COPY)
+    lab.model("again", COPY)
     lab.land("a", [event(1, "10:00"), event(2, "10:01")])
     lab.build()
     before = lab.snapshots()
     result = lab.run("build", "-f", "-s", "paid")
     assert (result.code, result.codes()) == (1, ["downstream-stops"])
+    assert "'again', 'copy' stream from 'paid' and cannot resume once that is rebuilt" in result.text
     assert lab.snapshots() == before
     lab.build("-f", "-s", "paid", "--accept", "downstream-stops")
     assert sorted(r["id"] for r in lab.rows("paid")) == [1, 2]

@@ -73,10 +73,10 @@ def test_a_file_that_changed_after_it_was_read_is_told(shop: Lab, text: str) -> 
 
 def test_two_times_within_a_second_are_shown_to_the_millisecond(shop: Lab) -> None:
     path = shop.root / "landing/events/a.json"
-    before = path.stat().st_mtime
-    os.utime(path, (before, int(before) + 0.25))
+    second = path.stat().st_mtime_ns // 1_000_000_000 * 1_000_000_000
+    os.utime(path, ns=(second, second + 250_000_000))
     shop.build("-f")
-    os.utime(path, (before, int(before) + 0.257))
+    os.utime(path, ns=(second, second + 257_000_000))
     said = refused(shop, "file-changed")
     assert ".250 when it was read, and " in said
     assert ".257 now (UTC)" in said

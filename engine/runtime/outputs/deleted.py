@@ -23,6 +23,7 @@ from engine.lake.layout import Layout
 from engine.lake.names import quoted
 from engine.lake.read import SnapshotFacts, TableFacts
 from engine.lake.schema_match import SchemaMatch, match_table
+from engine.runtime import ownership
 from engine.runtime.expected import check_alone, descends_in
 from engine.runtime.generations import identity
 from engine.runtime.run import Run
@@ -192,7 +193,7 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
     found = Deleted(model, None)
     relation = found.relation
     facts = run.lake.table(relation.schema, relation.name)
-    if facts is not None and facts.properties.get("engine.model") != model.name:
+    if facts is not None and not ownership.adopted(run, model, relation, facts):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
         hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)

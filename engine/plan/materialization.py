@@ -1,0 +1,46 @@
+"""A model that was materialized as something else: what that means for what it has stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.compile import Materialized, Model
+
+_WITH_ARTICLE = {"view": "a view", "table": "a table", "streaming_table": "a streaming_table"}
+
+
+def changed(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return the sentence on what a model was and is, from its facts; empty if it is what it was."""
+    was, now = str(old["materialized"]), str(new["materialized"])
+    return "" if was == now else f"it was {_WITH_ARTICLE.get(was, was)} and is now {_WITH_ARTICLE.get(now, now)}"
+
+
+def lost(model: Model, old: Mapping[str, Any]) -> str:
+    """Return what a full refresh discards when a model becomes what it is now, in sentences.
+
+    Args:
+        model: as it is now.
+        old: the facts of the query that wrote last.
+    """
+    if old["materialized"] == Materialized.VIEW.value:
+        return "A view stores no rows, so that nothing is lost."
+    text = f"That discards {', '.join(_discarded(model, old))}."
+    if old["materialized"] == Materialized.STREAMING_TABLE.value:
+        text += " Rows whose files or records are gone by now cannot be read again."
+    if model.materialized is Materialized.VIEW:
+        return f"{text} {model.relation}__quarantine, if there is one, stays."
+    return text
+
+
+def _discarded(model: Model, old: Mapping[str, Any]) -> Iterator[str]:
+    write = old.get("write") or {}
+    if model.materialized is Materialized.VIEW:
+        yield f"all rows of {model.relation}"
+    yield "its snapshots (time travel, branches, rows that wait for tests)"
+    if old["materialized"] == Materialized.STREAMING_TABLE.value:
+        yield "its checkpoint with all state"
+        if write.get("history"):
+            yield "versions of keys that its sources no longer have"
+        if write.get("delete_when"):
+            yield "the deletes that are remembered"

@@ -1,0 +1,51 @@
+"""When a stream may begin a new checkpoint over the rows that its table has (`--reset-checkpoint`)."""
+
+from __future__ import annotations
+
+from engine.compile import Manifest, Model, Source
+from engine.compile.settings import OutputMode
+from engine.sources import SourceSpec, files, iceberg, kafka
+
+NOW, EARLIEST = "now", "earliest"
+# Sources that can be read from a time on.
+_TIMED = {*kafka.FORMATS, *iceberg.FORMATS, *files.FORMATS}
+
+
+def rewritten(model: Model) -> bool:
+    """Return whether each micro-batch puts the whole result in place of the table's rows."""
+    return model.write.output_mode is OutputMode.COMPLETE
+
+
+def totals(manifest: Manifest, model: Model) -> bool:
+    """Return whether groups of a model have no event time: records that are skipped are missing in later totals."""
+    said = (d for d in manifest.diagnostics if d.node == model.name)
+    return any(diagnostic.code == "state-agg-no-event-time" for diagnostic in said)
+
+
+def timed(spec: SourceSpec) -> bool:
+    """Return whether a stream of a source can begin at a time."""
+    return spec.format in _TIMED
+
+
+def sound(manifest: Manifest, model: Model) -> tuple[str, ...]:
+    """Return the values of `--reset-checkpoint` that leave no row wrong in a model's table."""
+    if not model.streaming:
+        return ()
+    nodes = [manifest.nodes[item.node] for item in model.inputs if item.stream]
+    placed = all(timed(node.spec) for node in nodes if isinstance(node, Source))
+    begins = placed and not rewritten(model) and not totals(manifest, model)
+    again = rewritten(model) or bool(model.write.unique_key)
+    return (*([NOW] if begins else []), *([EARLIEST] if again else []))
+
+
+def ways(manifest: Manifest, model: Model) -> str:
+    """Return how an edited stream can continue with a new checkpoint; empty if no way of that is sound."""
+    command, found = f"engine build -s {model.name} --reset-checkpoint", sound(manifest, model)
+    said = []
+    if NOW in found:
+        said.append(f"keep the rows, and read what comes from now on ({command} {NOW}: open windows are discarded, and "
+                    "what was not read yet is never read)")  # fmt: skip
+    if EARLIEST in found:
+        rows = "the table is written again" if rewritten(model) else "keys that the query no longer gives stay"
+        said.append(f"read all again into the table ({command} {EARLIEST}: {rows})")
+    return "; or ".join(said)
