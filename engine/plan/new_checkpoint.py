@@ -31,7 +31,7 @@ def sound(manifest: Manifest, model: Model) -> tuple[str, ...]:
     """Return the values of `--reset-checkpoint` that leave no row wrong in a model's table."""
     if not model.streaming:
         return ()
-    nodes = [manifest.nodes[item.node] for item in model.inputs if item.stream]
+    nodes = [manifest.nodes.get(item.node) for item in model.inputs if item.stream]
     placed = all(timed(node.spec) for node in nodes if isinstance(node, Source))
     begins = placed and not rewritten(model) and not totals(manifest, model)
     again = rewritten(model) or bool(model.write.unique_key)

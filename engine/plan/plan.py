@@ -132,7 +132,7 @@ def _action(
 def _changed(
     manifest: Manifest, model: Model, deployed: DeployedModel, facts: Mapping[str, Any], read: _Read
 ) -> Action:
-    read_now = (manifest.nodes[item.node] for item in model.inputs)
+    read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     tables = {node.name: node.relation.name for node in read_now if isinstance(node, Model)}
     static = sources.static_renames(facts, model.facts, tables, manifest.nodes)
     old, now = renamed(facts, {**static, **sources.renames(read.before, read.now)}), model.facts.get("settings", {})
