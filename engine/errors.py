@@ -88,6 +88,8 @@ CODES: dict[str, str] = {
     "model-too-large": "A model is compiled with the memory that there is.",
     "sql-too-large": "A query stays below sizes at which neither Spark nor this engine can plan it.",
     "sql-too-deep": "SQL is nested at most 200 levels deep.",
+    "unknown-option": "A reader or writer has the option; Spark would ignore another without a word.",
+    "option-twice": "An option is set once; its letter case makes no difference.",
     "unknown-ref": "ref() names a model of the project.",
     "unknown-source": "source() names a declared source.",
     "unknown-macro": "A test or macro is defined.",

@@ -17,7 +17,7 @@ ROOT = Path(engine.__file__).parent
 STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "cli")
 FOUNDATIONS = (
     "characters", "errors", "events", "faults", "pinned", "secrets", "jinja", "spark", "lake", "sources", "state",
-    "target_folder", "own_cache",
+    "spark_options", "target_folder", "own_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
 OUTSIDE = ("spark", "lake", "state")

@@ -10,7 +10,7 @@ from engine.compile.column_config import TestConfig
 from engine.compile.context import REF, SOURCE, ref, source
 from engine.compile.inputs import Known
 from engine.compile.lower import splice
-from engine.compile.manifest import DataTest, Look, Materialized
+from engine.compile.manifest import DataTest, Look, Materialized, SourceMap
 from engine.compile.shared import Shared
 from engine.compile.sql import Query, parse
 from engine.compile.streams import node_name
@@ -144,7 +144,7 @@ def _node(
     read = read_relations(rendered, query, known, f"the test '{test.kind}'", own, test.location, found)
     if read is None:
         return None
-    sql, parents = read
+    sql, parents, _ = read
     # As dbt names them.
     of = f"source_{test.kind}" if _is_source(tested) else test.kind
     made = "_".join(part for part in (of.replace(".", "_"), own.replace(".", "_"), test.column) if part)
@@ -175,8 +175,10 @@ def read_relations(
     node: str,
     place: Location | None,
     found: list[Diagnostic],
-) -> tuple[str, tuple[str, ...]] | None:
-    """The SQL of a test with tables in place of its references, and what it reads, by id; None: it cannot be had.
+) -> tuple[str, tuple[str, ...], SourceMap] | None:
+    """The SQL of a test with tables in place of its references, what it reads, by id, and the way back.
+
+    None if it cannot be had.
 
     Args:
         rendered: its text.
@@ -209,4 +211,5 @@ def read_relations(
             return None
         parents[f"model.{reference.name}"] = None
         edits.append(Edit(reference.start, reference.end, relation.sql))
-    return splice(rendered, edits, query.end)[0], tuple(parents)
+    sql, positions = splice(rendered, edits, query.end)
+    return sql, tuple(parents), positions

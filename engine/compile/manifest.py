@@ -272,6 +272,7 @@ class DataTest:
         limit: so many failing rows are looked at, at most.
         stored: the table that keeps the failing rows of the last run.
         look: how to see that none fails without running the query; None: by the query only.
+        positions: the way from its SQL back to its file, for one that is a file.
     """
 
     id: str
@@ -290,6 +291,7 @@ class DataTest:
     limit: int | None = None
     stored: Relation | None = None
     look: Look | None = None
+    positions: SourceMap = field(default_factory=SourceMap)
 
 
 Node = Model | Source | DataTest | UnitTest

@@ -65,7 +65,7 @@ def _read(file: str, text: str, shared: Shared, known: Known, found: list[Diagno
     read = read_relations(rendered, query, known, f"the test '{name}'", name, None, found)
     if read is None:
         return None
-    sql, parents = read
+    sql, parents, positions = read
     if not parents:
         found.append(
             Diagnostic(
@@ -88,4 +88,5 @@ def _read(file: str, text: str, shared: Shared, known: Known, found: list[Diagno
         error_if=options.error_if,
         limit=options.limit,
         stored=shared.failures(name) if options.store_failures else None,
+        positions=positions,
     )

@@ -19,7 +19,9 @@ from engine.sources import KINDS, Fault, Form, Kind, OnBadRecord, SourceSpec, ki
 from engine.sources.listing import is_uri
 
 # Keys that say how any source is read; a target may replace each.
-INDEPENDENT = ("format", "schema", "options", "timezone", "on_bad_record", "stream")
+INDEPENDENT = ("format", "schema", "options", "timezone", "on_bad_record", "stream", "allow_unknown_options")
+# Their options are a closed list: the engine hands over those that it knows.
+_CLOSED = ("kafka", "socket")
 _LATER_FORMATS = ("avro", "orc", "text", "iceberg", "rate", "socket")
 # Some machines have no table of time zones; there nothing is known to be wrong.
 _KNOWN_ZONE = "America/New_York"
@@ -63,14 +65,24 @@ def read_spec(project: Project, part: Section, target: Target, name: str) -> tup
         stream=stream.boolean() if stream else None,
         settings=_settings(project, kind, chosen),
     )
+    ignored = {"unknown-option"} if _allows_unknown(chosen.get("allow_unknown_options"), format_) else set()
     for fault in (*kind.faults(spec), *_unknown_names(spec, target), *_refused(spec, kind, target)) if kind else ():
-        if fault.path[0] not in unknown:
+        if fault.path[0] not in unknown and fault.code not in ignored:
             _report(fault, chosen, part)
     spec = with_schema_file(project, spec, chosen)
     columns = _columns(spec, kind, schema, part)
     if format_ == "iceberg" and not columns and "table" in chosen:
         _warn_of_unknown(chosen["table"], name)
     return spec, columns
+
+
+def _allows_unknown(section: Section | None, format_: str) -> bool:
+    allowed = section.boolean() if section else False
+    if section and allowed and format_ in _CLOSED:
+        message = f"'allow_unknown_options' has no effect on the format '{format_}', whose options are a closed list"
+        section.report("setting-conflict", message, "Remove it.", at_key=True)
+        return False
+    return allowed
 
 
 def _warn_of_unknown(table: Section, name: str) -> None:

@@ -93,10 +93,13 @@ def _windows(
         for alias in tree.find_all(exp.TableAlias)
         for identifier in alias.args.get("columns") or ()
     }
+    windows = list(windows)
     for window in windows:
+        # A part of the query that selects another window whole has a column of its name.
+        there = made | {other.name for other in windows if other is not window}
         for column in sqlglot.parse_one(f"select {window.column}", dialect=DIALECT).find_all(exp.Column):
             heads = {part.name.lower() for part in column.parts}
-            if not heads & ({name.lower() for name in names} | made):
+            if not heads & ({name.lower() for name in names} | there):
                 message = f"the window '{window.name}' is over '{column.sql(dialect=DIALECT)}', which no input has"
                 hint = near(column.name, names)
                 yield Diagnostic("unknown-column", message, hint, node=model.name, location=window.location)

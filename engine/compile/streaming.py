@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+import sqlglot
 from sqlglot import exp
 
 from engine.compile.aggregates import is_stateful
@@ -14,6 +15,7 @@ from engine.compile.context import REF, SOURCE, spoken
 from engine.compile.manifest import Input, Materialized, Model
 from engine.compile.rules import Mode, StreamFacts, check, check_text
 from engine.compile.rules.native import parse
+from engine.compile.sql import DIALECT
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
 from engine.project.section import duration_seconds
@@ -55,7 +57,7 @@ def broken_rules(
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.start
             place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
-            message, hint = (_spoken(said, model) for said in (finding.message, finding.hint))
+            message, hint = (_spoken(line, model) for line in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
 
 
@@ -79,6 +81,8 @@ def _short(item: Input, facts: StreamFacts) -> StreamFacts:
 def _spoken(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
+    for name, sql in model.windows.items() if "WINDOW(" in text else ():
+        text = text.replace(sqlglot.parse_one(sql, dialect=DIALECT).sql(dialect=DIALECT), name)
     for item in model.inputs:
         for name in (item.view, item.view.strip("`"), placeholder(item)):
             text = text.replace(name, item.name)

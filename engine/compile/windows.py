@@ -80,7 +80,9 @@ def _read(config: WindowConfig) -> Window:
         raise _FaultError("window-syntax", f"{shown(column)} is no column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
         return Window(config.name, kind, column, f"session_window({column}, {lengths[0]})", config.location)
-    spans = [_length(text) for text in lengths]
+    # The start, behind the others, may be negative, as in Spark.
+    starts = most - 1 if kind != "session" else most
+    spans = [_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
     _check_lengths(kind, spans)
     return Window(config.name, kind, column, _sql(kind, column, spans), config.location)
 
@@ -92,15 +94,17 @@ def _is_gap(text: str) -> bool:
     return sqlglot.parse_one(f"SELECT {text}", dialect=DIALECT).find(exp.Column) is not None
 
 
-def _length(text: str) -> str:
-    length = parse_duration(text.strip("'\""))
+def _length(text: str, *, signed: bool) -> str:
+    bare = text.strip("'\"").strip()
+    negative = signed and bare.startswith("-")
+    length = parse_duration(bare.removeprefix("-") if negative else bare)
     if length is None:
         raise _FaultError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
-    return length
+    return f"-{length}" if negative else length
 
 
 def _check_lengths(kind: str, spans: list[str]) -> None:
-    size, *rest = [duration_seconds(span) for span in spans]
+    size, *rest = [abs(duration_seconds(span)) for span in spans]
     slide = rest.pop(0) if kind == "sliding" else size
     if size == 0 or slide == 0:
         raise _FaultError("bad-duration", "a window or slide of no length", "Write at least 1 second.")
@@ -108,7 +112,9 @@ def _check_lengths(kind: str, spans: list[str]) -> None:
         hint = "Make the slide at most as long as the window; rows between two windows would be lost."
         raise _FaultError("window-syntax", "the slide is longer than the window", hint)
     if rest and rest[0] >= slide:
-        hint = "The start moves all windows: write less than the slide (or the size, without one)."
+        hint = (
+            "The start moves all windows: write less than the slide (or the size, without one), before or after zero."
+        )
         raise _FaultError("window-syntax", "the start is not shorter than the slide", hint)
 
 

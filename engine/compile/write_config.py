@@ -6,12 +6,14 @@ from engine.compile.conditions import read_condition
 from engine.compile.merged import Settings
 from engine.compile.partitions import read_partitions, read_sort
 from engine.compile.settings import OnSchemaChange, OutputMode, Overwrite, Publish, Write
-from engine.project.section import Section, duration_seconds
+from engine.project.section import Section, duration_seconds, is_plain
+from engine.spark_options import ICEBERG_WRITE, option_faults
 
 _DEFAULT = Write()
 # What the writer sets itself; anything else goes to Spark as it is.
 _OWN_OPTIONS = ("branch", "overwrite-mode", "validate-from-snapshot-id")
-_OWN_SUMMARY = "snapshot-property.engine."
+_SUMMARY = "snapshot-property."
+_OWN_SUMMARY = f"{_SUMMARY}engine."
 # The columns of these keys are in the table.
 _KEPT = {"unique_key", "sequence_by", "partition_by", "sort_by"}
 
@@ -77,10 +79,20 @@ def _properties(section: Section | None) -> dict[str, str]:
 
 
 def _write_options(section: Section | None) -> dict[str, str]:
-    options = {}
+    options, parts = {}, {}
     for key, part in section.mapping() if section else ():
         if key.lower() in _OWN_OPTIONS or key.lower().startswith(_OWN_SUMMARY):
             part.report("bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True)
         else:
-            options[key] = part.option()
+            options[key], parts[key] = part.option(), part
+    known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
+    for fault in option_faults(known, ICEBERG_WRITE, "Iceberg's writer"):
+        at_key = fault.code != "bad-value"
+        hint = fault.hint or "Remove it; properties of the table are written under 'table_properties:'."
+        parts[fault.name].report(fault.code, fault.message, hint, at_key=at_key)
     return options
+
+
+def _is_checked(key: str, part: Section) -> bool:
+    """Entries of a snapshot's summary have any name; what is no text, or could not be rendered, is reported already."""
+    return not key.lower().startswith(_SUMMARY) and is_plain(part.value)

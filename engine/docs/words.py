@@ -87,7 +87,11 @@ def window(sql: str) -> str:
         text = f"{_NAMED_SIZES.get(size, f'windows of {duration(size)}')} over {over}"
     else:
         text = f"windows of {duration(size)} over {over}, one every {duration(slide)}"
-    return text + (f", shifted by {duration(lengths[2])}" if len(lengths) > 2 else "")  # noqa: PLR2004
+    return text + (_shift(lengths[2]) if len(lengths) > 2 else "")  # noqa: PLR2004
+
+
+def _shift(start: str) -> str:
+    return f", shifted back by {duration(start[1:])}" if start.startswith("-") else f", shifted by {duration(start)}"
 
 
 def event_time(watermark: Watermark) -> str:

@@ -189,6 +189,11 @@ def shown(text: str) -> str:
     return f"'{line[:57]}...'" if len(line) > _SHOWN else f"'{line}'"
 
 
+def is_plain(value: Any) -> bool:
+    """Whether a value is one text, number or truth value that could be rendered."""
+    return value is not UNKNOWN and isinstance(value, (str, int, float))
+
+
 def is_name(text: str) -> bool:
     """Whether the text is a valid name of a model, source or column of ours."""
     return bool(_NAME.fullmatch(text))

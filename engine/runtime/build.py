@@ -45,7 +45,7 @@ from engine.runtime.rebuild import settle
 from engine.runtime.run import Outcome, Reset, Run, table_state
 from engine.runtime.scheduler import dependencies, execute, run_order
 from engine.runtime.source_rows import SourceRows, sources_of
-from engine.runtime.spark_errors import diagnose, spark_exceptions
+from engine.runtime.spark_errors import diagnose, diagnose_test, spark_exceptions
 from engine.runtime.streams import run_stream
 from engine.secrets import scrub
 from engine.sources import KINDS, Place
@@ -383,10 +383,13 @@ class _Turns:
             _log.exception("test %s", test.name)
             if (ended := self._ended()) is not None:
                 return Verdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
-            told = diagnose(error, self.run.manifest.nodes[test.model])[0]  # type: ignore[arg-type]
-            code = told.code if isinstance(self.run.manifest.nodes[test.model], Source) else "query-failed"
-            finding = Diagnostic(code, told.message, told.hint, node=test.name, location=test.location)
-            return Verdict(Status.ERROR, 0, told.message, (finding,))
+            node = self.run.manifest.nodes[test.model]
+            if isinstance(node, Model):
+                finding = diagnose_test(error, test, node)
+            else:
+                told = diagnose(error, node)[0]  # type: ignore[arg-type]
+                finding = replace(told, node=test.name, location=test.location)
+            return Verdict(Status.ERROR, 0, finding.message, (finding,))
 
     def _data_test(self, test: DataTest) -> Verdict:
         look, session = self.looks.get(test.id), self.source_rows.session(test)

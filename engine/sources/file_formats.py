@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from engine.lake.names import quoted
-from engine.sources.spec import BAD, ORIGIN, RAW, Fault, Place, SourceSpec
+from engine.sources.spec import BAD, ORIGIN, RAW, Fault, Place, SourceSpec, reader_faults
 from engine.sources.values import json, plain
+from engine.spark_options import OF_FILES
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,19 +18,24 @@ _NO_LINES = {
     "multiline": "one JSON object stands on one line",
     "encoding": "files are UTF-8",
     "charset": "files are UTF-8",
+    "singlevariantcolumn": "columns are those of the schema",
 }
 _JSON_OPTIONS = {name.lower() for name in json.OPTIONS}
 
 
-def faults(spec: SourceSpec) -> Iterator[Fault]:
-    """What is wrong with the schema and options of a format."""
+def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[Fault]:
+    """What is wrong with the schema and options of a format; those in `reserved` are reported elsewhere."""
     if spec.format == "text" and spec.schema:
         message = "files of text have one column, value string"
         yield Fault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
     for key in spec.options if spec.format == "json" else ():
         if why := _NO_LINES.get(key.lower()):
             message = f"the option '{key}' is not part of this version: {why}"
-            yield Fault(("options", key), message, "Take it out.", "not-supported", at_key=True)
+            yield Fault(("options", key), message, "Remove it.", "not-supported", at_key=True)
+    others = (*reserved, *(_NO_LINES if spec.format == "json" else ()))
+    # A format that a plug-in reads as files has no list.
+    if (known := OF_FILES.get(spec.format)) is not None:
+        yield from reader_faults(spec, known, f"the {spec.format} reader", reserved=others, hadoop=True)
 
 
 def read(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[str], place: Place) -> DataFrame:

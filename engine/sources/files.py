@@ -41,6 +41,15 @@ _OWN_OPTIONS = {
     "mode", "path", "maxfilespertrigger", "latestfirst", "maxfileage", "timezone", "cleansource", "sourcearchivedir",
     "columnnameofcorruptrecord", "ignorecorruptfiles", "ignoremissingfiles", "filenameonly",
 }  # fmt: skip
+_KEYS_OF = {
+    "path": "Write 'path:' beside 'format:'.",
+    "maxfilespertrigger": "Write 'max_files_per_trigger:' beside 'format:'.",
+    "maxfileage": "Write 'max_file_age:' beside 'format:'.",
+    "timezone": "Write 'timezone:' beside 'format:'.",
+    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' beside 'format:'.",
+    "sourcearchivedir": "Write 'archive_path:' beside 'format:'.",
+    "mode": "Write 'on_bad_record:' beside 'format:'.",
+}
 _CHOICES = {"on_changed_file": ("fail", "ignore"), "after_reading": ("archive", "delete")}
 _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
 
@@ -53,8 +62,8 @@ def faults(spec: SourceSpec) -> Iterator[Fault]:
     for key in spec.options:
         if key.lower() in _OWN_OPTIONS:
             message = f"the option '{key}' is set by the engine"
-            yield Fault(("options", key), message, "Take it out.", at_key=True)
-    yield from file_formats.faults(spec)
+            yield Fault(("options", key), message, _KEYS_OF.get(key.lower(), "Remove it."), at_key=True)
+    yield from file_formats.faults(spec, _OWN_OPTIONS)
     for key, allowed in _CHOICES.items():
         if spec.settings.get(key, allowed[0]) not in allowed:
             message = f"'{key}' cannot be '{spec.settings[key]}'"

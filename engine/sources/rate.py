@@ -12,7 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
+from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec, reader_faults
+from engine.spark_options import RATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -25,13 +26,19 @@ REPLAYABLE = False
 LISTED = True
 # Of so many seconds are the rows of a batch read, which has no clock that ran.
 _SECONDS = 10
+_KEYS_OF = {"rowspersecond": "rows_per_second", "rampuptime": "ramp_up_time"}
 
 
 def faults(spec: SourceSpec) -> Iterator[Fault]:
-    """A schema has no place here: the columns are known."""
+    """A schema has no place here, as the columns are known; what is a key is no option."""
     if spec.schema:
         message = "rows of a rate are timestamp timestamp, value bigint"
         yield Fault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
+    for name in spec.options:
+        if key := _KEYS_OF.get(name.lower()):
+            message = f"the option '{name}' is set by the engine"
+            yield Fault(("options", name), message, f"Write '{key}:' beside 'format:'.", at_key=True)
+    yield from reader_faults(spec, RATE, "the rate reader", reserved=_KEYS_OF)
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:

@@ -15,8 +15,19 @@ from engine.errors import RunError
 from engine.lake.names import quoted
 from engine.sources.credentials import masked, shown
 from engine.sources.listing import for_spark
-from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec, connected, connection_line
+from engine.sources.spec import (
+    ORIGIN,
+    Fault,
+    Form,
+    Place,
+    Resumption,
+    SourceSpec,
+    connected,
+    connection_line,
+    reader_faults,
+)  # fmt: skip
 from engine.spark.executions import spark_exceptions
+from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,9 +53,19 @@ def faults(spec: SourceSpec) -> Iterator[Fault]:
 
     if not _name(spec):
         yield Fault(("format",), "the format names no reader", "Write 'format: spark.xml'.")
+    yield from _option_faults(spec)
     if _name(spec) in KINDS:
         message = f"the engine reads '{_name(spec)}' itself, and watches over it"
         yield Fault(("format",), message, f"Write 'format: {_name(spec)}'.")
+
+
+def _option_faults(spec: SourceSpec) -> Iterator[Fault]:
+    """Of the readers that come with Spark the options are known; of others nothing is."""
+    name = _name(spec).lower()
+    if name == "xml":
+        yield from reader_faults(spec, OF_FILES[name], "the xml reader", hadoop=True)
+    elif name == "rate-micro-batch":
+        yield from reader_faults(spec, RATE_MICRO_BATCH, "the rate-micro-batch reader")
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ A kind is one module; `engine.sources.KINDS` lists them. Its frames have the dec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
@@ -17,6 +17,8 @@ from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.lake.catalogs import CatalogConfig
 from engine.secrets import register
 from engine.sources.credentials import credentials_of
+from engine.spark_options import Form as OptionForm
+from engine.spark_options import option_faults
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -89,6 +91,31 @@ class Fault:
     hint: str
     code: str = "bad-value"
     at_key: bool = False
+
+
+def reader_faults(
+    spec: SourceSpec,
+    known: Mapping[str, OptionForm],
+    reader: str,
+    *,
+    reserved: Collection[str] = (),
+    hadoop: bool = False,
+) -> Iterator[Fault]:
+    """What is wrong with the options of a source, by the list of its reader.
+
+    Args:
+        spec: the source.
+        known: the list.
+        reader: what it is called in messages: "the csv reader".
+        reserved: options in lower case that are reported elsewhere.
+        hadoop: whether names with a dot go to Hadoop's configuration.
+    """
+    given = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
+    for fault in option_faults(given, known, reader, hadoop=hadoop):
+        hint = fault.hint
+        if fault.code == "unknown-option":
+            hint = f"{hint} 'allow_unknown_options: true' beside 'options:' hands it over unchecked.".strip()
+        yield Fault(("options", fault.name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
 def _none(name: str) -> Mapping[str, Any]:

@@ -175,7 +175,7 @@ def test_keys_that_fit_one_kind_of_model(header, message, tmp_path):
 
 @pytest.mark.parametrize(
     "setting",
-    ["partition_by: id", "sort_by: id", "write_options: {a: b}", "format_version: 2", "on_schema_change: fail",
+    ["partition_by: id", "sort_by: id", "write_options: {fanout-enabled: true}", "format_version: 2", "on_schema_change: fail",
      "publish: on_tests_pass", "expectations: []", "full_refresh: false", "schedule: '@daily'"],
 )  # fmt: skip
 def test_keys_that_mean_nothing_for_a_view(setting, tmp_path):

@@ -88,3 +88,13 @@ def test_files_that_go_away_are_not_read_as_a_whole(tmp_path: Path) -> None:
         line(found)
         == "files-taken models/a.sql:1:16 's.t' is read as a whole, and its files go away once read (after_reading)"
     )
+
+
+def test_a_field_that_the_origin_of_a_file_does_not_have(tmp_path: Path) -> None:
+    files = {
+        "sources/x.yml": source(FILES),
+        "models/a.sql": READ.replace("select id", "select id, _metadata.file_name"),
+    }
+    found = only(findings(tmp_path, files))
+    assert line(found) == "unknown-column models/a.sql:4:22 no input has a column '_metadata.file_name'"
+    assert found.hint == "Did you mean '_metadata.file_path' or '_metadata.file_modification_time'?"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from engine.compile.rules.model import RuleFinding, error, warning
-from engine.compile.rules.plan import Aggregate, Column, Distinct, Key, Plan, walk
+from engine.compile.rules.plan import Aggregate, Column, Distinct, Key, Plan, executed, walk
 from engine.compile.rules.query import Query
 from engine.compile.rules.steps import is_aggregate
 
@@ -72,20 +72,47 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:
     marked = sorted({c.name for c in step.child.columns if c.watermark})
     lost = next((key for key in step.keys if key.lost is not None), None)
     windows = [key for key in step.keys if key.column is not None and key.column.window]
+    chained = _chained(step)
     if lost is not None and lost.lost is not None:
         shown = lost.lost.sql(dialect="spark", comments=False)
         message = f"the watermark is lost in '{shown}': only the column itself and its window keep it"
-        yield error("agg-key-lost-watermark", message, "Group by window(ts, ..) of the plain column.", lost.lost)
+        hint = chained or "Group by window(ts, ..) of the plain column."
+        yield error("agg-key-lost-watermark", message, hint, lost.lost)
     elif windows:
         session = windows[0].column is not None and windows[0].column.window == "session"
         code = "session-no-watermark" if session else "window-no-watermark"
         message = "in append mode a window is written when a watermark closes it, and its column has none"
         hint = f"Make the window over '{marked[0]}', which has the watermark." if marked else "Declare a watermark."
-        yield error(code, message, hint, windows[0].node)
+        yield error(code, message, chained or hint, windows[0].node)
     else:
         message = "in append mode a group is written when the watermark closes it, and no group key carries one"
         hint = _KEY if marked else f"Declare a watermark on the stream. {_KEY}"
-        yield error("agg-needs-event-time-key", message, hint, step.node)
+        yield error("agg-needs-event-time-key", message, chained or hint, step.node)
+
+
+def _chained(step: Aggregate) -> str:
+    """How a result of windows is aggregated again; empty where nothing below groups by a window."""
+    whole = next((c.name for c in step.child.columns if c.window and c.watermark), None)
+    if whole is not None:
+        return f"Group by window_time({whole}), or by a longer window of it: tumbling(window_time({whole}), 1 day)."
+    if not any(
+        key.column is not None and key.column.window
+        for below in _run(step.child)
+        if isinstance(below, Aggregate)
+        for key in below.keys
+    ):
+        return ""
+    return (
+        "Select the window itself in the inner query ('hour', not only 'hour.start'), and group by a longer window "
+        "of it: tumbling(window_time(hour), 1 day)."
+    )
+
+
+def _run(plan: Plan) -> Iterator[Plan]:
+    """A plan and what it reads as it runs, with CTEs in place."""
+    yield plan
+    for child in executed(plan):
+        yield from _run(child)
 
 
 def _sessions(query: Query, step: Plan, keys: tuple[Key, ...], *, first: bool) -> Iterator[RuleFinding]:

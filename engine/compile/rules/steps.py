@@ -107,7 +107,7 @@ def chains(query: Query) -> Iterator[RuleFinding]:
     """Outside append an aggregate is the last stateful step. Spark does not look into CTEs."""
     if query.mode == "append":
         return
-    hint = "Use append with an event-time key in each, or two models: the first writes a table."
+    hint = "Use append with an event-time key in each, such as window_time(hour) of a window below; or two models."
     for step in walk(query.plan):
         if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = (

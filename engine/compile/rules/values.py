@@ -208,7 +208,10 @@ class Values:
             self.scope.extra.setdefault(name, column)
             if len(self.step.windows) > 1:
                 message = "two time windows in one SELECT, of which Spark allows one"
-                hint = "Split it into two models, one for each window."
+                hint = (
+                    "Split it into two models; or compute the longer window from the shorter one, in a second SELECT: "
+                    "tumbling(window_time(hour), 1 day)."
+                )
                 self._fault("agg-two-windows", message, hint, node)
         return Value(column, column, frozenset({column.id}), "struct", lost=column.lost)
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from engine.sources.spec import Fault, Form, SourceSpec
+from engine.sources.spec import Fault, Form, SourceSpec, reader_faults
 from engine.sources.starting import starting_milliseconds
+from engine.spark_options import ICEBERG_READ
 
 KEYS: Mapping[str, Form] = {
     "table": Form.TEXT,
@@ -21,6 +22,7 @@ _PARTS = 2, 3
 # Options that decide which rows are read; with `branch` a stream silently reads main (measured, Iceberg 1.12.0).
 _CHOOSING = ("branch", "tag", "snapshot-id", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id", "versionasof",
              "timestampasof")  # fmt: skip
+_OF_CHANGELOGS = ("start-timestamp", "end-timestamp")
 _STREAMING = ("stream-from-timestamp", "streaming-", "async-micro-batch-planning-enabled")
 # A last part of a name that Iceberg takes for a branch, a tag, a snapshot or a time.
 _SELECTOR = re.compile(r"(?:branch|tag)_.*|(?:snapshot_id|at_timestamp)_\d+")
@@ -73,11 +75,20 @@ def _name_faults(spec: SourceSpec) -> Iterator[Fault]:
 
 
 def _option_faults(spec: SourceSpec) -> Iterator[Fault]:
+    streaming = [key.lower() for key in spec.options if key.lower().startswith(_STREAMING)]
+    reported = ("path", *_CHOOSING, *_OF_CHANGELOGS, *streaming)
+    yield from reader_faults(spec, ICEBERG_READ, "Iceberg's reader", reserved=reported)
     for key in spec.options:
         if key.lower() in _CHOOSING:
             message = f"the option '{key}' is not part of this version: a stream would silently read main"
             hint = "Take it out; 'starting_snapshot' and 'starting_timestamp' say where a stream begins."
             yield Fault(("options", key), message, hint, "not-supported", at_key=True)
+        elif key.lower() in _OF_CHANGELOGS:
+            message = f"the option '{key}' is for changelogs, which are not part of this version"
+            yield Fault(("options", key), message, "Remove it.", "not-supported", at_key=True)
+        elif key.lower() == "path":
+            message = "the option 'path' is set by the engine"
+            yield Fault(("options", key), message, "Write 'table:' beside 'format:'.", at_key=True)
         elif key.lower().startswith(_STREAMING):
             message = f"the option '{key}' is set by the engine"
             hint = "Take it out; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."

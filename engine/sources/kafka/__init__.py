@@ -22,10 +22,10 @@ from engine.sources.kafka.cluster import cluster as asked
 from engine.sources.kafka.connection import Connection, consumer_options, reach, read_connection
 from engine.sources.kafka.declared import (
     KEYS,
-    READER_OPTIONS,
     STARTS,
     TOPICS,
     faults,
+    is_reader_option,
     starting_offsets,
     value_of,
 )
@@ -209,7 +209,7 @@ def _client(spec: SourceSpec) -> dict[str, str]:
 def _options(spec: SourceSpec, *, stream: bool, topics: Mapping[str, Topic] | None = None) -> dict[str, str]:
     """The options of Spark's reader, without those of the connection."""
     said = spec.settings
-    options = {key: value for key, value in spec.options.items() if key in READER_OPTIONS}
+    options = {key: value for key, value in spec.options.items() if is_reader_option(key)}
     if pattern := said.get("topic_pattern"):
         options["subscribePattern"] = pattern
     elif "assign" in said:

@@ -8,9 +8,10 @@ from typing import Any
 
 from engine.errors import near
 from engine.sources.kafka.connection import PREFIX, consumer_faults
-from engine.sources.spec import Fault, Form, SourceSpec
+from engine.sources.spec import Fault, Form, SourceSpec, reader_faults
 from engine.sources.starting import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
+from engine.spark_options import KAFKA
 
 KEYS: Mapping[str, Form] = {
     "topic": Form.TEXT,
@@ -29,8 +30,10 @@ STARTS = ("starting_offsets", "starting_timestamp")
 # Options of Spark's reader that are no key here.
 READER_OPTIONS = (
     "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
-    "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",
+    "maxRecordsPerPartition", "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",
 )  # fmt: skip
+_READER = {name.lower(): KAFKA[name] for name in READER_OPTIONS}
+_SET_HERE = {name.lower() for name in KAFKA} - set(_READER)
 _PARTITION = re.compile("[0-9]{1,9}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FIRST, _LAST = -2, -1
@@ -149,10 +152,26 @@ def _start_faults(said: Mapping[str, Any]) -> Iterator[Fault]:
 
 
 def _option_faults(spec: SourceSpec) -> Iterator[Fault]:
-    client = {key: value for key, value in spec.options.items() if key not in READER_OPTIONS}
+    client = {key: value for key, value in spec.options.items() if not is_reader_option(key)}
+    yield from reader_faults(spec, KAFKA, "the kafka reader", reserved={key.lower() for key in client})
     for key, message, hint in consumer_faults(client):
         known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
-        yield Fault(("options", key), message, known if known.startswith("Did") else hint, at_key=True)
+        if key.lower() in _SET_HERE:
+            yield Fault(("options", key), f"the option '{key}' is set by the engine", _key_of(key), at_key=True)
+            continue
+        code = "bad-value" if key.startswith(PREFIX) else "unknown-option"
+        yield Fault(("options", key), message, known if known.startswith("Did") else hint, code, at_key=True)
+
+
+def is_reader_option(name: str) -> bool:
+    """Whether an option is one of Spark's reader that a source may set; letter case makes no difference."""
+    return name.lower() in _READER
+
+
+def _key_of(option: str) -> str:
+    keys = {key.replace("_", ""): key for key in KEYS} | {"subscribe": "topic", "subscribepattern": "topic_pattern"}
+    key = keys.get(option.lower())
+    return f"Write '{key}:' beside 'format:'." if key else "Remove it."
 
 
 def starting_offsets(spec: SourceSpec) -> str | Offsets:

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import near
 from engine.sources.spec import BAD, ORIGIN, RAW, Fault, Form, Place, SourceSpec
+from engine.spark_options import JSON, expected_form
+from engine.spark_options import Form as OptionForm
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -37,18 +39,25 @@ _NAMED = 100
 def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[Fault]:
     """Options of `value:` that Spark's JSON reader does not have, or that are set here."""
     known = {name.lower(): name for name in OPTIONS}
-    for key in value.get("options") or {}:
+    for key, given in (value.get("options") or {}).items():
         message = f"reading JSON has no option '{key}'"
         hint = near(key, OPTIONS)
         if key.lower() in _OURS:
             message = f"the option '{key}' is set by the engine"
             hint = "Write 'timezone:' beside 'format:'." if key.lower() == "timezone" else "Take it out."
         elif key.lower() in known:
+            yield from _value_faults(key, given, JSON[known[key.lower()]])
             continue
         yield Fault(("value", "options", key), message, hint, at_key=True)
     if not spec.schema:
         hint = 'Declare the columns: schema: "id string, time timestamp".'
         yield Fault(("schema",), f"source '{spec.name}' has no 'schema'", hint, "missing-key")
+
+
+def _value_faults(key: str, value: Any, form: OptionForm) -> Iterator[Fault]:
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    if expected := expected_form(text, form):
+        yield Fault(("value", "options", key), f"the option '{key}' must be {expected}, not '{text}'", "")
 
 
 def columns(_: Mapping[str, Any]) -> str | None:

@@ -1,0 +1,214 @@
+"""The options of Spark's readers and of Iceberg, with the values that they take.
+
+Spark and Iceberg ignore an option that they do not know (measured: `hedaer: true` reads CSV as if nothing were there),
+and some values that make no sense (`fanout-enabled: abc` is false). The lists are those of Spark 4.1 and Iceberg 1.12;
+a test compares them with what the jars register. Names count without regard to letter case, as in Spark.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from engine.errors import near
+
+BOOLEAN = "true or false"
+INTEGER = "a whole number"
+POSITIVE = "a whole number of at least 1"
+FRACTION = "a number from 0 to 1"
+CHARACTER = "one character"
+TEXT = ""
+# One of these, or one of the words of a tuple.
+Form = str | tuple[str, ...]
+
+_INTEGER = re.compile(r"[+-]?[0-9]{1,19}")
+_REBASE = ("EXCEPTION", "CORRECTED", "LEGACY")
+_FORMATS = ("parquet", "avro", "orc")
+
+
+def _named(form: Form, names: str) -> dict[str, Form]:
+    return dict.fromkeys(names.split(), form)
+
+
+# Of every reader of files: which files, how many, what becomes of them.
+FILES: Mapping[str, Form] = {
+    **_named(BOOLEAN, "ignoreCorruptFiles ignoreInvalidPartitionPaths ignoreMissingFiles recursiveFileLookup"),
+    **_named(BOOLEAN, "fileNameOnly latestFirst"),
+    **_named(POSITIVE, "maxBytesPerTrigger maxFilesPerTrigger"),
+    **_named(TEXT, "basePath modifiedAfter modifiedBefore pathGlobFilter path timeZone maxFileAge sourceArchiveDir"),
+    "cleanSource": ("archive", "delete", "off"),
+    "maxCachedFiles": INTEGER,
+    "discardCachedInputRatio": FRACTION,
+}
+JSON: Mapping[str, Form] = {
+    **_named(BOOLEAN, "allowBackslashEscapingAnyCharacter allowComments allowNonNumericNumbers allowSingleQuotes"),
+    **_named(BOOLEAN, "allowNumericLeadingZeros allowUnquotedControlChars allowUnquotedFieldNames pretty multiLine"),
+    **_named(BOOLEAN, "dropFieldIfAllNull enableDateTimeParsingFallback ignoreNullFields inferTimestamp"),
+    **_named(BOOLEAN, "prefersDecimal primitivesAsString useUnsafeRow writeNonAsciiCharacterAsCodePoint"),
+    **_named(TEXT, "charset columnNameOfCorruptRecord compression dateFormat encoding lineSep locale mode timeZone"),
+    **_named(TEXT, "singleVariantColumn timestampFormat timestampNTZFormat"),
+    "samplingRatio": FRACTION,
+}
+CSV: Mapping[str, Form] = {
+    **_named(BOOLEAN, "columnPruning enableDateTimeParsingFallback enforceSchema escapeQuotes header inferSchema"),
+    **_named(BOOLEAN, "ignoreLeadingWhiteSpace ignoreTrailingWhiteSpace multiLine preferDate quoteAll"),
+    **_named(INTEGER, "inputBufferSize maxCharsPerColumn maxColumns"),
+    **_named(CHARACTER, "charToEscapeQuoteEscaping comment escape quote"),
+    **_named(TEXT, "charset codec columnNameOfCorruptRecord compression dateFormat delimiter emptyValue encoding"),
+    **_named(TEXT, "extension lineSep locale mode nanValue negativeInf nullValue positiveInf sep singleVariantColumn"),
+    **_named(TEXT, "timeZone timestampFormat timestampNTZFormat"),
+    "samplingRatio": FRACTION,
+    "unescapedQuoteHandling": (
+        "STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR",
+    ),
+}  # fmt: skip
+XML: Mapping[str, Form] = {
+    **_named(BOOLEAN, "ignoreNamespace ignoreSurroundingSpaces inferSchema multiLine preferDate prefersDecimal"),
+    **_named(BOOLEAN, "excludeAttribute useLegacyXMLParser validateName"),
+    **_named(TEXT, "arrayElementName attributePrefix charset columnNameOfCorruptRecord compression dateFormat"),
+    **_named(TEXT, "declaration encoding indent locale mode nullValue rootTag rowTag rowValidationXSDPath timeZone"),
+    **_named(TEXT, "singleVariantColumn timestampFormat timestampNTZFormat valueTag wildcardColName"),
+    "samplingRatio": FRACTION,
+}
+PARQUET: Mapping[str, Form] = {
+    **_named(_REBASE, "datetimeRebaseMode int96RebaseMode"),
+    **_named(TEXT, "compression parquet.compression"),
+    "mergeSchema": BOOLEAN,
+}
+ORC: Mapping[str, Form] = {"mergeSchema": BOOLEAN, **_named(TEXT, "compression orc.compress")}
+AVRO: Mapping[str, Form] = {
+    **_named(BOOLEAN, "enableStableIdentifiersForUnionType ignoreExtension positionalFieldMatching"),
+    **_named(TEXT, "avroSchema avroSchemaUrl compression mode recordName recordNamespace"),
+    "stableIdentifierPrefixForUnionType": TEXT,
+    "recursiveFieldMaxDepth": INTEGER,
+    "datetimeRebaseMode": _REBASE,
+}
+PLAIN_TEXT: Mapping[str, Form] = {"wholetext": BOOLEAN, **_named(TEXT, "compression encoding lineSep")}
+RATE: Mapping[str, Form] = {"numPartitions": POSITIVE, "rampUpTime": TEXT, "rowsPerSecond": POSITIVE}
+RATE_MICRO_BATCH: Mapping[str, Form] = {
+    **_named(POSITIVE, "numPartitions rowsPerBatch"),
+    **_named(INTEGER, "advanceMillisPerBatch startTimestamp"),
+}
+KAFKA: Mapping[str, Form] = {
+    **_named(BOOLEAN, "failOnDataLoss includeHeaders"),
+    **_named(POSITIVE, "kafkaConsumer.pollTimeoutMs maxOffsetsPerTrigger maxRecordsPerPartition minOffsetsPerTrigger"),
+    **_named(POSITIVE, "minPartitions"),
+    **_named(INTEGER, "fetchOffset.numRetries fetchOffset.retryIntervalMs"),
+    **_named(TEXT, "assign endingOffsets endingOffsetsByTimestamp endingTimestamp groupIdPrefix maxTriggerDelay"),
+    **_named(TEXT, "startingOffsets startingOffsetsByTimestamp startingOffsetsByTimestampStrategy startingTimestamp"),
+    **_named(TEXT, "subscribe subscribePattern topic"),
+}
+ICEBERG_READ: Mapping[str, Form] = {
+    **_named(BOOLEAN, "aggregate-push-down-enabled async-micro-batch-planning-enabled locality vectorization-enabled"),
+    **_named(BOOLEAN, "streaming-skip-delete-snapshots streaming-skip-overwrite-snapshots"),
+    **_named(POSITIVE, "async-queue-preload-file-limit async-queue-preload-row-limit batch-size file-open-cost"),
+    **_named(POSITIVE, "lookback split-size streaming-max-files-per-micro-batch streaming-max-rows-per-micro-batch"),
+    **_named(POSITIVE, "streaming-snapshot-polling-interval-ms"),
+    **_named(TEXT, "as-of-timestamp branch end-snapshot-id end-timestamp path snapshot-id start-snapshot-id tag"),
+    **_named(TEXT, "start-timestamp stream-from-timestamp timestampAsOf versionAsOf"),
+}
+ICEBERG_WRITE: Mapping[str, Form] = {
+    **_named(BOOLEAN, "check-nullability check-ordering fanout-enabled merge-schema mergeSchema shred-variants"),
+    **_named(BOOLEAN, "use-merge-append-for-streaming use-table-distribution-and-ordering"),
+    **_named(POSITIVE, "advisory-partition-size target-delete-file-size-bytes target-file-size-bytes"),
+    **_named(POSITIVE, "variant-inference-buffer-size"),
+    **_named(INTEGER, "output-sort-order-id output-spec-id"),
+    **_named(_FORMATS, "delete-format write-format"),
+    **_named(TEXT, "branch compression-codec compression-level overwrite-mode snapshot-property"),
+    "validate-from-snapshot-id": TEXT,
+    "compression-strategy": ("speed", "compression"),
+    "delete-granularity": ("file", "partition"),
+    "distribution-mode": ("none", "hash", "range"),
+    "isolation-level": ("serializable", "snapshot"),
+}
+# By the name of a format.
+OF_FILES: Mapping[str, Mapping[str, Form]] = {
+    "json": {**JSON, **FILES},
+    "csv": {**CSV, **FILES},
+    "xml": {**XML, **FILES},
+    "parquet": {**PARQUET, **FILES},
+    "orc": {**ORC, **FILES},
+    "avro": {**AVRO, **FILES},
+    "text": {**PLAIN_TEXT, **FILES},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OptionFault:
+    """What is wrong with one option.
+
+    Attributes:
+        name: as it is written.
+        code: `unknown-option`, `option-twice` or `bad-value`.
+        message: names it.
+        hint: how to fix it.
+    """
+
+    name: str
+    code: str
+    message: str
+    hint: str
+
+
+def option_faults(
+    options: Mapping[str, str], known: Mapping[str, Form], reader: str, *, hadoop: bool = False
+) -> Iterator[OptionFault]:
+    """Options that a reader or writer does not have, that are set twice, or whose value it does not take.
+
+    Args:
+        options: as they are written.
+        known: its list.
+        reader: what it is called in messages: "the csv reader".
+        hadoop: whether names with a dot go to Hadoop's configuration, as those of files do (`fs.s3a.endpoint`).
+    """
+    by_name = {name.lower(): name for name in known}
+    written = Counter(name.lower() for name in options)
+    seen: set[str] = set()
+    for name, value in options.items():
+        lower = name.lower()
+        if written[lower] > 1 and lower in seen:
+            message = f"the option '{name}' is set twice, in other letters"
+            yield OptionFault(name, "option-twice", message, "Remove one: letter case makes no difference.")
+        seen.add(lower)
+        if lower not in by_name:
+            if not (hadoop and "." in name.strip(".")):
+                yield OptionFault(name, "unknown-option", f"{reader} has no option '{name}'", _nearest(lower, by_name))
+        elif expected := expected_form(value, known[by_name[lower]]):
+            message = f"the option '{name}' must be {expected}, not '{value}'"
+            yield OptionFault(name, "bad-value", message, f"Write {_example(known[by_name[lower]])}.")
+
+
+def expected_form(value: str, form: Form) -> str:
+    """What a value must be, in words, if it is something else; else empty."""
+    if isinstance(form, tuple):
+        return "" if value.lower() in {word.lower() for word in form} else f"one of {', '.join(form)}"
+    fits = {
+        BOOLEAN: lambda: value.lower() in {"true", "false"},
+        INTEGER: lambda: _INTEGER.fullmatch(value) is not None,
+        POSITIVE: lambda: _INTEGER.fullmatch(value) is not None and int(value) > 0,
+        FRACTION: lambda: _is_fraction(value),
+        CHARACTER: lambda: len(value) <= 1,
+    }
+    return form if form in fits and not fits[form]() else ""
+
+
+def _is_fraction(value: str) -> bool:
+    try:
+        return 0 <= float(value) <= 1
+    except ValueError:
+        return False
+
+
+def _example(form: Form) -> str:
+    if isinstance(form, tuple):
+        return form[0]
+    return {BOOLEAN: "true or false", FRACTION: "0.1", CHARACTER: "one character in quotes"}.get(form, "a number: 1000")
+
+
+def _nearest(lower: str, by_name: Mapping[str, str]) -> str:
+    hint = near(lower, by_name)
+    for name in sorted(by_name, key=len, reverse=True):
+        hint = hint.replace(f"'{name}'", f"'{by_name[name]}'")
+    return hint if hint.startswith("Did you mean") else ""

@@ -1,0 +1,193 @@
+"""Options of readers and writers: names that the reader does not have, and values that it does not take."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.project.helper import clean, compiled, findings, only
+
+KAFKA = (
+    "name: shop\ntargets:\n  dev:\n    catalog: {type: sqlite, name: lake, path: .engine/lake}\n    schema: main\n"
+    "    connections: {main: {bootstrap_servers: localhost:9092}}\n"
+)
+BY_FORMAT = {
+    "json": "path: x\nschema: id int",
+    "csv": "path: x\nschema: id int",
+    "parquet": "path: x\nschema: id int",
+    "orc": "path: x\nschema: id int",
+    "avro": "path: x\nschema: id int",
+    "text": "path: x",
+    "spark.xml": "path: x\nschema: id int",
+    "spark.rate-micro-batch": "schema: value bigint",
+    "spark.delta": "path: x\nschema: id int",
+    "kafka": "topic: x\nconnection: main\nschema: id int",
+    "rate": "",
+    "socket": "host: localhost\nport: 9999",
+    "iceberg": "table: a.b",
+}
+MODEL = {"project.yml": KAFKA, "models/a.sql": "select 1 as n\n"}
+
+
+def source(format_: str, *settings: str) -> dict[str, str | bytes]:
+    body = "\n".join(filter(None, [f"format: {format_}", BY_FORMAT[format_], *settings]))
+    lines = "".join(f"        {text}\n" for text in body.splitlines())
+    return {"sources/x.yml": f"sources:\n  - name: s\n    tables:\n      - name: t\n{lines}", **MODEL}
+
+
+def options(format_: str, text: str, *more: str) -> dict[str, str | bytes]:
+    return source(format_, *more, f"options: {{{text}}}")
+
+
+QUOTES = ("STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR")
+ALLOW = "'allow_unknown_options: true' beside 'options:' hands it over unchecked."
+
+
+@pytest.mark.parametrize(
+    ("format_", "text", "code", "message", "hint"),
+    [
+        ("csv", "hedaer: true", "unknown-option", "the csv reader has no option 'hedaer'",
+         f"Did you mean 'header'? {ALLOW}"),
+        ("csv", "wholetext: true", "unknown-option", "the csv reader has no option 'wholetext'", ALLOW),
+        ("json", "alowComments: true", "unknown-option", "the json reader has no option 'alowComments'",
+         f"Did you mean 'allowComments'? {ALLOW}"),
+        ("json", "singleVariantColumn: v", "not-supported",
+         "the option 'singleVariantColumn' is not part of this version: columns are those of the schema", "Remove it."),
+        ("parquet", "mergSchema: true", "unknown-option", "the parquet reader has no option 'mergSchema'",
+         f"Did you mean 'mergeSchema'? {ALLOW}"),
+        ("orc", "header: true", "unknown-option", "the orc reader has no option 'header'", ALLOW),
+        ("avro", "avroShema: x", "unknown-option", "the avro reader has no option 'avroShema'",
+         f"Did you mean 'avroSchema' or 'avroSchemaUrl'? {ALLOW}"),
+        ("text", "wholeTxt: true", "unknown-option", "the text reader has no option 'wholeTxt'",
+         f"Did you mean 'wholetext'? {ALLOW}"),
+        ("spark.xml", "rowTags: book", "unknown-option", "the xml reader has no option 'rowTags'",
+         f"Did you mean 'rowTag' or 'rootTag'? {ALLOW}"),
+        ("spark.rate-micro-batch", "rowsPerBatch: many", "bad-value",
+         "the option 'rowsPerBatch' must be a whole number of at least 1, not 'many'", "Write a number: 1000."),
+        ("kafka", "minPartition: 3", "unknown-option", "there is no option 'minPartition'",
+         "Did you mean 'minPartitions'?"),
+        ("kafka", "startingOffsets: latest", "bad-value", "the option 'startingOffsets' is set by the engine",
+         "Write 'starting_offsets:' beside 'format:'."),
+        ("kafka", "minpartitions: few", "bad-value",
+         "the option 'minpartitions' must be a whole number of at least 1, not 'few'", "Write a number: 1000."),
+        ("rate", "numPartition: 3", "unknown-option", "the rate reader has no option 'numPartition'",
+         f"Did you mean 'numPartitions'? {ALLOW}"),
+        ("rate", "rowsPerSecond: 3", "bad-value", "the option 'rowsPerSecond' is set by the engine",
+         "Write 'rows_per_second:' beside 'format:'."),
+        ("socket", "includeTimestamp: true", "bad-value", "a socket has no options", "Take them out."),
+        ("iceberg", "splitsize: 3", "unknown-option", "Iceberg's reader has no option 'splitsize'",
+         f"Did you mean 'split-size'? {ALLOW}"),
+        ("iceberg", "split-size: 3MB", "bad-value",
+         "the option 'split-size' must be a whole number of at least 1, not '3MB'", "Write a number: 1000."),
+        ("iceberg", "start-timestamp: 3", "not-supported",
+         "the option 'start-timestamp' is for changelogs, which are not part of this version", "Remove it."),
+        ("csv", "header: yes", "bad-value", "the option 'header' must be true or false, not 'yes'",
+         "Write true or false."),
+        ("csv", "maxColumns: 1e3", "bad-value", "the option 'maxColumns' must be a whole number, not '1e3'",
+         "Write a number: 1000."),
+        ("csv", "quote: ab", "bad-value", "the option 'quote' must be one character, not 'ab'",
+         "Write one character in quotes."),
+        ("csv", "unescapedQuoteHandling: stop", "bad-value",
+         f"the option 'unescapedQuoteHandling' must be one of {', '.join(QUOTES)}, not 'stop'", f"Write {QUOTES[0]}."),
+        ("csv", "header: true, Header: false", "option-twice", "the option 'Header' is set twice, in other letters",
+         "Remove one: letter case makes no difference."),
+        ("parquet", "datetimeRebaseMode: new", "bad-value",
+         "the option 'datetimeRebaseMode' must be one of EXCEPTION, CORRECTED, LEGACY, not 'new'", "Write EXCEPTION."),
+        ("json", "maxFilesPerTrigger: abc", "bad-value", "the option 'maxFilesPerTrigger' is set by the engine",
+         "Write 'max_files_per_trigger:' beside 'format:'."),
+        ("json", "discardCachedInputRatio: 2", "bad-value",
+         "the option 'discardCachedInputRatio' must be a number from 0 to 1, not '2'", "Write 0.1."),
+    ],
+)  # fmt: skip
+def test_faults(tmp_path: Path, format_: str, text: str, code: str, message: str, hint: str) -> None:
+    found = only([f for f in findings(tmp_path, options(format_, text)) if f.is_error])
+    assert (found.code, found.message, found.hint) == (code, message, hint)
+    assert found.location is not None
+    assert (found.location.file, found.location.line) == (
+        "sources/x.yml", 6 + len(BY_FORMAT[format_].splitlines()),
+    )  # fmt: skip
+    assert found.location.column > len("        options: {")
+
+
+@pytest.mark.parametrize(
+    ("format_", "text"),
+    [
+        ("csv", 'HEADER: "TRUE", sep: ";", quote: "", maxCharsPerColumn: -1, samplingRatio: 0.5'),
+        ("csv", "fs.s3a.endpoint: example.com, pathGlobFilter: '*.csv'"),
+        ("json", "allowcomments: true, timestampformat: yyyy, lineSep: '|'"),
+        ("parquet", "mergeSchema: false, parquet.compression: zstd, int96RebaseMode: legacy"),
+        ("avro", "ignoreExtension: true, recursiveFieldMaxDepth: 2"),
+        ("spark.xml", "rowTag: book"),
+        ("spark.delta", "whatever: 1"),
+        ("kafka", "minpartitions: 3, maxRecordsPerPartition: 100"),
+        ("iceberg", "SPLIT-SIZE: 1000, vectorization-enabled: false"),
+        ("rate", "numPartitions: 2"),
+    ],
+)
+def test_options_that_readers_have(tmp_path: Path, format_: str, text: str) -> None:
+    assert not [f for f in findings(tmp_path, options(format_, text)) if f.is_error]
+
+
+@pytest.mark.parametrize("format_", ["json", "csv", "text", "spark.xml", "rate", "iceberg"])
+def test_unknown_options_can_be_allowed(tmp_path: Path, format_: str) -> None:
+    files = options(format_, "newInSpark5: true", "allow_unknown_options: true")
+    assert not [f for f in findings(tmp_path, files) if f.is_error]
+    (made,) = [s for s in compiled(tmp_path, files).manifest.sources if s.name == "s.t"]
+    assert made.spec.options == {"newInSpark5": "true"}
+
+
+def test_allowing_unknown_options_lets_no_wrong_value_pass(tmp_path: Path) -> None:
+    found = only(findings(tmp_path, options("csv", "header: 2, new: 1", "allow_unknown_options: true")))
+    assert found.message == "the option 'header' must be true or false, not '2'"
+
+
+@pytest.mark.parametrize("format_", ["kafka", "socket"])
+def test_a_closed_list_of_options_stays_closed(tmp_path: Path, format_: str) -> None:
+    found = only(findings(tmp_path, source(format_, "allow_unknown_options: true")))
+    assert (found.code, found.message) == (
+        "setting-conflict",
+        f"'allow_unknown_options' has no effect on the format '{format_}', whose options are a closed list",
+    )
+
+
+def test_a_target_can_allow_unknown_options(tmp_path: Path) -> None:
+    level = "targets: {dev: {options: {new: 1}, allow_unknown_options: true}}"
+    clean(tmp_path, source("csv", level))
+
+
+JSON_VALUES = "value: {format: json, options: {allowComments: 1}}"
+
+
+def test_values_of_the_options_of_a_kafka_value(tmp_path: Path) -> None:
+    found = only(findings(tmp_path, source("kafka", JSON_VALUES)))
+    assert found.message == "the option 'allowComments' must be true or false, not '1'"
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "message", "hint"),
+    [
+        ("fanout-enable: true", "unknown-option", "Iceberg's writer has no option 'fanout-enable'",
+         "Did you mean 'fanout-enabled'?"),
+        ("c: d", "unknown-option", "Iceberg's writer has no option 'c'",
+         "Remove it; properties of the table are written under 'table_properties:'."),
+        ("fanout-enabled: abc", "bad-value", "the option 'fanout-enabled' must be true or false, not 'abc'",
+         "Write true or false."),
+        ("target-file-size-bytes: 128MB", "bad-value",
+         "the option 'target-file-size-bytes' must be a whole number of at least 1, not '128MB'",
+         "Write a number: 1000."),
+        ("distribution-mode: hashed", "bad-value",
+         "the option 'distribution-mode' must be one of none, hash, range, not 'hashed'", "Write none."),
+    ],
+)  # fmt: skip
+def test_faults_of_write_options(tmp_path: Path, text: str, code: str, message: str, hint: str) -> None:
+    files = {"models/a.sql": f"/*---\nwrite_options: {{{text}}}\n---*/\nselect 1 as n\n"}
+    found = only(findings(tmp_path, files))
+    assert (found.code, found.message, found.hint) == (code, message, hint)
+    assert found.location is not None
+    assert found.location.line == 2
+
+
+def test_write_options_that_iceberg_has(tmp_path: Path) -> None:
+    text = "FANOUT-ENABLED: true, target-file-size-bytes: 1000, snapshot-property.team: sales, write-format: ORC"
+    clean(tmp_path, {"models/a.sql": f"/*---\nwrite_options: {{{text}}}\n---*/\nselect 1 as n\n"})
