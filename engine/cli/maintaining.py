@@ -38,7 +38,7 @@ def care_for(
             good = good and not done.error
             _print(chosen, done, dry_run=dry_run, as_json=log_format == "json")
         if not number:
-            chosen.out.say("No table of these models exists yet; nothing to look after")
+            chosen.out.say("No table of these models exists yet; nothing to maintain")
     return good
 
 
@@ -71,7 +71,7 @@ def _words(done: Cared, *, dry_run: bool) -> str:
         done.joined and f"{done.joined} small files{'' if dry_run else f' into {done.into}'}",
         done.manifests and f"{done.manifests} manifests written anew",
         done.expired and f"{done.expired} snapshots expired",
-        done.orphans and f"{done.orphans} lost files removed",
+        done.orphans and f"{done.orphans} orphan files removed",
     ]
     said = ", ".join(part for part in parts if part)
     return (f"would do: {said}" if dry_run else said) if said else "nothing to do"

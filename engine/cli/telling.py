@@ -107,7 +107,7 @@ def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
     if found.deciders:
         lines += ["", "decide on its rows:", *drawings.deciders(manifest, found.deciders)]
     if impact:
-        lines += ["", "if it goes:", *drawings.loss(manifest, lost)]
+        lines += ["", "impact:", *drawings.loss(manifest, lost)]
     write("\n".join(map(one_line, lines)))
 
 

@@ -106,7 +106,7 @@ def check_own(layers: list[Section]) -> None:
         if first.value != section.value and key not in _ADDING:
             section.report(
                 "config-conflict",
-                f"'{key}' is said twice, differently (also in line {first.key_place.line})",
+                f"'{key}' is set twice to different values (also in line {first.key_place.line})",
                 "Keep it in the header or in config(), not in both.",
                 at_key=True,
             )

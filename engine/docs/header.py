@@ -75,7 +75,7 @@ def source_words(source: Source) -> Iterator[Said]:
     if source.dedup:
         yield Said("Repeats", f"repeats of {listed(source.dedup)} are dropped")
     if said.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
-        yield Said("Deletions", "are passed over: rows that were read stay")
+        yield Said("Deletions", "are skipped: rows that were read stay")
     yield Said("Bad records", _BAD_RECORDS[spec.on_bad_record])
 
 
@@ -126,7 +126,7 @@ def _stream_words(model: Model, item: Input, of: str) -> Iterator[Said]:
     pace = f", {files(item.max_files_per_trigger)} in a micro-batch" if item.max_files_per_trigger else ""
     ignored = item.on_upstream_delete is OnUpstreamDelete.IGNORE
     way = f", through {item.through}" if item.through else ""
-    yield Said("Reads", f"{item.name} as a stream{way}{pace}{'; deletions there are passed over' if ignored else ''}")
+    yield Said("Reads", f"{item.name} as a stream{way}{pace}{'; deletions there are skipped' if ignored else ''}")
     mark = item.watermark
     if mark:
         late = f"rows{of} up to {duration(mark.delay)} late count" if model.stateful else f"no row{of} is too late"
@@ -147,7 +147,7 @@ def _writes(model: Model) -> str:
         whole = write.overwrite is Overwrite.TABLE
         return "the table anew, in one commit" if whole else "the partitions it has rows for, in one commit"
     if write.output_mode is OutputMode.COMPLETE:
-        return "the whole table anew in each micro-batch; every group is kept in state for ever"
+        return "the whole table anew in each micro-batch; every group is kept in state indefinitely"
     if write.unique_key:
         return _merges(write)
     if model.windows and model.stateful:

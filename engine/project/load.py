@@ -131,7 +131,7 @@ def _missing(root: Path) -> Diagnostic:
 def _check_profiles(root: Path, found: list[Diagnostic]) -> None:
     if (root / "profiles.yml").is_file():
         hint = f"Write its outputs under 'targets:' in {PROJECT_FILE}, and remove the file."
-        message = "profiles.yml is dbt's way"
+        message = "profiles.yml is dbt syntax"
         found.append(Diagnostic("profiles-file", message, hint, location=Location("profiles.yml")))
 
 

@@ -31,7 +31,7 @@ def read_macros(root: Path, paths: Mapping[str, str], found: list[Diagnostic]) -
     for name in _DBT_FILES:
         if (root / name).is_file():
             hint = f"Copy the package's macros to {paths['packages']}/<name>/macros/, and remove the file."
-            found.append(Diagnostic("packages-file", f"{name} is dbt's way", hint, location=Location(name)))
+            found.append(Diagnostic("packages-file", f"{name} is dbt syntax", hint, location=Location(name)))
     files = [*_files(root, paths["macros"], "", found)]
     for name in _packages(root, paths["packages"], found):
         files += _files(root, f"{paths['packages']}/{name}/macros", name, found)

@@ -33,7 +33,7 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
         place = Location(file.shown)
         if file.suffix != ".sql":
             hint = "Write it in the header of the model's own .sql file; sources stand in sources/."
-            message = "properties files under models/ are dbt's way"
+            message = "properties files under models/ are dbt syntax"
             found.append(Diagnostic("properties-file", message, hint, location=place))
             continue
         name = file.stem

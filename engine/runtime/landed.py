@@ -39,7 +39,7 @@ class Landed:
 
     Attributes:
         session: of the query.
-        specs: of the sources that are read as streams of files; empty: there is nothing to look after.
+        specs: of the sources that are read as streams of files; empty: there is nothing to maintain.
         checkpoint: of the query.
         accepted: by URI, the time of a file that differs from Spark's note and that its rows are of.
     """

@@ -1,4 +1,4 @@
-"""`engine maintain`: small files joined, old snapshots and lost files removed, nothing that is still needed.
+"""`engine maintain`: small files joined, old snapshots and orphan files removed, nothing that is still needed.
 
 What is needed: the last snapshot that each model wrote, by which the next build sees that nothing was lost, and the
 last one that each reader has read, from which its stream goes on. Tags keep those, from foreign maintenance too, and

@@ -56,7 +56,9 @@ def files_gone(manifest: Manifest, target: Target, models: Iterable[Model]) -> I
                 continue
             if table_state(target, model).load() is None:
                 continue
-            message = f"'{model.name}' would lose the rows of files that '{item.name}' has put away after reading"
+            message = (
+                f"'{model.name}' would lose the rows of files that '{item.name}' has archived or deleted after reading"
+            )
             archive = node.spec.settings.get("archive_path")
             hint = f"Move the files from {archive} back to {node.spec.settings['path']} first. " if archive else ""
             hint += f"To build it from the files that are there: --accept {FILES_GONE}"
@@ -98,7 +100,7 @@ def _put_away(landed: Landed, spec: SourceSpec, read: list[listing.Listed], *, d
         found.uri: reason for found in read if (reason := _gone(landed, spec, found, delete=delete))
     }
     if failed:
-        message = f"{number(len(failed), 'file')} of '{spec.name}' cannot be put away: {landed.some(failed)}"
+        message = f"{number(len(failed), 'file')} of '{spec.name}' cannot be archived or deleted: {landed.some(failed)}"
         hint = f"{next(iter(failed.values()))}. They were read, and are not read again; the next build tries once more."
         landed.warn("after-reading", message, hint)
     if moved := len(read) - len(failed):

@@ -143,8 +143,8 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
     if run.reset.gap:
         message = f"'{model.name}' goes on with what comes from {since} (UTC) on; a gap behind {shown} is never read"
     elif since:
-        message = f"'{model.name}' goes on with what came from {since} (UTC) on; before that it stood at {shown}"
-    hint = "Windows that were open are given up, and one that was closed may come again for late rows."
+        message = f"'{model.name}' goes on with what came from {since} (UTC) on; before that it was at {shown}"
+    hint = "Windows that were open are discarded, and one that was closed may come again for late rows."
     hint = hint if model.stateful else ""
     return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
@@ -194,7 +194,7 @@ def after(run: Run, model: Model, state: ModelState | None) -> int | None:
 
 
 def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
-    """All files that there were are read, or passed over as older than a time: say how many, and note that."""
+    """All files that there were are read, or skipped as older than a time: say how many, and note that."""
     if at is None or not landed.specs:
         return
     past = writer.state.begin.get("past")
@@ -206,7 +206,7 @@ def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
             if landed.time_of(uri, file) < at:
                 older.setdefault(landed.spec_of(uri).name, []).append(uri)
     for name, uris in older.items():
-        message = f"{number(len(uris), 'file')} of '{name}' passed over as older than {_time(at)} (UTC): "
+        message = f"{number(len(uris), 'file')} of '{name}' skipped as older than {_time(at)} (UTC): "
         hint = "--reset-checkpoint said so, of what was read before too. What comes from now on is read, however old."
         landed.warn("files-skipped", message + landed.some(uris), hint)
     last = spark_checkpoint.last_committed(landed.checkpoint)

@@ -75,7 +75,7 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
         return (_malformed(text, spot, model),)
     message, hint = explained(text, trace, spot.fragment)
     if "streaming" in text and "watermark" in text:
-        hint = "Group by a window over the column that carries the watermark; see the handbook on event time."
+        hint = "Group by a window over the column that carries the watermark; see the documentation of event time."
     message, hint = (scrub(_named(part, model)) for part in (message, hint))
     return (Diagnostic("query-failed", message, hint, node=model.name, location=spot.place),)
 

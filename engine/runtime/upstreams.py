@@ -2,7 +2,7 @@
 
 Spark's checkpoint has one offset a source and no names; snapshot ids tell which offset is of which table. What is
 refused here would otherwise be a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired,
-or dropped and made again), or rows that silently never come (all measured, Iceberg 1.12.0).
+or dropped and recreated), or rows that silently never come (all measured, Iceberg 1.12.0).
 """
 
 from __future__ import annotations
@@ -237,7 +237,7 @@ def _expired(model: Model, upstream: Upstream) -> StateError:
 
 def _replaced(model: Model, upstream: Upstream) -> StateError:
     message = (
-        f"{upstream.full} is another table than the one '{model.name}' has read so far: it was dropped and made again"
+        f"{upstream.full} is another table than the one '{model.name}' has read so far: it was dropped and recreated"
     )
     hint = f"Put the old table back, or {ANEW.format(model.name)}"
     return StateError("upstream-replaced", message, hint, node=model.name)
@@ -276,7 +276,7 @@ def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[Snapsho
     )
     ways = [f"read it as a whole (take '{upstream.name}' out of 'streams:')"]
     if found.operation == "delete":
-        ways.append("pass over deletions (on_upstream_delete: ignore)")
+        ways.append("skip deletions (on_upstream_delete: ignore)")
     if start.at is not None and start.seed is None:
         ways.append(f"begin behind it ({' or '.join(k for k in ('starting_snapshot', 'starting_timestamp'))})")
     ways.append(ANEW.format(model.name))

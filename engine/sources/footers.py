@@ -88,7 +88,7 @@ def unfit(found: Sequence[str]) -> RunError:
     message = f"the schema of a file does not fit the declared one: {'; '.join(found[:_SHOWN])}{more}"
     hint = (
         "Spark would read NULLs or other values. Correct the source's schema, or replace the file (an empty one of "
-        "its name is passed over); the next build reads it again."
+        "its name is skipped); the next build reads it again."
     )
     return RunError("source-read", message, hint)
 

@@ -40,7 +40,7 @@ class ModelState:
         generation_id: random, and in the markers of its commits; empty: the generation began before there were ids.
         phase: `published` when the table exists and belongs to this generation; before that `building`, or `staged`
             if it is whole and waits for its tests.
-        uuid: the table's UUID; a table that is dropped and made again has another one.
+        uuid: the table's UUID; a table that is dropped and recreated has another one.
         fingerprint: of the query that wrote last.
         query_id: Spark's id of the streaming query, kept in its checkpoint too.
         batch: id of the last micro-batch that ended, with or without rows.

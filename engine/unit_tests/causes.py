@@ -116,8 +116,8 @@ def _held(model: Model, seen: Seen) -> str:
         return ""
     rows = "a row is" if seen.state_rows == 1 else f"{seen.state_rows:,} rows are"
     return (
-        f"{rows} held in state and {_mark(seen)}: what waits for it to pass, a window, a "
-        "session or a row without a partner, has not been written (the step 'flush' lets it pass)"
+        f"{rows} held in state and {_mark(seen)}: what it has to pass first, a window, a "
+        "session or an unmatched row, has not been written (the step 'flush' lets it pass)"
     )
 
 

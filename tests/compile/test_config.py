@@ -362,7 +362,7 @@ def test_the_place_of_a_key_in_config(tmp_path):
 
 def test_a_key_said_twice_differently(tmp_path):
     files = model(MERGE, "{{ config(unique_key=['id', 'ts']) }}" + ORDERS)
-    finding = "config-conflict models/a.sql:5:11 'unique_key' is said twice, differently (also in line 3)"
+    finding = "config-conflict models/a.sql:5:11 'unique_key' is set twice to different values (also in line 3)"
     check(tmp_path, files, finding, "not in both")
 
 

@@ -369,7 +369,7 @@ def test_an_error_that_the_project_raises(tmp_path):
 
 def test_header_and_config_that_disagree(tmp_path):
     files = model("materialized: table\nalias: b", "{{ config(materialized='view', alias='b') }}\n" + ORDERS)
-    finding = "config-conflict models/a.sql:5:11 'materialized' is said twice, differently (also in line 2)"
+    finding = "config-conflict models/a.sql:5:11 'materialized' is set twice to different values (also in line 2)"
     assert finding in lines(findings(tmp_path, files))
 
 

@@ -135,7 +135,7 @@ CLASHES = [
      "bad-value packages/kit:1:1 'kit' is no package: it has no folder macros/"),
     ({"packages/kit.sql": "{% macro x() %}{% endmacro %}"},
      "bad-value packages/kit.sql:1:1 'kit.sql' is no package: it has no folder macros/"),
-    ({"packages.yml": "packages: []\n"}, "packages-file packages.yml:1:1 packages.yml is dbt's way"),
+    ({"packages.yml": "packages: []\n"}, "packages-file packages.yml:1:1 packages.yml is dbt syntax"),
 ]  # fmt: skip
 
 

@@ -76,7 +76,7 @@ def test_how_an_input_is_read():
     ignoring = read("a", max_files_per_trigger=1, on_upstream_delete=OnUpstreamDelete.IGNORE)
     static = Input("model.s", "s", False, "v")
     assert said("Reads", ignoring, static) == [
-        "a as a stream, 1 file in a micro-batch; deletions there are passed over",
+        "a as a stream, 1 file in a micro-batch; deletions there are skipped",
         "s, fresh in each micro-batch",
     ]
     assert said("Reads", static, materialized=Materialized.TABLE) == ["s, as a whole"]
@@ -88,7 +88,7 @@ def test_how_an_input_is_read():
     [
         ({}, "new rows, appended"),
         ({"stateful": True, "windows": {"w": "window(at, '1 hours')"}}, "each window once, when the watermark has passed its end"),
-        ({"write": Write(OutputMode.COMPLETE)}, "the whole table anew in each micro-batch; every group is kept in state for ever"),
+        ({"write": Write(OutputMode.COMPLETE)}, "the whole table anew in each micro-batch; every group is kept in state indefinitely"),
         ({"write": Write(OutputMode.UPDATE, unique_key=("a", "b"))}, "one row for each a and b, brought up to date in each micro-batch"),
         ({"write": Write(OutputMode.APPEND, unique_key=("a",))}, "one row for each a, replaced by the newest row of each micro-batch"),
         ({"write": Write(OutputMode.APPEND, unique_key=("a",), sequence_by=("n", "m"))}, "one row for each a, the newest by n and m"),
@@ -150,7 +150,7 @@ def test_a_source_tells_how_it_is_read():
         ({"starting_offsets": "latest"}, "Begins", "a stream begins with what comes after its first build"),
         ({"starting_offsets": {"0": 12}}, "Begins", 'a stream begins at the offsets {"0": 12}'),
         ({"starting_offsets": "earliest"}, "Begins", None),
-        ({"on_upstream_delete": "ignore"}, "Deletions", "are passed over: rows that were read stay"),
+        ({"on_upstream_delete": "ignore"}, "Deletions", "are skipped: rows that were read stay"),
         ({"max_offsets_per_trigger": 5000}, "Pace", "a stream takes 5,000 records in a micro-batch"),
     ],
 )

@@ -42,7 +42,7 @@ def test_a_column_as_a_tree(capsys):
         "flights.destination (group), airports.airport (group)\n"
         "  flights: ops.departures.type (filter)\n"
         "\n"
-        "if it goes:\n"
+        "impact:\n"
         "  no longer compile: none\n"
         "  stop with them: none\n"
         "  values computed from it: none\n"

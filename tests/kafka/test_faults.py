@@ -128,7 +128,7 @@ def test_a_topic_that_was_deleted_and_made_again_is_another_topic(kafka: Kafka) 
     kafka.broker.create(topic)
     # Longer than the old one was: offsets alone would show nothing.
     kafka.broker.send(topic, [event(n) for n in range(10, 15)])
-    failed(kafka, "source-replaced", f"'{topic}'", "deleted and made again")
+    failed(kafka, "source-replaced", f"'{topic}'", "deleted and recreated")
     kafka.lab.build("-f", "-s", "plain")
     assert kafka.ids() == [10, 11, 12, 13, 14]
 

@@ -103,9 +103,9 @@ FILE_ERRORS = [
     (
         "models/_shop.yml",
         "version: 2",
-        "properties-file models/_shop.yml:1:1 properties files under models/ are dbt's way",
+        "properties-file models/_shop.yml:1:1 properties files under models/ are dbt syntax",
     ),
-    ("profiles.yml", "shop: {}", "profiles-file profiles.yml:1:1 profiles.yml is dbt's way"),
+    ("profiles.yml", "shop: {}", "profiles-file profiles.yml:1:1 profiles.yml is dbt syntax"),
     ("models/My Orders.sql", ORDERS, "bad-name models/My Orders.sql:1:1 'My Orders' cannot be a model's name"),
     ("models/tag_x.sql", ORDERS, "bad-name models/tag_x.sql:1:1 'tag_x' cannot be a model's name"),
     ("models/a__deleted.sql", ORDERS, "bad-name models/a__deleted.sql:1:1 'a__deleted' cannot be a model's name"),

@@ -151,7 +151,7 @@ def test_tables_are_looked_after_beside_running_streams(shop: Lab) -> None:
 
 
 def test_tables_of_others_are_left_alone_and_durations_are_read(shop: Lab) -> None:
-    assert "nothing to look after" in shop.run("maintain").text or not shop.run("maintain").events
+    assert "nothing to maintain" in shop.run("maintain").text or not shop.run("maintain").events
     land(shop, 1, 6)
     shop.build("-s", "paid")
     assert shop.session is not None

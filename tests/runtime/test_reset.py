@@ -83,7 +83,7 @@ def test_the_three_forms(lab: Lab) -> None:
     done = lab.build("--reset-checkpoint", "now", "-s", "paid copy")
     assert codes(done) == ["checkpoint-reset", "checkpoint-reset", "files-skipped"]
     assert "is never read" in done.out
-    assert said(done, "files-skipped").startswith("3 files of 'shop.events' passed over")
+    assert said(done, "files-skipped").startswith("3 files of 'shop.events' skipped")
     assert (ids(lab, "paid"), ids(lab, "copy")) == ([1, 2, 3], [1, 2])
     state = lab.model_json("paid", 2)
     assert (state["phase"], state["uuid"]) == ("published", lab.table("paid").uuid)  # type: ignore[union-attr]

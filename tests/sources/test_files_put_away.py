@@ -99,7 +99,7 @@ def test_an_archive_that_cannot_be_written_is_a_warning(shop: Lab) -> None:
     result = shop.build()
     (warning,) = [e for e in result.events if e.get("code") == "after-reading"]
     assert warning["level"] == "warning"
-    assert "2 files of 'shop.events' cannot be put away" in warning["message"]
+    assert "2 files of 'shop.events' cannot be archived or deleted" in warning["message"]
     assert ids(shop) == [1, 2]
     (shop.root / "read").unlink()
     assert shop.build().model("events")["note"] == "2 files of 'shop.events' archived"

@@ -314,7 +314,7 @@ def test_a_table_that_is_not_the_one_that_was_read_stops_a_stream(orders: Foreig
     orders.add(7)
     other = lab.run("build")
     assert (other.code, other.codes()) == (1, ["upstream-replaced"])
-    assert "dropped and made again" in other.text
+    assert "dropped and recreated" in other.text
     assert ids(lab) == [1, 3, 4, 5]
 
 

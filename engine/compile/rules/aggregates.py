@@ -161,7 +161,7 @@ def growth(query: Query) -> Iterator[RuleFinding]:
         if query.mode == "update" and not timed:
             yield _unbounded(step)
         if isinstance(step, Aggregate) and step.collects and not any(c is not None and c.window for c in columns):
-            message = "the collection of a key without a window grows for ever"
+            message = "the collection of a key without a window grows without bound"
             yield warning("state-collect", message, "Add a time window to the keys.", step.collects[0])
         if isinstance(step, Aggregate) and query.mode == "append" and _without(step, times):
             message = "groups without event time are never closed, so append never writes them"
@@ -170,9 +170,9 @@ def growth(query: Query) -> Iterator[RuleFinding]:
 
 def _unbounded(step: Aggregate | Distinct) -> RuleFinding:
     if isinstance(step, Distinct):
-        message = "DISTINCT without event time remembers every row for ever"
+        message = "DISTINCT without event time remembers every row without bound"
         return warning("state-distinct-update", message, "Take a watermarked column into the list.", step.node)
-    message = "no group key carries a watermark, so every group is kept for ever"
+    message = "no group key carries a watermark, so every group is kept without bound"
     return warning("state-agg-no-event-time", message, "Group by a window over the watermarked column.", step.node)
 
 

@@ -108,6 +108,6 @@ def _growth(step: Join) -> Iterator[RuleFinding]:
     both = bounds_state(step.left, step.right, step.conditions) and bounds_state(step.right, step.left, step.conditions)
     timed = all(any(c.watermark for c in side.columns) for side in (step.left, step.right))
     if not (both and timed):
-        message = "the join keeps rows for ever: it needs watermarks on both sides and a bound in both directions"
+        message = "the join keeps rows without bound: it needs watermarks on both sides and a bound in both directions"
         hint = "Add to ON: r.ts BETWEEN l.ts AND l.ts + INTERVAL 1 HOUR."
         yield warning("join-unbounded", message, hint, step.node)

@@ -35,10 +35,10 @@ def modes(query: Query) -> Iterator[RuleFinding]:
         yield error("mode-complete-needs-aggregate", message, "Use append.", query.plan.node)
         return
     if any(column.watermark for step in found for column in step.child.columns):
-        message = "complete mode keeps every group for ever; the watermark has no effect on it"
+        message = "complete mode keeps every group indefinitely; the watermark has no effect on it"
         yield warning("mode-complete-keeps-state", message, "Use append or update.", found[0].node)
         return
-    message = "complete mode keeps every group for ever"
+    message = "complete mode keeps every group indefinitely"
     yield warning("state-complete", message, "Use append with a window where the groups are many.", found[0].node)
 
 
@@ -61,7 +61,7 @@ def order(query: Query) -> Iterator[RuleFinding]:
             message = "LIMIT does not run in update mode"
             yield error("limit-update", message, "Take it out, or use append.", step.node)
         elif isinstance(step, Limit) and step.streaming and query.mode == "append":
-            message = "the limit counts over the whole life of the query: after these rows it is silent for ever"
+            message = "the limit counts over the whole life of the query: after these rows it gives no more rows"
             yield warning("limit-forever", message, "Limit what reads the table instead.", step.node)
         elif isinstance(step, Sample) and step.streaming:
             message = "TABLESAMPLE does not run on a stream"

@@ -20,7 +20,7 @@ _ADMIN = "org.apache.kafka.clients.admin"
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic: its id, which a topic that is deleted and made again does not keep, and its partitions."""
+    """A topic: its id, which a topic that is deleted and recreated does not keep, and its partitions."""
 
     name: str
     id: str

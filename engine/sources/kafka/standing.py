@@ -1,6 +1,6 @@
 """Before a stream goes on: does Kafka still have what it has not read, in the topics it has read so far?
 
-Spark goes on silently in a topic that was deleted and made again, once that is longer than the old one was; and
+Spark goes on silently in a topic that was deleted and recreated, once that is longer than the old one was; and
 with failOnDataLoss=false it passes over what retention has deleted without counting it.
 """
 
@@ -97,7 +97,7 @@ def _check_left_out(spec: SourceSpec, before: Mapping[str, str], topics: Mapping
 def _check_ids(spec: SourceSpec, before: Mapping[str, str], topics: Mapping[str, Topic]) -> None:
     for topic in topics.values():
         if before.get(topic.name, topic.id) != topic.id:
-            message = f"the topic '{topic.name}' of '{spec.name}' was deleted and made again since the last build"
+            message = f"the topic '{topic.name}' of '{spec.name}' was deleted and recreated since the last build"
             hint = (
                 "The stream stands at offsets of the old topic and would leave a hole in the new one. Build the table "
                 "anew from what the new topic holds: engine build -f -s <model>"
