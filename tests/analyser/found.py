@@ -29,6 +29,7 @@ select customer, count(*) as n from [[orders]] group by rollup(1)
 select id, grouping_id() as g, grouping(id) as h, count(*) as n from [[orders]] group by cube(id, status)
 select body, sum(count(*)) over (order by body) as c from [[events]] group by rollup(body) having c is not null
 select sum(id) over (order by ts range between interval 1 hour preceding and current row) as x from [[orders]]
+select sum(id) over (order by id range between interval 1 day preceding and current row) as x from [[orders]]
 select sum(id) over (order by day range between 1 preceding and current row) as x from [[orders]]
 select row_number() over (order by id rows between unbounded preceding and current row) as x from [[orders]]
 select x, count(*) as n from values (1, 'a'), (2, 'b') as v(x, y) group by x
@@ -51,6 +52,9 @@ REFUSED = [
         "unknown-column",
         "select id from [[orders]] o where id > (select count(*) from [[events]] e where exists (select 1 from [[customers]] c where c.id = »o.amount))",
     ),
+    ("type-mismatch", "select »posexplode(null) as (a, b) from [[orders]]"),
+    ("type-mismatch", "select stack(2, 1, »day) as x from [[orders]]"),
+    ("type-mismatch", "select aggregate(nums, 0.0, (acc, x) -> »acc + x) as x from [[events]]"),
     ("type-mismatch", "select aggregate(tags, 0, (acc, x) -> »acc + x) as x from [[orders]]"),
     ("type-mismatch", "select extract(year from interval »'1' month) as x from [[orders]]"),
     ("type-mismatch", "select a.id from [[customers]] a join [[customers]] b using (»props)"),

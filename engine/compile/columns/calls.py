@@ -12,6 +12,7 @@ from engine.compile.columns.arguments import checked, extracted
 from engine.compile.columns.builtin import BUILTIN
 from engine.compile.columns.facts import Fault
 from engine.compile.columns.functions import returned, rounded
+from engine.compile.columns.meeting import meet
 from engine.compile.columns.scope import NOTHING, Scope, Value, extended, origins
 from engine.compile.columns.walk import WORDS, Walk, children, operand_types
 from engine.compile.columns.widening import widest
@@ -142,7 +143,7 @@ def _higher(walk: Walk, name: str, arguments: Arguments, scope: Scope) -> Value:
 def _kept_type(walk: Walk, name: str, arguments: Arguments, start: Value, body: Value) -> None:
     """Report a function that gives another type than it starts with."""
     kinds = {family(start.type), family(body.type)}
-    if start.type != body.type and "" not in kinds and kinds != {"decimal"}:
+    if start.type != body.type and "" not in kinds:
         message = f"{name}() starts with {start.type}, and its function gives {body.type}"
         function = next(a for a in arguments if isinstance(a, exp.Lambda))
         walk.fault(mismatch.CODE, message, f"Start with cast(.. as {body.type}).", function.this, function)
@@ -302,8 +303,25 @@ def generated(walk: Walk, node: exp.Expr, scope: Scope) -> list[tuple[str, Value
         return None
     arguments = list(children(node))
     found = _values(walk, arguments, scope)
-    mismatch.argued(walk, name, node, list(zip(arguments, found, strict=False)))
+    parts = list(zip(arguments, found, strict=False))
+    mismatch.argued(walk, name, node, parts)
+    if name == "stack":
+        _stacked_alike(walk, node, parts)
     return maker(arguments, found)
+
+
+def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, Value]]) -> None:
+    """Report values that stack() puts into one column and that have no common type; it reads no text as a number."""
+    rows = parts[0][0] if parts else None
+    if isinstance(rows, exp.Literal) and rows.is_int and int(rows.name):
+        items = parts[1:]
+        width = -(-len(items) // int(rows.name))
+        for place, part in enumerate(items[width:], width):
+            one, two = items[place % width][1].type, part[1].type
+            if not meet(types.array(one), types.array(two), "compared"):
+                message = f"stack() puts {one} and {two} into one column"
+                walk.fault(mismatch.CODE, message, "Cast them to one type.", part[0], node)
+                return
 
 
 def generates(walk: Walk, node: exp.Expr) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from engine.compile.aggregates import is_aggregate
-from engine.compile.columns.accepted import NUMBERS, family
+from engine.compile.columns.accepted import NUMBERS, TIMES, family
 from engine.compile.columns.builtin import AGGREGATES, BUILTIN, RANKING
 from engine.compile.columns.scope import Value
 from engine.compile.columns.walk import Walk
@@ -136,7 +136,8 @@ def _bounded(walk: Walk, node: exp.Expr, kind: str, bound: exp.Expr, order: Sequ
         walk.fault(CODE, message, "Sort by one number or time, or write ROWS.", bound, node)
         return
     by = family(order[0][1].type)
-    fits = by in {"date", "timestamp", "timestamp_ntz"} if interval else by in {*NUMBERS, "date"}
+    # Spark casts the distance to the type that it sorts by: an interval to a whole number, too.
+    fits = by in {"small", "bigint", "decimal", *TIMES} if interval else by in {*NUMBERS, "date"}
     if by and not fits and isinstance(bound, (exp.Interval, exp.Literal)):
         message = f"RANGE cannot count from {order[0][1].type} in {'intervals' if interval else 'numbers'}"
         walk.fault(CODE, message, "Sort by a number or a time, and count in numbers or intervals.", bound, node)
