@@ -39,3 +39,12 @@ def test_a_topic_is_read_to_where_it_ends(kafka: Kafka) -> None:
         "paid_once": ("pass", 0),
     }
     assert (failed.model("plain")["status"], kafka.ids()) == ("skipped", [1, 2, 3])
+
+    # Where a stream begins behind the newest record, everything that is there is looked at.
+    for start, status in (("latest", "fail"), ("{0: -1, 1: 1}", "fail"), ("{0: 1, 1: 0}", "fail"), ("{0: 2}", "pass")):
+        text = TOPIC.format(topic=topic, columns=COLUMNS).replace(
+            "schema:", f"starting_offsets: {start}\n        schema:"
+        )
+        kafka.lab.write("sources/shop.yml", text)
+        result = kafka.lab.run("test", "-s", "source_unique_shop_events_id")
+        assert ended(result)["source_unique_shop_events_id"][0] == status, (start, result.text)

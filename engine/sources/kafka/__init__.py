@@ -127,10 +127,21 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def until_now(session: SparkSession, spec: SourceSpec, place: Place) -> SourceSpec:
-    """The source with its end: however often it is read in full, it ends where its partitions end now."""
+    """The source with its end: however often it is read in full, it ends where its partitions end now.
+
+    Where a stream would begin behind the newest record, all that is there is read.
+    """
     at = position(session, spec, place)
     ends = {name: {p: offsets[1] for p, offsets in partitions.items() if p != "id"} for name, partitions in at.items()}
-    return replace(spec, settings={**spec.settings, _ENDS: ends})
+    return replace(spec, settings={**spec.settings, **_retained(spec), _ENDS: ends})
+
+
+def _retained(spec: SourceSpec) -> dict[str, Any]:
+    offsets = starting_offsets(spec)
+    if "starting_offsets" not in spec.settings or isinstance(offsets, str):
+        return {"starting_offsets": "earliest"} if offsets == "latest" else {}
+    known = {name: {p: -2 if o == -1 else o for p, o in partitions.items()} for name, partitions in offsets.items()}
+    return {"starting_offsets": known}
 
 
 def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
