@@ -173,9 +173,12 @@ ABSENT: tuple[type[exp.Expr], ...] = (exp.With, exp.Window, *_RULES)
 
 
 def _named_window(node: exp.Window) -> Iterator[Absent]:
-    """`over w`, where the WINDOW clause does not define it, and `over (w order by a)`."""
+    """FILTER before OVER, `over w` that the WINDOW clause does not define, and `over (w order by a)`."""
+    if isinstance(node.this, exp.Filter):
+        hint = "Write sum(case when .. then a end) OVER (..)."
+        yield "Spark has no FILTER of a function with OVER", hint, node
     name = node.args.get("alias")
-    if not isinstance(name, exp.Identifier) or isinstance(node.parent, exp.Select):
+    if not isinstance(name, exp.Identifier) or node.arg_key == "windows":
         return
     if any(node.args.get(key) for key in ("order", "partition_by", "spec")):
         hint = "Write PARTITION BY and ORDER BY of both in the brackets."
@@ -183,7 +186,7 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
         return
     select = node.find_ancestor(exp.Select)
     known = select.args.get("windows") or () if select is not None else ()
-    if name.name.lower() not in {window.name.lower() for window in known}:
+    if name.name not in {window.name for window in known}:  # Spark tells the letter case apart here.
         hint = "Write WINDOW w AS (PARTITION BY a ORDER BY b) behind the query."
         yield f"there is no window '{name.name}' in the WINDOW clause", hint, name
 

@@ -72,7 +72,8 @@ def _generating(item: exp.Expr) -> Iterator[Fault]:
     """`explode(..) + 1`: what makes rows is an item of its own."""
     top = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
     for node in _own(top):
-        if node is not top and _generates(node) and not isinstance(node.parent, exp.Lateral):
+        # Spark takes it inside of a function with OVER.
+        if node is not top and _generates(node) and not isinstance(top, exp.Window):
             yield _fault("a function that makes rows stands inside an expression", _ROWS, node)
             return
 

@@ -10,6 +10,7 @@ from engine.lake.write import plain_name
 from engine.runtime.bad_records import from_text
 from engine.runtime.error_places import READERS, Spot, called, place_in_model, place_in_test
 from engine.runtime.error_texts import deepest, explained, summary
+from engine.runtime.too_deep import too_deep
 from engine.runtime.unreadable import unreadable
 from engine.secrets import scrub
 from engine.sources import avro, socket
@@ -63,6 +64,7 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
         return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
     if (around := surroundings(text)) is not None:
         around = replace(around, hint=around.hint.replace("<model>", model.name))
+    if (around := around or too_deep(error, model)) is not None:
         return (around.at(Location(model.file), model.name),)
     trace = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     if isinstance(model, Model):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
 from engine.pinned import PINNED
-from engine.spark._command import AVRO_LIMITS
+from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.java import Java
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
 from engine.spark.private import AUTHENTICATE, LOCAL_SETTINGS, UMASK, guard_callbacks
@@ -138,7 +138,7 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         # On one machine it would make the one executor fetch the driver's own jars, 60 MB copied at each start.
         conf["spark.jars"] = ",".join(filter(None, [*map(str, settings.jar_paths), conf.get("spark.jars", "")]))
     if not settings.local:
-        conf[_EXECUTOR_OPTIONS] = " ".join((*AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
+        conf[_EXECUTOR_OPTIONS] = " ".join((STACK, *AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
     extensions = conf.get("spark.sql.extensions", "")
     if ICEBERG_EXTENSIONS not in extensions:
         conf["spark.sql.extensions"] = ",".join(part for part in (ICEBERG_EXTENSIONS, extensions) if part)

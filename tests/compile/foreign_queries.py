@@ -6,6 +6,97 @@ The relations are those of tests/compile/batch_queries.py. The mark » stands wh
 from __future__ import annotations
 
 ACCEPTED = r"""
+from o |> order by id |> select id |> union all (select id from c)
+select cast(id as dec) x from o
+select cast(id as numeric) x from o
+select cast(id as character(3)) x from o
+select cast(id as interval) x from o
+select cast(null as array<interval day to second>) x from o
+select cast(null as struct<text: int, a string>) x from o
+select cast(null as struct<text int not null>) x from o
+select cast(null as array<string collate utf8_lcase>) x from o
+select cast(null as map<string, array<int>>) x from o
+select id::string || 'a' x from o
+select id::timestamp from o
+select count(*) n, ts::date d from o group by ts::date with rollup
+select array[0] from (select array(1) as array)
+select share from (select 1 as share)
+select x.offset from (select 1 as offset) x limit 1
+select `offset` from (select 1 as offset) union all select 2
+select x.offset from (select 1 as offset) x order by x.offset desc limit 1
+select format, text from (select 1 as format, 2 as text)
+select id as text from o
+select (select id as text from o limit 1) x
+select id as format from o
+select isnull(id) x, isnotnull(id) y from o
+select id from (select id from o order by id limit 1) union all select id from c
+select id from o where id in (select id from c order by id) union all select id from c
+select id from o union all (select id from c order by id limit 1) order by id
+select id, row_number() over (partition by id order by ts) n from o union all select id, 1 from c
+select listagg(id, ',') within group (order by id) x from o union all select id from c
+select id from o where exists (select 1 from c limit 1) union all select id from c
+select id from o where id like ('a')
+select id from o where id not like ('a')
+select id from o where id in (('a'))
+select * except (id), id from o
+select first_value(amount, true) over (order by ts) x from o
+select any_value(amount, true) x from o
+select sum(amount) over w s, avg(amount) over w a from o window w as (partition by id), v as (order by ts)
+select id, max(x.w) from (select id, row_number() over w as w from o window w as (order by ts)) x group by id
+select count(*) n from o group by all
+select id, count(*) n from o group by id having n > 1 and id = 'a' order by n, id
+select id, count(*) n from o group by id having o.id = 'a'
+select x.id, count(*) n from o x group by x.id order by x.id
+select id i, count(*) n from o group by id order by upper(i)
+select id i, count(*) n from o group by id having upper(i) = 'A'
+select upper(id) u, count(*) n from o group by 1 order by upper(id)
+select item.name, count(*) n from o group by item.name order by item.name
+select item.name nm, count(*) n from o group by item.name having item.name = 'x'
+select date(ts) d, count(*) n from o group by date(ts) order by date(ts), n desc
+select date(ts) d, count(*) n from o group by d order by date(ts)
+select date(ts) d, count(*) n from o group by d having date(ts) > '2024-01-01'
+select o.id, c.url, count(*) n from o join c using (id) group by o.id, c.url order by id
+select id, count(*) n from o join c using (id) group by id order by o.id
+select id, count(*) n from o group by id order by count(distinct amount)
+select id, count(*) n from o group by id order by sum(amount) / count(*)
+select id, count(*) n from o group by id order by case when id = 'a' then 0 else max(amount) end
+select id, count(*) n from o group by id order by -count(*), 'x', 1 + 1
+select count(*) n from o order by n
+select count(*) n from o order by current_date()
+select id from o group by id order by id
+select distinct id from o group by id order by id
+select id, sum(amount) over (partition by id) s from o order by ts
+select id, e from o lateral view explode(tags) as e group by id, e order by e
+select id, e, count(*) n from o lateral view explode(tags) as e group by id, e having e = 'x'
+select count(*) n, explode(array(1, 2)) e from o
+select id, explode(collect_list(amount)) e from o group by id order by id
+select explode(array(1,2)) as e, id from o order by e
+select explode(array(1,2)), upper(id) u from o where exists(tags, x -> x = 'a')
+select inline(array(struct(1 as a, 2 as b))) from o order by a
+select t.* from o, lateral explode(tags) t
+select x.* from (select item from o) x
+select max(explode(tags)) over () x from o
+select sum(x) s from (select rand() as x from o)
+select sum(rand()) over () x from o
+select count(current_timestamp()) x from o
+select percentile(amount, 0.25 + 0.25) x from o
+select lag(amount, cast(1 as int)) over (order by ts) x from o
+select round(amount, length('ab')) x from o
+select ntile(1 + 1) over (order by ts) x from o
+select x from o join lateral (select id as x) t on x = 'a'
+select x from o left join lateral (select max(url) as x from c where c.id = o.id) t
+select x, y from o, lateral (select id as x) t, lateral (select t.x as y) u
+select o.id from o join lateral explode(tags)
+select e from o join lateral explode(o.tags) as t(e)
+select e from o cross join explode(array(1)) as t(e)
+select e from o, explode(array(1)) as t(e)
+select date_part('year', ts) x from o
+select extract(dow_iso from ts) x from o
+select date_part('dow_iso', ts) x from o
+select extract(qtr from ts) x from o
+select date_part('qtr', ts) x from o
+select extract(secs from ts) x from o
+select date_part('secs', ts) x from o
 select id from o limit 2 offset 1
 select id from o where id regexp 'a'
 select id from o where id rlike 'a'
@@ -219,6 +310,33 @@ select id from o order by rand()
 """.strip().splitlines()
 
 _REFUSED = r"""
+sql-syntax | select cast(id as »double precision) x from o
+sql-syntax | select id from o limit 2 offset 1 »rows
+sql-syntax | select 3 mod »(2) x
+sql-syntax | select »sum(amount) filter (where id = 'a') over (order by ts) x from o
+sql-syntax | select id from o where id = any(select »id from c)
+sql-syntax | select id, rank() over »w r from o window W as (order by ts)
+sql-syntax | select id, (select count(*) over »w from c) x from o window w as (order by ts)
+type-mismatch | select »m.* from (select map('a', 1) m)
+clause | select explode(»explode(array(array(1)))) x from o
+clause | select struct(»explode(tags)) x from o
+agg-not-grouped | select »id from o group by explode(tags)
+clause | select first(»rand()) x from o
+clause | select count(»rand()) x from o
+clause | select sum(amount * »rand()) x from o
+clause | select count(»uuid()) x from o
+clause | select collect_list(»monotonically_increasing_id()) x from o
+argument-constant | select sort_array(tags, »id = 'a') x from o
+unknown-function | select * from o, »upper('a')
+unknown-function | select * from »upper('a')
+sql-syntax | select id from o where »ts between symmetric ts and ts
+time-part | select extract(epoch from »ts) x from o
+time-part | select extract(isodow from »ts) x from o
+time-part | select date_part(»'epoch', ts) x from o
+time-part | select extract(millisecond from »ts) x from o
+time-part | select date_part(»'millisecond', ts) x from o
+time-part | select extract(century from »ts) x from o
+time-part | select date_part(»'century', ts) x from o
 sql-syntax | select id from o »limit 1, 2
 sql-syntax | select id from o offset 1 »limit 2
 sql-syntax | select »[1, 2] x from o

@@ -22,6 +22,17 @@ Arguments = Sequence[exp.Expr]
 _TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
 _ROUNDING = {"bround", "ceil", "ceiling", "floor", "round"}
 _OPERATORS = {"mod", "pmod", "try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"}
+_PARTS = {
+    "year", "y", "years", "yr", "yrs", "yearofweek", "quarter", "qtr", "month", "mon", "mons", "months", "week", "w",
+    "weeks", "day", "d", "days", "dayofweek", "dow", "dayofweek_iso", "dow_iso", "doy", "hour", "h", "hours", "hr",
+    "hrs", "minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs",
+}  # fmt: skip
+_NEAR_PARTS = {
+    "epoch": "unix_timestamp(ts)", "dayofyear": "doy", "isodow": "dow_iso", "isoyear": "yearofweek",
+    "millisecond": "second, which has fractions", "milliseconds": "second, which has fractions",
+    "microsecond": "second, which has fractions", "microseconds": "second, which has fractions",
+    "date": "to_date(ts)", "timezone": "current_timezone()",
+}  # fmt: skip
 # Functions whose arguments have one type, and from which argument on.
 _ONE_TYPE = {"array": 0, "coalesce": 0, "ifnull": 0, "nvl": 0, "nvl2": 1}
 _LOOKING = {"array_append", "array_contains", "array_position", "array_prepend", "array_remove"}
@@ -221,6 +232,10 @@ def _time_part(walk: Walk, arguments: Arguments, scope: Scope) -> Value:
     """`extract(year from ts)`, `date_part('year', ts)`."""
     found = _values(walk, arguments[1:], scope)
     unit = arguments[0].name.lower() if arguments and isinstance(arguments[0], (exp.Var, exp.Literal)) else ""
+    if unit and unit not in _PARTS and not scope.quiet:
+        known = near(unit, [part for part in _PARTS if len(part) > 1])
+        hint = f"Write {_NEAR_PARTS[unit]}." if unit in _NEAR_PARTS else known
+        walk.fault("time-part", f"Spark has no part '{unit}' of a time", hint, *arguments)
     if found:
         parts = [(arguments[0], NOTHING), (arguments[1], found[0])]
         mismatch.argued(walk, "extract", arguments[0].parent or arguments[0], parts)

@@ -17,6 +17,7 @@ from engine.compile.columns.widening import arithmetic, interval, is_numeric, wi
 _SIGNS: dict[type[exp.Expr], str] = {
     exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
 }  # fmt: skip
+_CHAINED = {**_SIGNS, exp.DPipe: "||"}
 _BITS: dict[type[exp.Expr], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
 _COMPARED: frozenset[type[exp.Expr]] = frozenset({
     exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
@@ -171,10 +172,24 @@ def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
 
 
 def _arithmetic(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
-    left, right = value(walk, node.this, scope), value(walk, node.expression, scope)
-    mismatch.calculated(walk, node, _SIGNS[type(node)], left, right)
-    kinds = operand_types([node.this, node.expression], [left.type, right.type])
-    return Value(arithmetic(_SIGNS[type(node)], *kinds), origins([left, right]))
+    """`a + b - c || d`; a long sum is a deep tree on its left, so that it is not walked by recursion."""
+    steps = [node]
+    while type(steps[-1].this) in _CHAINED:
+        steps.append(steps[-1].this)
+    parts = [value(walk, steps[-1].this, scope)]
+    left = parts[0]
+    for step in reversed(steps):
+        parts.append(value(walk, step.expression, scope))
+        left = Value(_calculated(walk, step, left, parts[-1]))
+    return Value(left.type, origins(parts))
+
+
+def _calculated(walk: Walk, node: exp.Expr, left: Value, right: Value) -> str | None:
+    sign = _CHAINED[type(node)]
+    mismatch.calculated(walk, node, sign, left, right)
+    if sign == "||":
+        return returned("concat", [left.type, right.type])
+    return arithmetic(sign, *operand_types([node.this, node.expression], [left.type, right.type]))
 
 
 def _bits(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
@@ -431,13 +446,6 @@ def _map(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     return Value(types.map_of(*kinds), origins([*lists[0], *lists[1]]))
 
 
-def _joined(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
-    """`a || b`."""
-    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
-    mismatch.calculated(walk, node, "||", *found)
-    return Value(returned("concat", [v.type for v in found]), origins(found))
-
-
 def _extracted(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     return calls.call(walk, "extract", node, scope)
 
@@ -474,7 +482,7 @@ _HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, Scope], Value]] = {
     exp.Tuple: _struct, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
     exp.Filter: _filtered, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
     exp.TimestampAdd: _time_added, exp.TimestampDiff: _difference, exp.DateDiff: _difference,
-    exp.DPipe: _joined, exp.Extract: _extracted, exp.HexString: _constant("binary"),
+    exp.Extract: _extracted, exp.HexString: _constant("binary"),
     exp.BitwiseAnd: _bits, exp.BitwiseOr: _bits, exp.BitwiseXor: _bits, exp.BitwiseNot: _bits,
-    **dict.fromkeys(_SIGNS, _arithmetic), **dict.fromkeys(_TRUTHS, _truth), **dict.fromkeys(_SHELLS, _shell),
+    **dict.fromkeys(_CHAINED, _arithmetic), **dict.fromkeys(_TRUTHS, _truth), **dict.fromkeys(_SHELLS, _shell),
 }  # fmt: skip

@@ -37,26 +37,65 @@ def _split(node: exp.Expr, values: Values) -> Iterator[Condition]:
         yield _compare(node, ">=", node.this, node.args["low"], values)
         yield _compare(node, "<=", node.this, node.args["high"], values)
     elif type(node) in _SIGNS:
+        yield from _hidden(node, values) if _truth(node) is not None else ()
         yield _compare(node, _SIGNS[type(node)], node.this, node.args["expression"], values)
     else:
-        if isinstance(node, exp.Or):
-            yield from _shared(node, values)
+        yield from _hidden(node, values)
         yield Condition(node, values.of(node).refs, rejects_null=_rejects_null(node))
 
 
-def _shared(node: exp.Or, values: Values) -> Iterator[Condition]:
-    """The equalities that all parts of an OR have."""
-    parts = [_equalities(part.unnest(), values) for part in node.flatten()]
-    for key, equality in parts[0].items():
-        if all(key in part for part in parts[1:]):
-            made = _compare(equality, "=", equality.this, equality.expression, values)
-            yield replace(made, rejects_null=False, shared=True)
+def _hidden(node: exp.Expr, values: Values) -> Iterator[Condition]:
+    """The equalities that Spark's optimiser makes of a condition: out of NOT, of OR, of a comparison with true."""
+    for sign, equality in _equalities(node, values, holds=True).values():
+        made = _compare(equality, sign, equality.this, equality.expression, values)
+        yield replace(made, rejects_null=False, shared=True)
 
 
-def _equalities(node: exp.Expr, values: Values) -> dict[frozenset[object], exp.EQ]:
-    parts = [part.unnest() for part in node.flatten()] if isinstance(node, exp.And) else [node]
-    found = [part for part in parts if isinstance(part, exp.EQ)]
-    return {frozenset(_known(side.unnest(), values) for side in (e.this, e.expression)): e for e in found}
+_Equalities = dict[frozenset[object], tuple[str, exp.Expr]]
+
+
+def _equalities(node: exp.Expr, values: Values, *, holds: bool) -> _Equalities:
+    """The equalities that hold wherever a condition does, or wherever it does not."""
+    node = node.unnest()
+    if isinstance(node, exp.Not):
+        return _equalities(node.this, values, holds=not holds)
+    if isinstance(node, (exp.And, exp.Or)):
+        parts = [_equalities(p, values, holds=holds) for p in node.flatten() if not _never(p.unnest(), holds=holds)]
+        if isinstance(node, exp.And) is holds:
+            return {key: pair for part in parts for key, pair in part.items()}
+        first = parts[0] if parts else {}
+        return {key: pair for key, pair in first.items() if all(key in part for part in parts[1:])}
+    compared = _truth(node)
+    if compared is not None:
+        inner, truth = compared
+        return _equalities(inner, values, holds=holds is truth)
+    sign = _EQUAL.get((type(node), holds))
+    if sign is None:
+        return {}
+    return {frozenset(_known(side.unnest(), values) for side in (node.this, node.expression)): (sign, node)}
+
+
+_EQUAL: dict[tuple[type[exp.Expr], bool], str] = {
+    (exp.EQ, True): "=", (exp.NEQ, False): "=", (exp.NullSafeEQ, True): "<=>", (exp.NullSafeNEQ, False): "<=>",
+    (exp.EqualNull, True): "<=>",
+}  # fmt: skip
+
+
+def _truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """What `(a <> b) = false` compares, and with what."""
+    if isinstance(node, exp.EQ):
+        for one, other in ((node.this, node.expression), (node.expression, node.this)):
+            if isinstance(other, exp.Boolean):
+                return one, bool(other.this)
+    return None
+
+
+def _never(node: exp.Expr, *, holds: bool) -> bool:
+    """Whether a part of OR is false as it is written, or one of a negated AND is true."""
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) is not holds
+    both = isinstance(node, exp.EQ) and isinstance(node.this, exp.Literal) and isinstance(node.expression, exp.Literal)
+    return both and (node.this == node.expression) is not holds
 
 
 def _known(node: exp.Expr, values: Values) -> object:

@@ -3,6 +3,45 @@
 from __future__ import annotations
 
 RUNS = """
+select wa.id, wb.v from wa join wb on not (wa.id <> wb.id or wa.v > wb.v)
+select wa.id, wb.v from wa join wb on not (wa.id <> wb.id)
+select wa.id, wb.v from wa join wb on not (not (wa.id = wb.id))
+select wa.id, wb.v from wa join wb on not (wa.id <> wb.id or wb.ts > wa.ts + interval 10 minutes)
+select wa.id, wb.v from wa join wb on not ((wa.id <> wb.id or wa.v = 1) and (wa.id <> wb.id or wa.v = 2))
+select wa.id, wb.v from wa join wb on wa.v > wb.v where not (wa.id <> wb.id or wa.v = 7)
+select wa.id, wb.v from wa join wb on not wa.id <> wb.id and wa.v > 1
+select wa.id, wb.v from wa join wb on not (wa.id != wb.id or wb.ts < wa.ts)
+select wa.id, wb.v from wa join wb on not (not (wa.id <=> wb.id) or wa.v > 1)
+select wa.id, wb.v from wa join wb on (wa.id <> wb.id) = false
+select wa.id, wb.v from wa join wb on (wa.id = wb.id) = true
+select wa.id, wb.v from wa join wb on not (wa.id is distinct from wb.id)
+select wa.id, wb.v from wa join wb on wa.id is not distinct from wb.id
+select wa.id, wb.v from wa join wb on equal_null(wa.id, wb.id)
+select wa.id, wb.v from wa join wb on wa.id = wb.id or false
+select wa.id, wb.v from wa join wb on (wa.id = wb.id or 1 = 0) and wa.v > 1
+select id, x from wa left join lateral explode(array(1, 2)) as t(x) on x > 1
+select id, x from wa join lateral explode(array(1, 2)) as t(x) on x > 1
+select id, x from wa left join lateral explode(array(1, 2)) as t(x) on x > id
+select id, x from wa join lateral explode(array(1, 2)) as t(x) on id > 1
+select id, x from wa left join lateral explode(array(1, 2)) as t(x) on id > 1
+select id, x from wa left join lateral explode(array(1, 2)) as t(x) on x = id and id > 1
+select id, x from wa left join lateral explode(array(1, 2)) as t(x) on false
+select id, x from wa left join lateral (select explode(array(1, 2)) as x) t on x > 1
+select id, x from wa join lateral (select explode(array(1, 2)) as x) t on x > 1
+select id, x from wa left join lateral (select x from (select explode(array(1, 2)) as x) where x > 1) t
+select wa.id, t.v from wa join lateral (select v from ba where ba.id = wa.id) t
+select wa.id, t.v from wa left join lateral (select v from ba where ba.id = wa.id) t
+select wa.id, t.v from wa left join lateral (select v from ba where ba.id = wa.id) t on t.v > 1
+select wa.id, t.v from wa left join lateral (select v from ba where ba.id < wa.id) t
+select wa.id, t.v from wa join lateral (select v from ba where ba.id < wa.id) t
+select wa.id, t.v from wa left join lateral (select v from ba where ba.id = wa.id order by ts limit 1) t
+select id, x, y from wa left join lateral explode(array(1, 2)) as t(x) on true left join lateral explode(array(3)) as u(y) on true
+select id, x from wa join lateral explode_outer(array(1, 2)) as t(x)
+select id, p, x from wa left join lateral posexplode(array(1, 2)) as t(p, x)
+select id, x from wa left join lateral explode(array(1, 2)) as t(x) where x > 1
+select id, x from wa left join lateral stack(2, 1, 2) as t(x)
+select id, x from wa left join lateral range(3) as t(x)
+select id, x from wa, lateral range(3) as t(x)
 select wa.id, wb.v from wa left join wb on wa.id = wb.id and wb.ts between wa.ts and wa.ts + interval '00:10:00' hour to second
 select wa.id, wb.v from wa left join wb on wa.id = wb.id and wb.ts >= wa.ts and wb.ts <= wa.ts + interval '10' minute
 select wa.id, wb.v from wa left join wb on wa.id = wb.id and wb.ts between wa.ts and wa.ts + interval '0 00:10' day to minute
@@ -67,6 +106,36 @@ select window(ts, '1 day', '1 day', '-1 hour') w, count(*) n from wa group by 1
 """.strip().splitlines()
 
 REFUSED = """
+select wa.id, wb.v from wa left join wb on not (wa.id <> wb.id or wb.ts > wa.ts + interval 10 minutes)
+select wa.id, wb.v from wa left join wb on wa.id = wb.id and not (wb.ts > wa.ts + interval 10 minutes or wb.ts < wa.ts)
+select wa.id, wb.v from wa left join wb on wa.id = wb.id and not wb.ts not between wa.ts and wa.ts + interval 10 minutes
+select wa.id, wb.v from wa left join wb on not (wa.ts <> wb.ts or wa.id > 5)
+select wa.id, wb.v from wa left join wb on not (wa.ts <> wb.ts)
+select wa.id, wb.v from wa left join wb on not (wa.id <> wb.id or wa.ts <> wb.ts)
+select wa.id, wb.v from wa join wb on not (wa.id = wb.id)
+select wa.id, wb.v from wa join wb on not (wa.id = wb.id and wa.v = wb.v)
+select wa.id, wb.v from wa join wb on not (wa.id <> wb.id and wa.v <> wb.v)
+select wa.id, wb.v from wa join wb on (wa.id = wb.id) is true
+select wa.id, wb.v from wa join wb on (wa.id <> wb.id) is false
+select wa.id, wb.v from wa join wb on (wa.id <> wb.id) is not true
+select wa.id, wb.v from wa join wb on if(wa.id = wb.id, true, false)
+select wa.id, wb.v from wa join wb on case when wa.id = wb.id then true else false end
+select wa.id, wb.v from wa join wb on wa.id in (wb.id)
+select wa.id, wb.v from wa join wb on wa.id in (wb.id, wb.id)
+select wa.id, wb.v from wa join wb on not (wa.id not in (wb.id))
+select wa.id, wb.v from wa join wb on (wa.id, wa.v) in ((wb.id, wb.v))
+select wa.id, wb.v from wa left join wb on not (wa.id <> wb.id) and not (wb.ts > wa.ts + interval 10 minutes)
+select wa.id, wb.v from wa left join wb on wa.id = wb.id and not (wb.ts >= wa.ts + interval 10 minutes)
+select wa.id, wb.v from wa full join wb on not (wa.id <> wb.id or wb.ts > wa.ts + interval 10 minutes or wb.ts < wa.ts)
+select wa.id, wb.v from wa right join wb on not (wa.id <> wb.id or wb.ts < wa.ts)
+select wa.id, wb.v from wa right join wb on not (wa.id <> wb.id or not (wb.ts >= wa.ts))
+select id, x from wa left join lateral (select id as x) t on x > 1
+select id, x from wa left join lateral (select id + 1 as x) t on x > 1
+select id, x from wa join lateral (select id + 1 as x) t on x > 1
+select id, x from wa join lateral (select id + 1 as x where id > 1) t
+select id, x from wa left join lateral (select id + 1 as x where id > 1) t
+select wa.id, t.v from wa join lateral (select max(v) v from ba where ba.id = wa.id) t
+select wa.id, t.v from wa left join lateral (select max(v) v from ba where ba.id = wa.id) t
 select wa.id, wb.v from wa left join wb on wa.id = wb.id and wb.ts between wa.ts and wa.ts + make_dt_interval(0, 0, 10, 0)
 select wa.id, wb.v from wa left join wb on wa.id = wb.id and wb.ts between wa.ts and wa.ts + interval 1 month
 select wa.id, wb.v from wa left join wb on wa.id = wb.id and wb.ts between wa.ts and wa.ts + make_interval(0, 0, 0, 0, 0, 10, 0)
