@@ -24,6 +24,7 @@ from engine.compile.local import Local
 from engine.compile.manifest import DataTest, Source
 from engine.compile.packs import Place
 from engine.compile.reading import read_model
+from engine.compile.related import KIND, related_faults
 from engine.compile.shared import share
 from engine.compile.singular import read_singular
 from engine.compile.steps import UnitTest
@@ -84,6 +85,8 @@ def compile_models(
     models = {i: flow.models[i] for i in faces}
     stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
+    tested = {i: None for model in models.values() for i in model.nodes if _relates(i, stored)}
+    found += related_faults(Nodes(tested, stored.json).values(), nodes)
     names.begin()
     tests: tuple[DataTest | UnitTest, ...] = (
         *source_tests(shared, known, found),
@@ -123,6 +126,11 @@ def _stored(before: Stored, now: Now, models: Mapping[str, Kept], fresh: Mapping
         places={i: place for i, place in before.places.items() if i in used},
         packs=before.packs,
     )
+
+
+def _relates(node: str, stored: Stored) -> bool:
+    """Whether a node may be a test of relationships; most are not, and need not be decoded."""
+    return node.startswith("test.") and KIND.encode() in bytes(stored.json(node))
 
 
 def _folders(source: Source) -> Iterator[str]:

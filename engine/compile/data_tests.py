@@ -18,6 +18,16 @@ from engine.compile.windows import Edit
 from engine.errors import Diagnostic, Location, ProjectError, near
 from engine.jinja import CRASH, Rendered
 
+_PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_LACKS = re.compile(r"parameter '(\w+)' was not provided")
+_FORMS = {
+    "accepted_values": "accepted_values: {values: [a, b]}",
+    "relationships": "relationships: {to: airports, field: code}",
+    "expression": "expression: {expression: '> 0'}",
+    "recency": "recency: {within: 1 day}",
+    "no_gaps": "no_gaps: {every: 1 hour}",
+    "monotone": "monotone: {order_by: at}",
+}
 _IS_TEST = re.compile(r"(?:^|(?<!^engine)\.)test_\w+$")
 
 
@@ -75,6 +85,11 @@ def _compile(
         text = str(sandbox.call(name, _rows(tested, test.options.where), **arguments)).strip()
     except ProjectError as error:
         for reason in error.diagnostics:
+            if (lacks := _LACKS.search(reason.message)) is not None:
+                form = _FORMS.get(test.kind, f"{test.kind}: {{{lacks[1]}: ..}}")
+                message = f"the test '{test.kind}' needs '{lacks[1]}'"
+                found.append(Diagnostic("missing-key", message, f"Write {form}.", node=model, location=test.location))
+                continue
             message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."
             hint = f"{hint} In {reason.location}." if reason.location else hint
@@ -85,7 +100,14 @@ def _compile(
 
 def _arguments(test: TestConfig) -> dict[str, Any]:
     arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
-    return {**arguments, "column_name": test.column} if test.column is not None else arguments
+    if test.kind == "relationships" and isinstance(arguments.get("field"), str):
+        arguments["field"] = _in_sql(arguments["field"])
+    return {**arguments, "column_name": _in_sql(test.column)} if test.column is not None else arguments
+
+
+def _in_sql(column: str) -> str:
+    """A column's name as SQL reads it; one that is no plain name stands in backquotes."""
+    return column if _PLAIN.fullmatch(column) or "`" in column else f"`{column}`"
 
 
 def _look(tested: str, test: TestConfig, shared: Shared, known: Known) -> Look | None:

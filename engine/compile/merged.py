@@ -11,7 +11,8 @@ from engine.project import ModelFile
 from engine.project.section import Section, shown
 
 _UNSAID: tuple[object, ...] = (None, False, "false", [], {})
-_COLUMN = re.compile(r"`?(\w+)`?")
+# In backquotes or without, as in SQL; a name of several words needs neither there.
+_COLUMN = re.compile(r"`([^`]+)`|([\w]+(?:[ -][\w]+)*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,9 @@ class Settings:
                 hint = f"Write a list: {key}: [{text}]." if "," in text else "Name a column of the SELECT."
                 item.report("bad-value", f"{shown(text)} is not a column", hint)
             return ""
-        self.name(key, match[1], item)
-        return match[1]
+        column = match[1] or match[2]
+        self.name(key, column, item)
+        return column
 
     def name(self, key: str, column: str, at: Section) -> None:
         """Note that a setting names a column, to be looked for in the SELECT."""

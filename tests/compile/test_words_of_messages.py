@@ -1,0 +1,53 @@
+"""No message of compile shows names that only the engine or its parser knows."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from engine.errors import Diagnostic
+from tests.compile import batch_queries, foreign_queries
+from tests.compile.rules import measured
+from tests.compile.test_batch_queries import files
+from tests.compile.test_many_faults import FILES
+from tests.project.helper import compiled
+
+# Placeholders of references, hidden words of the parser, its classes, and Python's own.
+INTERNAL = re.compile(
+    r"@(?:ref|source|REF|SOURCE|this)\b|\bw1nd0w\b|\b__tmp\d+|\bexp\.|\bsqlglot\b|<class|\bargs\b|\bNoneType\b|Traceback"
+)
+STREAMS = """\
+sources:
+  - name: s
+    tables:
+      - {name: wa, format: json, path: a, schema: "id int, v int, ts timestamp, s string"}
+      - {name: wb, format: json, path: b, schema: "id int, v int, ts timestamp, s string"}
+"""
+
+
+def texts(found: tuple[Diagnostic, ...]) -> list[str]:
+    return [f"{d.code} {d.location} {d.message} | {d.hint}" for d in found]
+
+
+def streamed(sql: str) -> str:
+    names = [name for name in ("wa", "wb") if re.search(rf"\b(?:from|join) {name}\b", sql)]
+    header = ", ".join(f"s.{name}: {{watermark: ts delay 10 minutes}}" for name in names)
+    text = re.sub(r"\b(from|join) (wa|wb)\b(?! \w+ on)", lambda m: f"{m[1]} {{{{ source('s', '{m[2]}') }}}}", sql)
+    return f"/*---\nstreams: {{{header}}}\n---*/\n{text}\n"
+
+
+@pytest.mark.parametrize("queries", ["batch", "foreign", "streams", "faults"])
+def test_no_message_shows_internal_names(queries: str, tmp_path: Path) -> None:
+    if queries == "faults":
+        made: dict[str, str | bytes] = dict(FILES)
+    elif queries == "streams":
+        every = [sql for sql in [*measured.REFUSED, *measured.RUNS] if " from wa" in sql or " from wb" in sql]
+        made = {"sources/s.yml": STREAMS, **{f"models/m{i}.sql": streamed(sql) for i, sql in enumerate(every)}}
+    else:
+        refused = batch_queries.REFUSED if queries == "batch" else foreign_queries.REFUSED
+        made = files([sql.replace("»", "") for _, sql in refused])
+    told = texts(compiled(tmp_path, made).manifest.diagnostics)
+    assert [text for text in told if INTERNAL.search(text)] == []
+    assert len(told) > 20

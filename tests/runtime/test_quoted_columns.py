@@ -1,0 +1,36 @@
+"""Keys and tests on columns whose names need quotes, from the header to the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.lab import EVENTS, Lab
+
+pytestmark = pytest.mark.spark
+HEADER = """\
+streams: [shop.events]
+unique_key: "order id"
+sequence_by: ["made at"]
+{more}
+columns:
+  order id: {{tests: [not_null, {unique}{{accepted_values: {{values: [1, 2, 3], quote: false}}}}]}}
+  made-by: {{tests: [not_null]}}
+"""
+SQL = "select id as `order id`, at as `made at`, kind as `made-by`, amount from {{ source('shop', 'events') }}"
+
+
+@pytest.mark.parametrize(
+    ("name", "more"), [("merged", ""), ("deleted", "delete_when: amount < 0"), ("old", "history: true")]
+)
+def test_a_merge_and_its_tests(name: str, more: str, lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model(name, f"/*---\n{HEADER.format(more=more, unique='' if name == 'old' else 'unique, ')}---*/\n{SQL}")
+    rows = [{"id": i, "at": f"2024-05-01T1{i}:00:00Z", "kind": "a", "amount": 1.0} for i in (1, 2)]
+    lab.land("a", rows)
+    result = lab.run("build")
+    assert result.code == 0, result.text
+    lab.land("b", [{"id": 1, "at": "2024-05-01T20:00:00Z", "kind": "b", "amount": 5.0}])
+    result = lab.run("build")
+    assert result.code == 0, result.text
+    latest = {row["order id"]: row["made-by"] for row in lab.rows(name) if row.get("is_current", True)}
+    assert latest == {1: "b", 2: "a"}
