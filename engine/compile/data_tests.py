@@ -88,7 +88,8 @@ def _compile(
             if (lacks := _LACKS.search(reason.message)) is not None:
                 form = _FORMS.get(test.kind, f"{test.kind}: {{{lacks[1]}: ..}}")
                 message = f"the test '{test.kind}' needs '{lacks[1]}'"
-                found.append(Diagnostic("missing-key", message, f"Write {form}.", node=model, location=test.location))
+                place = test.location
+                found.append(Diagnostic("missing-key", message, f"Write {form}.", node=_name(tested), location=place))
                 continue
             message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."

@@ -18,6 +18,7 @@ from engine.runtime.outputs.newest import named
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
 
 FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"
 _AT, _VERSION, _NEW, _OLD_TO = "__at", "__version", "__new", "__old_to"
@@ -95,5 +96,5 @@ def _end(write: Write) -> Column:
     return f.struct(named(TO).alias(first), *(f.lit(None).alias(name) for name in rest))
 
 
-def _type(rows: DataFrame, write: Write) -> str:
-    return rows.select(as_struct(write.sequence_by)).schema[0].dataType.simpleString()
+def _type(rows: DataFrame, write: Write) -> DataType:
+    return rows.select(as_struct(write.sequence_by)).schema[0].dataType
