@@ -83,9 +83,3 @@ def test_relationships_to_a_column_that_is_not_there(tmp_path: Path) -> None:
     assert findings(tmp_path / "2", {**model("{relationships: {to: b, field: CODE}}"), **other}) == ()
     itself = only(findings(tmp_path / "3", model("{relationships: {to: a, field: nothing}}")))
     assert "which 'a' does not have" in itself.message
-
-
-def test_relationships_to_a_model_of_unknown_columns(tmp_path: Path) -> None:
-    other = "select * from range(3) pivot (sum(id) for id in (1, 2))"
-    files = {**model("{relationships: {to: b, field: code}}"), "models/b.sql": other}
-    assert [d for d in findings(tmp_path, files) if d.is_error] == []
