@@ -7,6 +7,9 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]
 
-from engine.cli.main import main
+try:
+    from engine.cli.main import main
+except KeyboardInterrupt:
+    sys.exit(130)
 
 main()

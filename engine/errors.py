@@ -38,10 +38,13 @@ class Level(StrEnum):
 CODES: dict[str, str] = {
     # command line
     "usage": "The command line is not understood.",
+    "no-access": "Files and folders that a command needs can be read and written by the user who runs it.",
+    "output": "What a command prints can be written.",
     "selection-empty": "What is selected or excluded matches a node.",
     "internal": "The engine itself failed; the log has the trace.",
     # project files
     "project-missing": "A project is a folder with a project.yml.",
+    "no-models": "A project has models.",
     "file-unreadable": "Every file of the project is UTF-8 text that can be read, of at most 10 MB.",
     "control-character": "Files of a project hold no control characters.",
     "yaml-syntax": "YAML files and headers are YAML 1.2.",

@@ -1,16 +1,16 @@
 """The command `engine`: arguments in, lines and exit codes out.
 
-Exit codes: 0 all good, 1 something the user must fix failed, 2 usage or internal error.
 Each command imports what it needs when it runs, so that --help and ls stay quick.
 """
 
 from __future__ import annotations
 
-import logging
 import os
+import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
@@ -20,20 +20,11 @@ import click
 
 from engine import __version__
 from engine.cli.arguments import Group
+from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, output_lost
 from engine.cli.options import project_options, run_options, selection_options
-from engine.cli.project import (
-    Failed,
-    Selection,
-    Settings,
-    Unheard,
-    compiled,
-    errors_of,
-    log_file,
-    selected,
-    settings,
-    unhandled,
-)
-from engine.errors import EngineError, UsageError
+from engine.cli.project import Selection, Settings, check_project, compiled, log_file, selected
+from engine.cli.terminal import open_streams, write, writing
+from engine.errors import UsageError
 
 # Terminals get colours unless NO_COLOR says otherwise (no-color.org).
 _CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}
@@ -47,48 +38,36 @@ def cli() -> None:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command."""
-    sys.exit(invoke(arguments))
+    open_streams()
+    code = invoke(arguments)
+    if code in {INTERRUPTED, TERMINATED}:
+        # What is left to do takes a moment, in which impatience has nothing to stop.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    sys.exit(code)
 
 
 def invoke(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code."""
-    try:
-        result = cli.main(args=arguments, prog_name="engine", standalone_mode=False)
-    except click.exceptions.Abort:
-        sys.stderr.write("interrupted\n")
-        return 1
-    except click.ClickException as error:
-        from engine.cli.terminal import write
+    return output_lost(_invoked(arguments))
 
+
+def _invoked(arguments: Sequence[str] | None) -> int:
+    result: object = None
+    try:
+        # Its help is what click prints by itself.
+        with writing(sys.stdout):
+            result = cli.main(args=arguments, prog_name="engine", standalone_mode=False)
+    except click.exceptions.Abort:
+        return interruption(INTERRUPTED)
+    except click.ClickException as error:
         shown = StringIO()
         error.show(shown)
         write(shown.getvalue(), error=True, end="")
         return 2
+    except SystemExit:
+        # click ends the process itself when nobody reads its help any more.
+        return 0
     return result if isinstance(result, int) else 0
-
-
-def _command(work: Callable[[Settings], bool | None], **shared: Any) -> int:
-    """Run a command's body; turn errors into lines and an exit code."""
-    chosen: Settings | None = None
-    # Python's own would write what a template says to the terminal as it is.
-    logging.lastResort = Unheard(logging.WARNING)
-    try:
-        chosen = settings(**shared)
-        return 1 if work(chosen) is False else 0
-    except Failed:
-        return 1
-    except EngineError as error:
-        from engine.cli.printing import printer
-
-        out = chosen.out if chosen else printer(shared["log_format"], quiet=shared["quiet"])
-        out.diagnostics(error.diagnostics)
-        return errors_of(error)
-    except KeyboardInterrupt:
-        sys.stderr.write("interrupted; the next build goes on where this one stopped\n")
-        return 1
-    except Exception as error:  # noqa: BLE001 - the process ends here
-        unhandled(error, chosen)
-        return 2
 
 
 @cli.command()
@@ -100,7 +79,7 @@ def parse(**shared: Any) -> int:
         manifest = compiled(chosen).manifest
         chosen.out.say(_found(manifest))
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command("compile")
@@ -116,7 +95,7 @@ def compile_(**shared: Any) -> int:
         chosen.out.say(_found(manifest))
         return not manifest.errors
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 def _found(manifest: Any) -> str:
@@ -154,7 +133,7 @@ def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int
         write_lines(manifest, nodes, output, resource_type)
 
     wanted, shared = _split(options)
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -201,7 +180,8 @@ def _run(command: str, junit: Path | None = None, *, watch: bool = False, **opti
 
         return run_nodes(chosen, command, wanted, how, junit)
 
-    return _command(work, **shared)
+    stopped = "" if command == "test" else "the next build continues where this one stopped"
+    return carry_out(work, stopped=stopped, **shared)
 
 
 def _split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
@@ -229,7 +209,7 @@ def show(model: str | None, inline: str | None, table: bool, limit: int, output:
         else:
             show_query(chosen, model, inline, limit, output)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -239,26 +219,11 @@ def debug(security: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, with the remedy for each."""
 
     def work(chosen: Settings) -> bool:
-        from engine.characters import one_line
-        from engine.cli.terminal import Styled, write
-        from engine.runtime.debug import checkup
+        from engine.cli.debugging import debug
 
-        result = compiled(chosen, must_hold=False)
-        target = result.target
-        if security:
-            from engine.cli.securing import show_security
+        return debug(chosen, security=security)
 
-            return show_security(chosen, target)
-        good = True
-        for finding in checkup(target, chosen.root, result.manifest):
-            good = good and finding.good
-            mark = Styled("OK   ", "green") if finding.good else Styled("ERROR", "red")
-            write(mark, f" {finding.part.ljust(10)} {one_line(finding.text)}")
-            if finding.remedy:
-                write(f"      {' ' * 10} {one_line(finding.remedy)}")
-        return good
-
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -276,7 +241,7 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
 
         return care_for(chosen, wanted, older_than, orphans, shared["log_format"], dry_run=dry_run)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -291,7 +256,7 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 
         accept_rows(chosen, model, accept=accept)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -309,7 +274,7 @@ def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, yes: bool, **share
 
         drop_tables(chosen, tables, accept, shared["log_format"], yes=yes)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.group()
@@ -328,7 +293,7 @@ def inspect(name: str, **shared: Any) -> int:
 
         show_source(chosen, name)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @source.command()
@@ -344,7 +309,7 @@ def freshness(output: Path | None, **options: Any) -> int:
 
         return show_freshness(chosen, wanted, output, shared["log_format"])
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.group()
@@ -362,7 +327,7 @@ def generate(**shared: Any) -> int:
 
         return generate(chosen)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @docs.command()
@@ -376,7 +341,7 @@ def serve(port: int, **shared: Any) -> int:
 
         serve(chosen, port)
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -394,7 +359,7 @@ def lineage(column: str | None, impact: bool, output: str, **options: Any) -> in
         lineage(chosen, column, wanted, output, impact=impact)
 
     wanted, shared = _split(options)
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -403,18 +368,16 @@ def clean(**shared: Any) -> int:
     """Remove target/ and what the cache keeps of the project; tables and their state are never touched."""
 
     def work(chosen: Settings) -> None:
-        from engine.errors import ProjectError
         from engine.own_cache import project_cache
         from engine.target_folder import TargetFolder
 
-        if not (chosen.root / "project.yml").is_file():
-            raise ProjectError("project-missing", f"there is no project.yml in {chosen.root}")
+        check_project(chosen)
         for folder in filter(None, (chosen.target_dir, project_cache(chosen.target_dir))):
             with TargetFolder(folder) as target:
                 target.clear()
         chosen.out.say("Removed target/")
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.command()
@@ -429,7 +392,7 @@ def warmup(*, force: bool, **shared: Any) -> int:
         path = warm_up(force=force)
         chosen.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 @cli.group()
@@ -443,14 +406,16 @@ def fetch(**shared: Any) -> int:
     """Fetch and verify all jars, so that later runs need no network."""
 
     def work(chosen: Settings) -> None:
+        from engine.project import is_project
         from engine.spark.jars import jar_paths, jar_sets
         from engine.spark.java import find_java
 
-        with log_file(chosen):
+        # The jars are the user's, not a project's.
+        with log_file(chosen) if is_project(chosen.root) else nullcontext():
             for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=chosen.out.say):
                 chosen.out.say(f"verified {path}")
 
-    return _command(work, **shared)
+    return carry_out(work, **shared)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from typing import Any
 from engine.characters import visible
 from engine.cli.printing import Printer, printer
 from engine.cli.terminal import indented, write
-from engine.errors import EngineError, Level, ProjectError, UsageError
+from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError
 from engine.own_cache import project_cache
 from engine.secrets import scrub
 from engine.target_folder import TargetFolder
@@ -67,20 +67,42 @@ def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) ->
 
     Raises:
         Failed: there are errors.
+        ProjectError: `project-missing`.
     """
     from engine.compile import compile_project
     from engine.project import load_project
 
+    check_project(chosen)
     kept = project_cache(chosen.target_dir)
     project = load_project(chosen.root, cached=kept)
     with _heard(chosen) if heard else nullcontext():
         result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=kept)
     chosen.out.diagnostics(result.manifest.diagnostics)
+    if not project.models and not project.broken:
+        chosen.out.diagnostics([_no_models(project.paths["models"])])
     if must_hold and result.manifest.errors:
         number = len(result.manifest.errors)
         chosen.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
         raise Failed
     return result
+
+
+def _no_models(folder: str) -> Diagnostic:
+    hint = f"A model is a file {folder}/NAME.sql with a SELECT; engine build makes the table NAME of it."
+    return Diagnostic("no-models", "the project has no models", hint, Level.WARNING, location=Location("project.yml"))
+
+
+def check_project(chosen: Settings) -> None:
+    """Make sure that the folder is a project.
+
+    Raises:
+        ProjectError: `project-missing`.
+    """
+    from engine.project import is_project, missing_project
+
+    if not is_project(chosen.root):
+        found = missing_project(chosen.root)
+        raise ProjectError(found.code, found.message, found.hint)
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +165,10 @@ def log_file(chosen: Settings) -> Iterator[Path]:
     """Send the log of a command to target/logs/engine.log (0600), secrets masked.
 
     Raises:
+        ProjectError: `project-missing`: nothing is made in a folder that is not a project.
         ProjectError: `target-link`, `target-unwritable`.
     """
+    check_project(chosen)
     with TargetFolder(chosen.target_dir) as folder:
         file = folder.append(LOG)
     handler = logging.StreamHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
@@ -220,7 +244,7 @@ def unhandled(error: BaseException, chosen: Settings | None) -> None:
 
     text = scrub("".join(traceback.format_exception(error)))
     where = ""
-    if chosen is not None:
+    if chosen is not None and (chosen.root / "project.yml").is_file():
         try:
             with TargetFolder(chosen.target_dir) as folder, folder.append(LOG) as stream:
                 stream.write(text.encode("utf-8", "backslashreplace"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.exits import terminable
 from engine.cli.junit import write_junit
 from engine.cli.project import Failed, Selection, Settings, compiled, log_file, selected
 from engine.cli.testing import local_target, run_units
@@ -26,8 +26,7 @@ def run_nodes(
     chosen: Settings, command: str, selection: Selection, how: Mapping[str, Any], junit: Path | None = None
 ) -> bool:
     """Run what is selected; False if something failed. `junit` is where the ends of tests are written."""
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with log_file(chosen):
+    with terminable(), log_file(chosen):
         result = compiled(chosen)
         nodes = wanted(result.manifest, selected(chosen, result.manifest, selection, tell=False), command)
         if not nodes:

@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import Any
 
 from engine.characters import one_line
-from engine.cli.project import Settings, compiled, log_file
+from engine.cli.project import Settings, check_project, compiled, log_file
 from engine.cli.terminal import json_text, write
 from engine.compile import Manifest, Materialized, Model
 from engine.errors import RunError, UsageError, near
@@ -75,6 +75,7 @@ def show_source(chosen: Settings, name: str) -> None:
     from engine.project import load_project
     from engine.runtime.inspect import inspect
 
+    check_project(chosen)
     result = compile_project(load_project(chosen.root), target=chosen.target, variables=chosen.variables)
     plain = name.removeprefix("source.").removeprefix("source:")
     known = {source.name: source for source in result.manifest.sources}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.characters import one_line
-from engine.cli.project import Selection, Settings, compiled, selected
+from engine.cli.project import Selection, Settings, check_project, compiled, selected
 from engine.cli.terminal import json_text, write
 from engine.errors import UsageError
 
@@ -46,6 +46,7 @@ def serve(chosen: Settings, port: int) -> None:
     """
     from engine.docs.serve import HOST, serving
 
+    check_project(chosen)
     folder = chosen.target_dir / _SITE
     if chosen.target_dir.is_symlink() or folder.is_symlink():
         hint = "Remove the link and run engine docs generate."

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +80,57 @@ def json_text(record: Any, *, indent: int | None = None, default: Callable[[Any]
 
 def write_status(text: str) -> None:
     """Replace the line that a terminal shows at the moment."""
-    sys.stdout.write(_ERASE_LINE + _encodable(_safe(text, scrub).replace("\n", " "), sys.stdout)[:110])
-    sys.stdout.flush()
+    with writing(sys.stdout):
+        sys.stdout.write(_ERASE_LINE + _encodable(_safe(text, scrub).replace("\n", " "), sys.stdout)[:110])
+        sys.stdout.flush()
 
 
 def clear_status() -> None:
     """Take the line away that `write_status` wrote."""
-    sys.stdout.write(_ERASE_LINE)
+    with writing(sys.stdout):
+        sys.stdout.write(_ERASE_LINE)
+
+
+def open_streams() -> None:
+    """Give a process that was started without standard streams some that lead nowhere.
+
+    Else the next file that is opened would be taken for one.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The lowest number that is free is given first.
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8", closefd=False))  # noqa: SIM115 - for as long as the process lives
+
+
+def unwritten() -> OSError | None:
+    """Why some of what was printed could not be written, if so, once; not that its reader has left."""
+    return _failures.pop() if _failures else None
+
+
+_failures: list[OSError] = []
+
+
+@contextmanager
+def writing(stream: Any) -> Iterator[None]:
+    """Go on without a reader, and without room: a build does not end because `head` has seen enough of it.
+
+    Args:
+        stream: that is written to; after a failure it leads nowhere.
+    """
+    try:
+        yield
+    except OSError as failure:
+        if not isinstance(failure, BrokenPipeError):
+            _failures[:] = [failure]
+        # What is still in Python's buffer would fail again at the end of the process.
+        with suppress(OSError, ValueError):
+            null = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(null, stream.fileno())
+            os.close(null)
 
 
 def _safe(text: str, clean: Callable[[str], str]) -> str:
@@ -98,7 +144,9 @@ def _shown(part: Part, clean: Callable[[str], str]) -> str:
 
 
 def _put(text: str, *, error: bool, end: str) -> None:
-    click.echo(_encodable(text, sys.stderr if error else sys.stdout) + end, nl=False, err=error)
+    stream = sys.stderr if error else sys.stdout
+    with writing(stream):
+        click.echo(_encodable(text, stream) + end, nl=False, err=error)
 
 
 def _encodable(text: str, stream: Any) -> str:

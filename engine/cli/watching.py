@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from engine.cli.exits import terminable
 from engine.cli.project import Failed, Selection, Settings, compiled, log_file, selected
 from engine.cli.running import run_once, wanted
 from engine.cli.testing import local_target
@@ -29,8 +29,7 @@ def watch_tests(chosen: Settings, selection: Selection, how: Mapping[str, Any]) 
     """Run the selected tests, and again what each edit affects, in one session, until Ctrl-C; False if one failed."""
     from engine.runtime.build import spark_session
 
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with log_file(chosen):
+    with terminable(), log_file(chosen):
         target = compiled(chosen).target
         with spark_session(local_target(target), chosen.target_dir) as spark:
             watched = _Watched(chosen, selection, how, spark)

@@ -37,6 +37,7 @@ _AHEAD = 2
 # Bytes that a line takes before somebody reads; sockets take some 200,000.
 _FITS = 32_000
 _NAME_BYTES = 256
+_STOPS = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
@@ -163,7 +164,8 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
     page = mmap.mmap(-1, _NAME_BYTES)
     stack.callback(page.close)
     process = context.Process(target=_serve, args=(there, here, local, page), daemon=True)
-    process.start()
+    with _deaf():
+        process.start()
     there.close()
     stack.callback(process.join)
 
@@ -177,6 +179,16 @@ def _started(local: Local, stack: ExitStack) -> _Worker:
     return _Worker(process, here, page)
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let no signal reach a new process before it has handlers of its own; what came meanwhile comes after."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap) -> None:
     """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
     other.close()
@@ -185,7 +197,10 @@ def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap) -
         page[:] = i.encode("utf-8", "replace")[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0")
 
     local.begins = begins
+    # The command's own handler of SIGTERM came with the fork.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
     # What came with the fork stays; trees are garbage all at once, so that looking for it often finds little.
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -73,7 +74,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
     found: list[Diagnostic] = []
     if not exists(root, PROJECT_FILE, found):
         if not found:
-            found.append(_missing(root))
+            found.append(missing_project(root))
         return _unread(root, found)
     text = read(root / PROJECT_FILE, PROJECT_FILE, found)
     doc, problems = load_yaml(text or "", PROJECT_FILE)
@@ -121,8 +122,17 @@ def _unread(root: Path, found: list[Diagnostic]) -> Project:
     return Project(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(found), broken=True)
 
 
-def _missing(root: Path) -> Diagnostic:
+def is_project(root: Path) -> bool:
+    """Whether a folder has a project.yml, whatever it is."""
+    return os.path.lexists(root / PROJECT_FILE)
+
+
+def missing_project(root: Path) -> Diagnostic:
+    """The finding for a folder that is not a project."""
     hint = "Run the command in the folder of a project, or name it with --project-dir."
+    above = next((folder for folder in root.resolve().parents if (folder / PROJECT_FILE).is_file()), None)
+    if above is not None:
+        hint = f"The project is further up: --project-dir {above}"
     if (root / "dbt_project.yml").is_file():
         hint = f"Headrace reads {PROJECT_FILE}: name, targets, vars and folder defaults stand there."
     return Diagnostic("project-missing", f"there is no {PROJECT_FILE} in {root.resolve().name or root}", hint)

@@ -35,16 +35,22 @@ class Finding:
 
 def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Iterator[Finding]:
     """Check each part; nothing is started and nothing is fetched. `manifest`: to look for tables that no model has."""
-    spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
-    yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
-    yield Finding("spark", True, f"PySpark {spark}, PyIceberg {iceberg}, master {target.master}")
-    yield _java()
-    yield from _jars()
+    yield from machine(target.master)
     yield _catalog(target)
     yield _state(target, root, manifest)
     yield from (_connection(target, name, root) for name in target.connections)
     yield from (_registry(target, name, root) for name in target.registries)
     yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
+
+
+def machine(master: str | None = None) -> Iterator[Finding]:
+    """Check what does not depend on a project."""
+    spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
+    yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
+    where = f", master {master}" if master else ""
+    yield Finding("spark", True, f"PySpark {spark}, PyIceberg {iceberg}{where}")
+    yield _java()
+    yield from _jars()
 
 
 def _java() -> Finding:
@@ -57,10 +63,10 @@ def _java() -> Finding:
 
 def _jars() -> Iterator[Finding]:
     for coordinates, path, state in status():
-        good = state in {JarState.READY, JarState.MISSING}
-        remedy = "" if state is JarState.READY else "Fetched by the first build, or now: engine jars fetch"
-        if not good:
-            remedy = f"Delete {path} and run 'engine jars fetch'."
+        good = state is JarState.READY
+        remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
+        if state is JarState.MISSING:
+            remedy = "Run 'engine jars fetch'; else the first build fetches it."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
 
 

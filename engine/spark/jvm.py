@@ -132,7 +132,8 @@ def start_jvm(
         env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own.folders))}
         process = _spawn(arguments, env, output, (*inherit_fds, *own.locks), umask)
         on_failure = undo.enter_context(ExitStack())
-        on_failure.callback(_end, process, EXIT_SECONDS)
+        # It has nothing to put in order yet, and does not see that its input ends before it has loaded Spark.
+        on_failure.callback(_end, process, 0.0)
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
     jvm = Jvm(process, port, log, secret, own.folders)

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
@@ -188,7 +188,8 @@ def _connect(jvm: Jvm) -> SparkSession:
     for name in _LOUD:
         PySparkLogger.getLogger(name).disabled = True
     try:
-        spark = SparkSession.builder.getOrCreate()
+        with _own_interrupts():
+            spark = SparkSession.builder.getOrCreate()
         guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
         text = "".join(traceback.format_exception(error))
@@ -197,6 +198,20 @@ def _connect(jvm: Jvm) -> SparkSession:
         reason = _one_line(text)
         raise SetupError("session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
     return spark
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Keep what Ctrl-C does: PySpark's handler asks the JVM to cancel its jobs, and fails where there is no answer."""
+    from pyspark.core import context
+
+    module = vars(context)
+    whole = module["signal"]
+    module["signal"] = SimpleNamespace(SIGINT=whole.SIGINT, signal=lambda *_: None)
+    try:
+        yield
+    finally:
+        module["signal"] = whole
 
 
 def _one_line(trace: str) -> str:

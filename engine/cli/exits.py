@@ -1,0 +1,108 @@
+"""How a command ends: its work is carried out, and what comes of it is lines and an exit code.
+
+0 all good; 1 something the user must fix failed; 2 usage or internal error; 130 interrupted (Ctrl-C), 143 terminated
+(SIGTERM), as a shell reports both.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from engine.cli.project import Failed, Settings, Unheard, errors_of, settings, unhandled
+from engine.cli.terminal import unwritten, write
+from engine.errors import EngineError, SetupError
+
+INTERRUPTED = 128 + signal.SIGINT
+TERMINATED = 128 + signal.SIGTERM
+_NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT)
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM asked the command to stop, as Ctrl-C does."""
+
+
+@contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM stops the command as Ctrl-C does: what runs is ended, and nothing is left behind."""
+
+    def terminate(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def carry_out(work: Callable[[Settings], bool | None], *, stopped: str = "", **shared: Any) -> int:
+    """Do a command's work; turn errors into lines and an exit code.
+
+    Args:
+        work: what the command does; False: something failed, and was reported.
+        stopped: what an interruption means for the next command.
+        shared: the options that all commands have.
+    """
+    chosen: Settings | None = None
+    # Python's own would write what a template says to the terminal as it is.
+    logging.lastResort = Unheard(logging.ERROR if shared["quiet"] else logging.WARNING)
+    try:
+        chosen = settings(**shared)
+        return 1 if work(chosen) is False else 0
+    except Failed:
+        return 1
+    except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the process ends here
+        return _ended(error, chosen, shared, stopped)
+
+
+def output_lost(code: int) -> int:
+    """The exit code of a command some of whose output could not be written; a reader that left is no failure."""
+    failure = unwritten()
+    if failure is None:
+        return code
+    write(f"error: the output cannot be written: {failure.strerror} [output]", error=True)
+    return code or 1
+
+
+def interruption(code: int, after: str = "") -> int:
+    """Report an interruption in one line."""
+    word = "terminated" if code == TERMINATED else "interrupted"
+    write(f"{word}; {after}" if after else word, error=True)
+    return code
+
+
+def _ended(error: BaseException, chosen: Settings | None, shared: Mapping[str, Any], stopped: str) -> int:
+    cause = _interrupted(error)
+    if cause is not None:
+        return interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
+    told = _no_access(error) if isinstance(error, OSError) else error
+    if isinstance(told, EngineError):
+        from engine.cli.printing import printer
+
+        out = chosen.out if chosen else printer(shared["log_format"], quiet=shared["quiet"])
+        out.diagnostics(told.diagnostics)
+        return errors_of(told)
+    unhandled(error, chosen)
+    return 2
+
+
+def _interrupted(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interruption that an error is, or came from: what is cut off in the middle may fail in its own way."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def _no_access(error: OSError) -> EngineError | OSError:
+    """What the system does not let this user do with a file or folder."""
+    if error.errno not in _NO_ACCESS or not error.filename:
+        return error
+    hint = "Give the user who runs the command the right to read and write there, and the disk room."
+    return SetupError("no-access", f"{error.filename} cannot be used: {error.strerror}", hint)
