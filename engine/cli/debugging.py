@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from engine.characters import one_line
-from engine.cli.project import Settings, compiled
+from engine.cli.project import Settings, Warnings, compiled
 from engine.cli.terminal import Styled, write
 from engine.project import is_project, missing_project
 from engine.runtime.debug import Finding, checkup, machine
@@ -20,7 +20,7 @@ def debug(chosen: Settings, *, security: bool) -> bool:
         found = missing_project(chosen.root)
         _print([*machine(), Finding("project", False, found.message, found.hint)])
         return False
-    result = compiled(chosen, must_hold=False)
+    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
     target = result.target
     if security:
         from engine.cli.securing import show_security

@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.cli.project import Selection, Settings, compiled, log_file, selected
+from engine.cli.project import Selection, Settings, Warnings, compiled, log_file, selected, warn
 from engine.cli.terminal import Styled, write_json
-from engine.compile import Source
+from engine.compile import Manifest, Source
 from engine.compile.artifacts import write_text
 from engine.docs.freshness import FILE, Bound, Fresh, Freshness, freshness_text
 from engine.runtime.freshness import Look, Verdict, look
@@ -27,7 +27,7 @@ def show_freshness(chosen: Settings, wanted: Selection, output: Path | None, log
     """
     begin = time.monotonic()
     with log_file(chosen):
-        result = compiled(chosen)
+        result = compiled(chosen, warnings=Warnings.SELECTED)
         nodes = (result.manifest.nodes[i] for i in _chosen(chosen, result.manifest, wanted))
         sources = [node for node in nodes if isinstance(node, Source) and node.freshness is not None]
         if not sources:
@@ -45,10 +45,12 @@ def show_freshness(chosen: Settings, wanted: Selection, output: Path | None, log
     return all(seen.verdict in {Verdict.PASS, Verdict.WARN} for seen in found)
 
 
-def _chosen(chosen: Settings, manifest: object, wanted: Selection) -> list[str]:
+def _chosen(chosen: Settings, manifest: Manifest, wanted: Selection) -> list[str]:
     if wanted.select or wanted.exclude or wanted.selector:
-        return selected(chosen, manifest, wanted)
-    return [source.id for source in manifest.sources]  # type: ignore[attr-defined]
+        return selected(chosen, manifest, wanted, daily=True)
+    nodes = [source.id for source in manifest.sources]
+    warn(chosen, manifest, nodes, daily=True)
+    return nodes
 
 
 def _record(seen: Look) -> Freshness:

@@ -22,7 +22,7 @@ from engine import __version__
 from engine.cli.arguments import Group
 from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, output_lost
 from engine.cli.options import project_options, run_options, selection_options
-from engine.cli.project import Selection, Settings, check_project, compiled, log_file, selected
+from engine.cli.project import Selection, Settings, Warnings, check_project, compiled, log_file, selected
 from engine.cli.terminal import open_streams, write, writing
 from engine.errors import UsageError
 
@@ -128,8 +128,8 @@ def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int
             return
         from engine.cli.listing import write_lines
 
-        manifest = compiled(chosen, heard=False).manifest
-        nodes = selected(chosen, manifest, wanted, tell=output == "text")
+        manifest = compiled(chosen, heard=False, warnings=Warnings.SELECTED).manifest
+        nodes = selected(chosen, manifest, wanted, tell=output == "text", daily=True)
         write_lines(manifest, nodes, output, resource_type)
 
     wanted, shared = _split(options)

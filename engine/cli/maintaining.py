@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from engine.cli.project import Selection, Settings, compiled, log_file, selected
+from engine.cli.project import Selection, Settings, Warnings, compiled, log_file, selected
 from engine.cli.terminal import Styled, write_json
 from engine.compile import Model
 from engine.errors import UsageError
@@ -29,8 +29,8 @@ def care_for(
         raise UsageError("usage", "--orphans-older-than is less than a day", hint)
     care = Care(dry_run, age, ORPHANS_AFTER if orphans_after is None else orphans_after)
     with log_file(chosen):
-        result = compiled(chosen)
-        nodes = (result.manifest.nodes[i] for i in selected(chosen, result.manifest, wanted))
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        nodes = (result.manifest.nodes[i] for i in selected(chosen, result.manifest, wanted, daily=True))
         models = [node for node in nodes if isinstance(node, Model)]
         good, number = True, 0
         for done in maintain(result.manifest, result.target, models, chosen.target_dir, care):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
@@ -41,6 +41,10 @@ _WORDS = {Status.SUCCESS: "OK", Status.UNCHANGED: "OK", Status.SKIPPED: "SKIP", 
 class Printer(Protocol):
     """Where a command's words go."""
 
+    @property
+    def for_people(self) -> bool:
+        """Whether people read warnings here, who want to see each once; machines want all."""
+
     def say(self, *parts: Part) -> None:
         """A line for people; machines do not get it."""
 
@@ -56,13 +60,16 @@ class Printer(Protocol):
 
 def printer(log_format: str, *, quiet: bool) -> Printer:
     """The printer of --log-format."""
-    return JsonPrinter() if log_format == "json" else TextPrinter(quiet=quiet)
+    return JsonPrinter(quiet=quiet) if log_format == "json" else TextPrinter(quiet=quiet)
 
 
 class JsonPrinter:
     """One JSON object a line on standard output."""
 
-    def __init__(self) -> None:
+    for_people = False
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
         self._lock = threading.Lock()
 
     def _put(self, record: dict[str, Any]) -> None:
@@ -75,7 +82,8 @@ class JsonPrinter:
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
         """Each finding as a record."""
         for diagnostic in found:
-            self._put({"event": "Diagnosed", **diagnostic.to_dict()})
+            if diagnostic.is_error or not self._quiet:
+                self._put({"event": "Diagnosed", **diagnostic.to_dict()})
 
     def event(self, event: Event) -> None:
         """The event's fields."""
@@ -96,10 +104,15 @@ class TextPrinter:
         self._quiet = quiet
         self._lock = threading.Lock()
         self._shown: dict[str, float] = {}
-        self._hints: set[tuple[str, str]] = set()
         self._sums: dict[str, tuple[int, int]] = {}
         self._live = sys.stdout.isatty() and not quiet
         self._status = False
+        self._hints: dict[str, str] = {}
+
+    @property
+    def for_people(self) -> bool:
+        """Unless they want errors alone."""
+        return not self._quiet
 
     def say(self, *parts: Part) -> None:
         """A line with the time before it."""
@@ -118,17 +131,21 @@ class TextPrinter:
             self._status = False
 
     def diagnostics(self, found: Iterable[Diagnostic]) -> None:
-        """`file:line:column: error: message [code]`, with the hint below."""
-        shown = [diagnostic for diagnostic in found if not (self._quiet and diagnostic.level is Level.NOTE)]
+        """`file:line:column: error: message [code]`, with the hint below; warnings not if only errors are wanted."""
+        self._diagnostics(found, {})
+
+    def _diagnostics(self, found: Iterable[Diagnostic], hints: dict[str, str]) -> None:
+        shown = [diagnostic for diagnostic in found if diagnostic.is_error or not self._quiet]
         with self._lock:
             self._clear()
-            if parts := [part for diagnostic in shown for part in ("\n", *diagnostic_text(diagnostic))]:
+            if parts := [part for one in hints_once(shown, hints) for part in ("\n", *diagnostic_text(one))]:
                 write(*parts[1:], error=True)
 
     def event(self, event: Event) -> None:
         """The line of an event."""
         match event:
             case RunStarted():
+                self._hints.clear()
                 self.say(f"Target {event.target}, {event.total} nodes")
             case ModelStarted():
                 self._row(event, "START", f"{event.kind} {event.relation}", "RUN", None)
@@ -141,17 +158,9 @@ class TextPrinter:
                 detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
                 self._row(event, word, event.node.split(".", 1)[1], f"{event.status.value.upper()} {detail}", event)
             case Diagnosed():
-                self.diagnostics([self._once(event.diagnostic)])
+                self._diagnostics([event.diagnostic], self._hints)
             case RunFinished():
                 self.say(f"Finished in {event.seconds:.1f}s")
-
-    def _once(self, found: Diagnostic) -> Diagnostic:
-        """A finding without its hint if the run has shown that hint, for another model."""
-        said = (found.code, found.hint.replace(found.node, "") if found.node else found.hint)
-        with self._lock:
-            again = said in self._hints
-            self._hints.add(said)
-        return replace(found, hint="") if again else found
 
     def _row(
         self,
@@ -216,6 +225,30 @@ def counts(results: RunResults) -> dict[str, int]:
         "SKIP": results.count(Status.SKIPPED),
         "TOTAL": len(results.results),
     }
+
+
+def hints_once(found: Sequence[Diagnostic], told: dict[str, str]) -> Iterator[Diagnostic]:
+    """Findings of which each hint is given once: equal hints behind the last of those that follow each other.
+
+    Args:
+        found: in the order in which they are printed.
+        told: the hints given before, each with what it was given for; this function adds to it.
+    """
+    keys = [_hint_of(diagnostic) for diagnostic in found]
+    for place, diagnostic in enumerate(found):
+        key, what = keys[place], str(diagnostic.location or diagnostic.node or "")
+        if place + 1 < len(found) and found[place + 1].hint == diagnostic.hint:
+            yield replace(diagnostic, hint="")
+        elif told.get(key):
+            yield replace(diagnostic, hint=f"As for {told[key]}." if diagnostic.hint else "")
+        else:
+            told[key] = what
+            yield diagnostic
+
+
+def _hint_of(found: Diagnostic) -> str:
+    """A hint without the name of what it is for: the same for each model."""
+    return found.hint.replace(found.node, "") if found.node else found.hint
 
 
 def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from enum import Enum
 from io import TextIOWrapper
 from pathlib import Path
 from typing import Any
@@ -42,6 +43,13 @@ class Settings:
         """Folder of artifacts and logs."""
         return self.root / TARGET_DIR
 
+    def told(self, warnings: Sequence[Diagnostic]) -> None:
+        """Remember that people were shown warnings."""
+        from engine.cli.told import note_told
+
+        if warnings and self.out.for_people:
+            note_told(project_cache(self.target_dir), warnings)
+
 
 def settings(project_dir: Path, target: str | None, variables: str, log_format: str, quiet: bool) -> Settings:
     """Read the shared options.
@@ -57,13 +65,22 @@ def settings(project_dir: Path, target: str | None, variables: str, log_format: 
     return Settings(project_dir.resolve(), target or None, parsed.data or {}, printer(log_format, quiet=quiet))
 
 
-def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) -> Any:
+class Warnings(Enum):
+    """Which warnings of the project a command shows by itself."""
+
+    ALL = "all"
+    DAILY = "those that were not shown within a day"
+    SELECTED = "those of what is selected: `selected` and `warn` show them"
+
+
+def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True, warnings: Warnings = Warnings.ALL) -> Any:
     """Load and compile the project, and print what is wrong with it.
 
     Args:
         chosen: the shared options.
         must_hold: end the command if there are errors.
         heard: show what templates say; not where other programs read what the command prints.
+        warnings: the warnings that are shown.
 
     Raises:
         Failed: there are errors.
@@ -77,7 +94,14 @@ def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) ->
     project = load_project(chosen.root, cached=kept)
     with _heard(chosen) if heard else nullcontext():
         result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=kept)
-    chosen.out.diagnostics(result.manifest.diagnostics)
+    found = result.manifest.diagnostics
+    if warnings is Warnings.ALL:
+        chosen.out.diagnostics(found)
+        chosen.told([warning for warning in found if not warning.is_error])
+    else:
+        chosen.out.diagnostics(result.manifest.errors)
+    if warnings is Warnings.DAILY:
+        warn(chosen, result.manifest, result.manifest.nodes, daily=True)
     if not project.models and not project.broken:
         chosen.out.diagnostics([_no_models(project.paths["models"])])
     if must_hold and result.manifest.errors:
@@ -85,6 +109,24 @@ def compiled(chosen: Settings, *, must_hold: bool = True, heard: bool = True) ->
         chosen.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
         raise Failed
     return result
+
+
+def warn(chosen: Settings, manifest: Any, nodes: Collection[str], *, daily: bool = False) -> None:
+    """Print the warnings about some nodes.
+
+    Args:
+        chosen: the shared options.
+        manifest: the compiled project.
+        nodes: ids.
+        daily: leave out what people were shown within a day.
+    """
+    from engine.cli.told import not_told_today, warnings_of
+
+    found = warnings_of(manifest, nodes)
+    if daily and chosen.out.for_people:
+        found = not_told_today(project_cache(chosen.target_dir), found)
+    chosen.out.diagnostics(found)
+    chosen.told(found)
 
 
 def _no_models(folder: str) -> Diagnostic:
@@ -116,14 +158,17 @@ class Selection:
     allow_empty: bool = False
 
 
-def selected(chosen: Settings, manifest: Any, wanted: Selection, *, tell: bool = True) -> list[str]:
-    """The chosen nodes.
+def selected(
+    chosen: Settings, manifest: Any, wanted: Selection, *, tell: bool = True, daily: bool = False
+) -> list[str]:
+    """The chosen nodes, whose warnings are printed.
 
     Args:
         chosen: the shared options.
         manifest: the compiled project.
         wanted: the selection.
         tell: say so when there are none; not where other programs read what the command prints.
+        daily: leave out the warnings that people were shown within a day.
 
     Raises:
         UsageError: a selection that cannot be read, or matches nothing.
@@ -155,6 +200,7 @@ def selected(chosen: Settings, manifest: Any, wanted: Selection, *, tell: bool =
         )
         raise failure
     chosen.out.diagnostics(findings)
+    warn(chosen, manifest, choice.nodes, daily=daily)
     if tell and not choice.nodes:
         chosen.out.say("No nodes match the selection; nothing to do")
     return choice.nodes

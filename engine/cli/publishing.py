@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.cli.project import Settings, compiled, log_file
+from engine.cli.project import Settings, Warnings, compiled, log_file, warn
 from engine.compile import Manifest, Model
 from engine.errors import UsageError
 
@@ -17,11 +17,12 @@ def accept_rows(chosen: Settings, name: str, *, accept: bool) -> None:
     from engine.runtime.accept import accept as shown
 
     with log_file(chosen):
-        result = compiled(chosen)
+        result = compiled(chosen, warnings=Warnings.SELECTED)
         manifest: Manifest = result.manifest
         model = manifest.nodes.get(f"model.{name}")
         if not isinstance(model, Model):
             raise UsageError("usage", f"there is no model '{name}'", "engine ls names them.")
+        warn(chosen, manifest, [model.id], daily=True)
         if not accept:
             hint = f"Say it: engine publish {name} --accept. engine test -s {name} publishes them if its tests pass."
             raise UsageError("usage", "publish shows rows to readers that have not passed their tests", hint)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.cli.exits import terminable
 from engine.cli.junit import write_junit
-from engine.cli.project import Failed, Selection, Settings, compiled, log_file, selected
+from engine.cli.project import Failed, Selection, Settings, Warnings, compiled, log_file, selected
 from engine.cli.testing import local_target, run_units
 from engine.compile import Compiled, DataTest, Manifest, Model, UnitTest
 from engine.compile.artifacts import write_artifacts
@@ -27,7 +27,7 @@ def run_nodes(
 ) -> bool:
     """Run what is selected; False if something failed. `junit` is where the ends of tests are written."""
     with terminable(), log_file(chosen):
-        result = compiled(chosen)
+        result = compiled(chosen, warnings=Warnings.SELECTED)
         nodes = wanted(result.manifest, selected(chosen, result.manifest, selection, tell=False), command)
         if not nodes:
             chosen.out.say(f"The selection has no {_WHAT[command]}; nothing to do")

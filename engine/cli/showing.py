@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import Any
 
 from engine.characters import one_line
-from engine.cli.project import Settings, check_project, compiled, log_file
+from engine.cli.project import Settings, Warnings, check_project, compiled, log_file, warn
 from engine.cli.terminal import json_text, write
 from engine.compile import Manifest, Materialized, Model
 from engine.errors import RunError, UsageError, near
@@ -25,8 +25,9 @@ def show_table(chosen: Settings, name: str | None, limit: int, output: str) -> N
     """Print rows of a stored table, without Java unless it has a VARIANT column."""
     from engine.lake.read import Lake
 
-    result = compiled(chosen)
+    result = compiled(chosen, warnings=Warnings.SELECTED)
     model = _model(result.manifest, name)
+    warn(chosen, result.manifest, [model.id], daily=True)
     if model.materialized is Materialized.VIEW:
         raise UsageError("usage", f"'{model.name}' is a view and stores nothing", f"Use 'engine show {model.name}'.")
     lake, relation = Lake(result.target.catalog), model.relation
@@ -56,8 +57,9 @@ def show_query(chosen: Settings, name: str | None, inline: str | None, limit: in
         if inline is not None:
             manifest, target, model = inline_model(chosen.root, chosen.target, chosen.variables, inline)
         else:
-            result = compiled(chosen)
+            result = compiled(chosen, warnings=Warnings.SELECTED)
             manifest, target, model = result.manifest, result.target, _model(result.manifest, name)
+            warn(chosen, manifest, [model.id], daily=True)
         found = preview(manifest, target, chosen.root, model, limit, chosen.target_dir)
     _print((found.names, found.rows), found.types, output)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.characters import one_line
-from engine.cli.project import Selection, Settings, check_project, compiled, selected
+from engine.cli.project import Selection, Settings, Warnings, check_project, compiled, selected
 from engine.cli.terminal import json_text, write
 from engine.errors import UsageError
 
@@ -25,7 +25,7 @@ def generate(chosen: Settings) -> bool:
     from engine.docs.watermarks import read_watermarks
     from engine.runtime.results import read_results as stored_results
 
-    result = compiled(chosen, must_hold=False)
+    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
     manifest, folder = result.manifest, chosen.target_dir
     write_artifacts(manifest, folder)
     tables = read_tables(manifest, result.target.catalog)
@@ -76,9 +76,9 @@ def lineage(chosen: Settings, column: str | None, selection: Selection, output: 
     """
     from engine.docs import drawings
 
-    manifest = compiled(chosen, must_hold=False, heard=False).manifest
+    manifest = compiled(chosen, must_hold=False, heard=False, warnings=Warnings.SELECTED).manifest
     if column is None:
-        drawn = drawings.graph(manifest, selected(chosen, manifest, selection, tell=output == "text"))
+        drawn = drawings.graph(manifest, selected(chosen, manifest, selection, tell=output == "text", daily=True))
         write(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
     else:
         _column(manifest, column, output, impact=impact)

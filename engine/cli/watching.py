@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.cli.exits import terminable
-from engine.cli.project import Failed, Selection, Settings, compiled, log_file, selected
+from engine.cli.project import Failed, Selection, Settings, Warnings, compiled, log_file, selected
 from engine.cli.running import run_once, wanted
 from engine.cli.testing import local_target
 from engine.compile import DataTest, Manifest, Node, UnitTest
@@ -30,7 +30,7 @@ def watch_tests(chosen: Settings, selection: Selection, how: Mapping[str, Any]) 
     from engine.runtime.build import spark_session
 
     with terminable(), log_file(chosen):
-        target = compiled(chosen).target
+        target = compiled(chosen, warnings=Warnings.SELECTED).target
         with spark_session(local_target(target), chosen.target_dir) as spark:
             watched = _Watched(chosen, selection, how, spark)
             changes = edits(chosen.root)
@@ -64,7 +64,7 @@ class _Watched:
         for path in changed:
             self.chosen.out.say(f"Changed: {Path(path).relative_to(self.chosen.root)}")
         try:
-            result = compiled(self.chosen)
+            result = compiled(self.chosen, warnings=Warnings.SELECTED)
             tests = wanted(result.manifest, selected(self.chosen, result.manifest, self.selection), "test")
         except Failed:
             return

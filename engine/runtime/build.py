@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DOWNSTREAM_STOPS = "downstream-stops"
+_INTERRUPTED = "interrupted"
 _ENDED = "because Java has ended"
 _log = logging.getLogger("engine.runtime")
 
@@ -319,6 +320,8 @@ class _Turns:
             except Exception as error:  # noqa: BLE001 - it ends this test; the others run
                 finding = self._unexpected(error, node.name, node.location)
                 verdict = Verdict(Status.ERROR, 0, finding.message, (finding,))
+            if self.run.stop.is_set() and verdict.status.failed:
+                verdict = Verdict(Status.ERROR, 0, _INTERRUPTED)
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
             seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
@@ -435,6 +438,9 @@ class _Turns:
         return found
 
     def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
+        if self.run.stop.is_set():
+            # What Spark says of a job that was cancelled is nothing to fix; the log has it.
+            return Outcome(Status.ERROR, _INTERRUPTED)
         for finding in findings:
             self.run.emit(Diagnosed(finding))
         return Outcome(Status.ERROR, findings[0].message)
