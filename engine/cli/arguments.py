@@ -10,9 +10,11 @@ from collections.abc import Iterable, Sequence
 
 import click
 
+from engine.cli.dbt_answers import answer_to_command, answer_to_option
 from engine.cli.options import Several, project_options
 
 _END = "--"
+_SUMMARY = 200
 
 
 class Command(click.Command):
@@ -20,7 +22,12 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        return super().parse_args(ctx, _one_value_each(self.get_params(ctx), args))
+        try:
+            return super().parse_args(ctx, _one_value_each(self.get_params(ctx), args))
+        except click.NoSuchOption as error:
+            if (answer := answer_to_option(error.option_name)) is None:
+                raise
+            raise click.UsageError(answer, ctx) from None
 
 
 class Group(click.Group):
@@ -31,7 +38,28 @@ class Group(click.Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        return super().parse_args(ctx, _behind_command(_SHARED, args))
+        try:
+            return super().parse_args(ctx, _behind_command(_SHARED, args))
+        except click.NoSuchOption as error:
+            if (answer := answer_to_option(error.option_name)) is None:
+                raise
+            raise click.UsageError(answer, ctx) from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, or say what does the same as dbt's."""
+        answer = answer_to_command(args[0]) if self.get_command(ctx, args[0]) is None else None
+        if answer is not None:
+            ctx.fail(answer)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List each command with its whole summary, and under one name."""
+        commands = {name: command for name in self.list_commands(ctx) if (command := self.get_command(ctx, name))}
+        rows = [(name, command.get_short_help_str(_SUMMARY)) for name, command in commands.items() if name != "list"]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
 
 
 @click.command()

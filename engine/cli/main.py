@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import fields
@@ -71,40 +70,33 @@ def _invoked(arguments: Sequence[str] | None) -> int:
 
 
 @cli.command()
+@selection_options
 @project_options
-def parse(**shared: Any) -> int:
+def parse(**options: Any) -> int:
     """Read the project and report every mistake."""
 
     def work(chosen: Settings) -> None:
-        manifest = compiled(chosen).manifest
-        chosen.out.say(_found(manifest))
+        from engine.cli.compiling import parse
 
+        parse(chosen, wanted)
+
+    wanted, shared = _split(options)
     return carry_out(work, **shared)
 
 
 @cli.command("compile")
+@selection_options
 @project_options
-def compile_(**shared: Any) -> int:
-    """Report every mistake, and write target/compiled/ and target/manifest.json."""
+def compile_(**options: Any) -> int:
+    """Report every mistake, and write target/compiled/ and target/manifest.json; print the SQL of what is selected."""
 
     def work(chosen: Settings) -> bool:
-        from engine.compile.artifacts import write_artifacts
+        from engine.cli.compiling import compile_
 
-        manifest = compiled(chosen, must_hold=False).manifest
-        write_artifacts(manifest, chosen.target_dir)
-        chosen.out.say(_found(manifest))
-        return not manifest.errors
+        return compile_(chosen, wanted, as_json=shared["log_format"] == "json")
 
+    wanted, shared = _split(options)
     return carry_out(work, **shared)
-
-
-def _found(manifest: Any) -> str:
-    errors = len(manifest.errors)
-    warnings = len(manifest.diagnostics) - errors
-    # Counted by their ids: the nodes themselves need not be looked at.
-    kinds = Counter(node_id.partition(".")[0] for node_id in manifest.nodes)
-    tests = f"{kinds['test']} data tests, {kinds['unit_test']} unit tests"
-    return f"Found {kinds['model']} models, {tests}, {kinds['source']} sources; {errors} errors, {warnings} warnings"
 
 
 @cli.command()
@@ -134,6 +126,10 @@ def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int
 
     wanted, shared = _split(options)
     return carry_out(work, **shared)
+
+
+# dbt has both names.
+cli.add_command(ls, "list")
 
 
 @cli.command()
@@ -193,21 +189,27 @@ def _split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
 
 @cli.command()
 @click.argument("model", required=False)
+@click.option("-s", "--select", "chosen_model", metavar="MODEL", help="The same as the argument MODEL.")
 @click.option("--inline", metavar="SQL", help="A query instead of a model; ref() and source() work in it.")
 @click.option("--table", is_flag=True, help="Print the stored table, without Java unless it has a VARIANT column.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
 @project_options
-def show(model: str | None, inline: str | None, table: bool, limit: int, output: str, **shared: Any) -> int:
+def show(
+    model: str | None, chosen_model: str | None, inline: str | None, table: bool, limit: int, output: str, **shared: Any
+) -> int:
     """Run a model's query over all there is now, open windows included, and print some rows."""
 
     def work(chosen: Settings) -> None:
         from engine.cli.showing import show_query, show_table
 
+        if model and chosen_model:
+            raise UsageError("usage", f"show takes one model, not '{model}' and '{chosen_model}'")
+        name = model or chosen_model
         if table:
-            show_table(chosen, model, limit, output)
+            show_table(chosen, name, limit, output)
         else:
-            show_query(chosen, model, inline, limit, output)
+            show_query(chosen, name, inline, limit, output)
 
     return carry_out(work, **shared)
 
