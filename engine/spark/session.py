@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -188,7 +189,7 @@ def _connect(jvm: Jvm) -> SparkSession:
     for name in _LOUD:
         PySparkLogger.getLogger(name).disabled = True
     try:
-        with _own_interrupts():
+        with _own_interrupts(), _unwarned():
             spark = SparkSession.builder.getOrCreate()
         guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
@@ -198,6 +199,14 @@ def _connect(jvm: Jvm) -> SparkSession:
         reason = _one_line(text)
         raise SetupError("session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
     return spark
+
+
+@contextmanager
+def _unwarned() -> Iterator[None]:
+    """Leave out PySpark's warning that its JVM did not answer while it stopped: the JVM is ended in any case."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Unable to cleanly shutdown Spark JVM", RuntimeWarning)
+        yield
 
 
 @contextmanager
@@ -238,7 +247,8 @@ def _close(jvm: Jvm, spark: SparkSession | None, *, own_python: bool, exit_secon
 
     try:
         if spark is not None and jvm.alive:
-            spark.stop()
+            with _unwarned():
+                spark.stop()
     except (Py4JError, OSError):
         pass  # a JVM that died needs no stopping; what it said is in its log
     finally:
