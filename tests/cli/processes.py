@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -56,7 +57,13 @@ def start(root: Path, *command: str) -> subprocess.Popen[str]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # A shell that runs the tests in its background lets them, and what they start, ignore Ctrl-C.
+        preexec_fn=_hear,  # noqa: PLW1509 - no thread of the tests holds a lock that it needs
     )
+
+
+def _hear() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def children(pid: int) -> list[int]:

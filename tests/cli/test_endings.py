@@ -200,6 +200,7 @@ def test_an_interruption_while_models_compile(small: Path, sent: signal.Signals)
 def test_an_interruption_while_a_command_prints(small: Path) -> None:
     script = (
         "import os, signal, sys\nfrom engine.cli import listing, main\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "listing.write_lines = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.exit(main.invoke(['ls', '--project-dir', {str(small)!r}]))"
     )
