@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from engine.characters import one_line
-from engine.cli.project import Failed, Settings, compiled, log_file
+from engine.cli.project import Failed, Settings, Warnings, compiled, log_file
 from engine.cli.terminal import json_text, write, write_json
 from engine.errors import UsageError
 
@@ -22,7 +22,7 @@ def list_orphans(chosen: Settings, output: str) -> None:
     """Print the tables that this project and target have built, and that no model has any more."""
     from engine.runtime.orphans import orphans, reason
 
-    result = compiled(chosen, heard=False)
+    result = compiled(chosen, heard=False, warnings=Warnings.DAILY)
     lines = []
     for known in orphans(result.manifest, result.target, chosen.root):
         text = reason(result.manifest, known)
@@ -60,7 +60,7 @@ def drop_tables(chosen: Settings, names: Sequence[str], accept: Sequence[str], l
     from engine.state import locked
 
     with log_file(chosen):
-        result = compiled(chosen)
+        result = compiled(chosen, warnings=Warnings.DAILY)
         target = result.target
         lake_check(target.catalog)
         tables = named(result.manifest, target, chosen.root, names)

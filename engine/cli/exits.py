@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import click
+
 from engine.cli.project import Failed, Settings, Unheard, errors_of, settings, unhandled
 from engine.cli.terminal import unwritten, write
 from engine.errors import EngineError, SetupError
@@ -78,7 +80,7 @@ def interruption(code: int, after: str = "") -> int:
 
 def _ended(error: BaseException, chosen: Settings | None, shared: Mapping[str, Any], stopped: str) -> int:
     cause = _interrupted(error)
-    if cause is not None:
+    if cause is not None or isinstance(error, click.exceptions.Abort):
         return interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
     told = _no_access(error) if isinstance(error, OSError) else error
     if isinstance(told, EngineError):
