@@ -13,6 +13,8 @@ from engine.lake.layout import Layout, builder, not_older
 
 # Behind the name of a column whose type has changed, in metadata that nobody reads.
 _RETYPED = "#retyped"
+# Milliseconds: no snapshot is younger than that.
+_FAR = 86_400_000
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,6 +46,31 @@ def begin(session: SparkSession, relation: str, columns: DataFrame, layout: Layo
         made.schema(), made.spec(), made.sortOrder(), made.location(), made.properties()
     )
     return jvm.org.apache.iceberg.Transactions.replaceTableTransaction(relation.replace("`", ""), operations, start)
+
+
+def without_lost_partitions(session: SparkSession, table: Any) -> None:
+    """Remove what a replaced table keeps of partitionings by columns that it lacks now, with the snapshots of before.
+
+    A MERGE into such a table fails (measured with Iceberg 1.12.0: "Cannot find field .. optional unknown in struct<>").
+    Data files stay for those who read them just now; maintenance removes them later.
+
+    Args:
+        session: to reach Java.
+        table: Iceberg's, in Java, as it is after the replacement.
+    """
+    schema = table.schema()
+    fields = [field for spec in table.specs().values() for field in spec.fields()]
+    if all(schema.findField(field.sourceId()) is not None for field in fields):
+        return
+    others = {str(name): bool(ref.isBranch()) for name, ref in dict(table.refs()).items() if name != "main"}
+    if others:
+        change = table.manageSnapshots()
+        for name, is_branch in others.items():
+            change = change.removeBranch(name) if is_branch else change.removeTag(name)
+        change.commit()
+    now = session._jvm.java.lang.System.currentTimeMillis()  # type: ignore[union-attr] # noqa: SLF001
+    expired = table.expireSnapshots().expireOlderThan(now + _FAR).retainLast(1).cleanExpiredFiles(False)
+    expired.cleanExpiredMetadata(True).commit()
 
 
 def _retyped(before: Any, after: Any) -> list[str]:

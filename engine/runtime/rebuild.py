@@ -17,6 +17,7 @@ from engine.compile import Model, Relation
 from engine.lake import views
 from engine.lake import write as lake
 from engine.lake.read import TableFacts
+from engine.lake.replacement import without_lost_partitions
 from engine.runtime import generations, ownership, tables
 from engine.runtime.run import Run
 from engine.state import ModelState, Phase, TableState
@@ -90,6 +91,8 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
         views.drop_view(session, model.relation.sql)
         faults.reach("exchanging", model.name)
     commit = lake.replace(rows, model.relation.sql, tables.layout(model, state.generation), markers)
+    if model.write.unique_key:
+        without_lost_partitions(session, lake.load(session, model.relation.sql))
     uuid = lake.table_uuid(session, model.relation.sql)
     return _record(model, folder, state, uuid, commit.snapshot)
 

@@ -225,3 +225,19 @@ def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(l
         assert len([path for path in (lab.state / f"{before}_{after}").iterdir() if path.is_dir()]) == 1
     tables = lab.session.spark.sql(f"show tables in lake.{lab.schema}").collect()  # type: ignore[union-attr]
     assert not [row["tableName"] for row in tables if "__" in row["tableName"]]
+
+
+def test_a_partition_column_that_is_gone_does_not_stop_a_merge(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    for name in ("two", "three"):
+        write(lab, name, "parts")
+    lab.land("a", [event(1), event(2)])
+    lab.build()
+    header, query = KINDS["merged"]
+    lab.model("two", f"/*---\n{header.replace('format_version: 3', 'format_version: 2')}\n---*/\n{query}")
+    write(lab, "three", "merged")
+    lab.build("-f")
+    lab.land("b", [event(1, "paid", 2), event(2, "gone", 2), event(3)])
+    lab.build()
+    for name in ("two", "three"):
+        assert sorted((row["id"], row["at"].day) for row in lab.rows(name)) == [(1, 2), (3, 1)]
