@@ -35,6 +35,7 @@ select row_number() over (order by id rows between unbounded preceding and curre
 select x, count(*) as n from values (1, 'a'), (2, 'b') as v(x, y) group by x
 select explode(props) as (k, v) from [[customers]]
 select item.* from [[orders]]
+select array_contains(array('b'), - 3 :: string) as x from [[orders]]
 select id from [[orders]] tablesample (10 percent) o
 select id, count(*) as n from [[customers]] group by id having id
 select id, (select e.id + o.customer from [[events]] e where e.id = o.id) as x from [[orders]] o
@@ -42,6 +43,7 @@ select id, (select e.id + o.customer from [[events]] e where e.id = o.id) as x f
 
 # The mark » stands where the fault is.
 REFUSED = [
+    ("unknown-function", "select »iff(paid, item, item).price as x from [[orders]]"),
     ("sql-syntax", "select a from (select status, amount from [[orders]]) pivot (sum(amount) for status in ('a')) »p"),
     ("sql-syntax", "select id from [[orders]] »o tablesample (10 percent)"),
     (

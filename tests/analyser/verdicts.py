@@ -24,7 +24,7 @@ OWN = {"column-storage", "duplicate-name"}
 # What compile says of a query whether it reads streams or not; rules of streams are compared by tests/fuzz.
 ANALYSED = {
     "agg-alias-key", "agg-not-grouped", "ambiguous-column", "argument-count", "argument-constant", "clause",
-    "column-count", "sql-syntax", "subquery-place", "type-mismatch", "union-columns", "unknown-column",
+    "column-count", "sql-syntax", "subquery-on-stream", "subquery-place", "type-mismatch", "union-columns", "unknown-column",
     "unknown-function",
 }  # fmt: skip
 # Spark's analyser itself failed.

@@ -93,7 +93,11 @@ def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, 
 def _unheard_of(walk: Walk, name: str, node: exp.Expr) -> None:
     """Note a function that Spark does not have; functions of catalogs have names with dots."""
     start, after = node.meta.get("start", -1), node.meta.get("end", 0) + 1
-    if start < 0 or isinstance(node.parent, exp.Dot) or not walk.text[after:].lstrip().startswith("("):
+    if (
+        start < 0
+        or (isinstance(node.parent, exp.Dot) and node.parent.expression is node)
+        or not walk.text[after:].lstrip().startswith("(")
+    ):
         return
     hint = near(name, BUILTIN)
     hint = hint if hint.startswith("Did you mean") else "Write one of Spark's functions, or a macro."

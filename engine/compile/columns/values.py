@@ -167,6 +167,10 @@ def _negative(walk: Walk, node: exp.Expr, scope: Scope) -> Value:
     if isinstance(node.this, exp.Literal) and not node.this.is_string:
         return Value(number(node.this.name, -1))
     inner = value(walk, node.this, scope)
+    plain = inner.type is not None and is_numeric(inner.type)
+    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not plain:
+        # -3::string casts -3, and the tree negates what is cast.
+        return Value(None)
     mismatch.argued(walk, "negative", node, [(node.this, inner)])
     return Value("double" if inner.type in {"string", "void"} else inner.type, inner.origins)
 
