@@ -389,7 +389,7 @@ SOURCES = [
     ("columns: {foo: x}", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", "Known: id."),
     ("columns: [{name: foo}]", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", ""),
     ("columns: {id: {tests: [uniqe]}}", "unknown-macro sources/x.yml:8:32 there is no test 'uniqe'", "unique"),
-    ("data_tests: [{unique: {where: ' '}}]", "jinja-undefined sources/x.yml:8:23 the test 'unique' cannot be made: parameter 'column_name' was not provided", ""),
+    ("data_tests: [{unique: {where: ' '}}]", "missing-key sources/x.yml:8:23 the test 'unique' needs 'column_name'", ""),
     ("targets: {dev: {pth: x, path: y}}", "unknown-key sources/x.yml:8:25 targets.dev has no key 'pth'", "path"),
     ("targets: {dev: {path: ../y}}", "path-outside sources/x.yml:8:31 the path '../y' leads out of the project", ""),
 ]  # fmt: skip
