@@ -22,7 +22,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from engine.compile import compile_project
-from engine.lake import catalogs
+from engine.lake.catalog import catalog_settings
 from engine.project import load_project
 from engine.runtime import build as runtime
 from engine.spark.jars import jar_paths
@@ -95,10 +95,10 @@ def _fill(broker: Broker, records: int, partitions: int) -> None:
 
 
 def _session(lake: Any, root: Path) -> Session:
-    catalogs.prepare(lake)
+    catalog_settings.prepare(lake)
     java = find_java()
     jars = jar_paths(("core", "kafka"), fetch=True, java=java)
-    conf = catalogs.spark_conf(lake)
+    conf = catalog_settings.spark_conf(lake)
     return open_session(SessionSettings(java, root / "logs", jars, master="local[2]", conf=conf))
 
 

@@ -25,8 +25,8 @@ from unittest.mock import patch
 import pytest
 
 from engine.cli.main import invoke
-from engine.lake import catalogs
-from engine.lake.read import Lake, TableFacts
+from engine.lake.catalog import catalog_settings
+from engine.lake.table_facts import Lake, TableFacts
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog
@@ -79,7 +79,7 @@ class LabSession:
         from engine.spark.session import SessionSettings, open_session
 
         config = SimpleNamespace(type="sqlite", name="lake", path=self.lake_path)
-        catalogs.prepare(config)
+        catalog_settings.prepare(config)
         java = find_java()
         return open_session(
             SessionSettings(
@@ -87,7 +87,7 @@ class LabSession:
                 log_dir=self._folder / "logs",
                 jar_paths=jar_paths(jar_sets(), fetch=True, java=java),
                 master="local[2]",
-                conf={**catalogs.spark_conf(config), "spark.driver.extraJavaOptions": JAVA_OPTIONS},
+                conf={**catalog_settings.spark_conf(config), "spark.driver.extraJavaOptions": JAVA_OPTIONS},
             )
         )
 
@@ -99,7 +99,8 @@ class LabSession:
 
 
 # Who opens a session: in tests they take the shared one.
-_OPENERS = ("build", "preview", "inspect", "freshness", "maintain", "accept")
+_COMMANDS = ("preview", "inspect_source", "source_freshness", "maintain", "accept_rows")
+_OPENERS = ("build", *(f"operations.{name}" for name in _COMMANDS))
 
 
 @contextmanager
@@ -220,7 +221,7 @@ def writable_catalog(lake: Path) -> SqlCatalog:
     """A lake's catalog as another program has it: PyIceberg's own, which writes."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalogs.prepare(SimpleNamespace(type="sqlite", name="lake", path=lake))
+    catalog_settings.prepare(SimpleNamespace(type="sqlite", name="lake", path=lake))
     return SqlCatalog("lake", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=(lake / "warehouse").as_uri())
 
 

@@ -7,15 +7,15 @@ import re
 import pytest
 
 from engine.cli.main import cli
-from engine.compile.guarantee import guarantees
-from engine.compile.layers import KEYS
-from engine.compile.sources import TABLE_KEYS
+from engine.compile.config.config_layers import KEYS
+from engine.compile.declarations.source_files import TABLE_KEYS
+from engine.compile.nodes.guarantee import guarantees
 from engine.errors import CODES, handbook_page
 from engine.sources import KINDS, kind_of
 from engine.sources.avro import KEYS as AVRO_KEYS
 from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
 from engine.sources.kafka.connection import SECURITY_KEYS
-from engine.sources.registry import KEYS as REGISTRY_KEYS
+from engine.sources.registry.registry_client import KEYS as REGISTRY_KEYS
 from tests.lab import REPOSITORY
 from tests.project.helper import PROJECT, clean
 

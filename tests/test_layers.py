@@ -16,8 +16,8 @@ import engine
 ROOT = Path(engine.__file__).parent
 STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "cli")
 FOUNDATIONS = (
-    "characters", "errors", "events", "faults", "pinned", "secrets", "jinja", "spark", "lake", "sources", "state",
-    "spark_options", "target_folder", "own_cache",
+    "characters", "errors", "events", "faults", "pinned_settings", "secrets", "jinja", "spark", "lake", "sources", "state",
+    "spark_options", "target_folder", "user_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
 OUTSIDE = ("spark", "lake", "state")
@@ -72,14 +72,14 @@ def test_the_check_sees_imports_of_every_form(tmp_path, monkeypatch):
     (tmp_path / "compile").mkdir()
     module = tmp_path / "compile" / "a.py"
     module.write_text(
-        "import engine.runtime.run\nfrom engine import docs\nfrom ..plan import x\n"
-        "def f():\n    from engine.lake.read import y\n"
+        "import engine.runtime.context.run_context\nfrom engine import docs\nfrom ..plan import x\n"
+        "def f():\n    from engine.lake.table_facts import y\n"
     )
     assert parts_imported(module) == {"runtime", "docs", "plan", "lake"}
 
 
 def test_compiling_loads_no_spark_and_no_arrow():
-    code = "import sys, engine.project, engine.compile, engine.compile.cold; print(*sys.modules)"
+    code = "import sys, engine.project, engine.compile, engine.compile.pipeline.incremental; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = {name.split(".")[0] for name in done.stdout.split()}
     assert loaded.isdisjoint(HEAVY)
@@ -87,7 +87,7 @@ def test_compiling_loads_no_spark_and_no_arrow():
 
 
 def test_what_is_compiled_already_is_read_without_sqlglot():
-    code = "import sys, engine.compile, engine.compile.target, engine.project; print(*sys.modules)"
+    code = "import sys, engine.compile, engine.compile.declarations.target, engine.project; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "sqlglot" not in {name.split(".")[0] for name in done.stdout.split()}
 

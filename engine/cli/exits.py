@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from engine.cli.project import Failed, Settings, Unheard, errors_of, settings, unhandled
-from engine.cli.terminal import unwritten, write
+from engine.cli.command_setup import CommandSettings, Failed, Unheard, errors_of, settings, unhandled
+from engine.cli.console.terminal import unwritten, write
 from engine.errors import EngineError, SetupError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -42,7 +42,7 @@ def terminable() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def carry_out(work: Callable[[Settings], bool | None], *, stopped: str = "", **shared: Any) -> int:
+def carry_out(work: Callable[[CommandSettings], bool | None], *, stopped: str = "", **shared: Any) -> int:
     """Do a command's work; turn errors into lines and an exit code.
 
     Args:
@@ -50,7 +50,7 @@ def carry_out(work: Callable[[Settings], bool | None], *, stopped: str = "", **s
         stopped: what an interruption means for the next command.
         shared: the options that all commands have.
     """
-    chosen: Settings | None = None
+    chosen: CommandSettings | None = None
     # Python's own would write what a template says to the terminal as it is.
     logging.lastResort = Unheard(logging.ERROR if shared["quiet"] else logging.WARNING)
     try:
@@ -78,13 +78,13 @@ def interruption(code: int, after: str = "") -> int:
     return code
 
 
-def _ended(error: BaseException, chosen: Settings | None, shared: Mapping[str, Any], stopped: str) -> int:
+def _ended(error: BaseException, chosen: CommandSettings | None, shared: Mapping[str, Any], stopped: str) -> int:
     cause = _interrupted(error)
     if cause is not None or isinstance(error, click.exceptions.Abort):
         return interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
     told = _no_access(error) if isinstance(error, OSError) else error
     if isinstance(told, EngineError):
-        from engine.cli.printing import printer
+        from engine.cli.console.printing import printer
 
         out = chosen.out if chosen else printer(shared["log_format"], quiet=shared["quiet"])
         out.diagnostics(told.diagnostics)

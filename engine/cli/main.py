@@ -19,10 +19,10 @@ import click
 
 from engine import __version__
 from engine.cli.arguments import Group
+from engine.cli.command_setup import CommandSettings, Selection, Warnings, check_project, compiled, log_file, selected
+from engine.cli.console.terminal import open_streams, write, writing
 from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, output_lost
 from engine.cli.options import project_options, run_options, selection_options
-from engine.cli.project import Selection, Settings, Warnings, check_project, compiled, log_file, selected
-from engine.cli.terminal import open_streams, write, writing
 from engine.errors import UsageError
 
 # Terminals get colours unless NO_COLOR says otherwise (no-color.org).
@@ -75,8 +75,8 @@ def _invoked(arguments: Sequence[str] | None) -> int:
 def parse(**options: Any) -> int:
     """Read the project and report every mistake."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.compiling import parse
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.compile_command import parse
 
         parse(chosen, wanted)
 
@@ -90,8 +90,8 @@ def parse(**options: Any) -> int:
 def compile_(**options: Any) -> int:
     """Report every mistake, and write target/compiled/ and target/manifest.json; print the SQL of what is selected."""
 
-    def work(chosen: Settings) -> bool:
-        from engine.cli.compiling import compile_
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.compile_command import compile_
 
         return compile_(chosen, wanted, as_json=shared["log_format"] == "json")
 
@@ -108,9 +108,9 @@ def compile_(**options: Any) -> int:
 def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int:
     """List nodes in build order."""
 
-    def work(chosen: Settings) -> None:
+    def work(chosen: CommandSettings) -> None:
         if orphans:
-            from engine.cli.dropping import list_orphans
+            from engine.cli.commands.drop import list_orphans
 
             if wanted != Selection():
                 raise UsageError(
@@ -118,7 +118,7 @@ def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int
                 )
             list_orphans(chosen, output)
             return
-        from engine.cli.listing import write_lines
+        from engine.cli.commands.ls import write_lines
 
         manifest = compiled(chosen, heard=False, warnings=Warnings.SELECTED).manifest
         nodes = selected(chosen, manifest, wanted, tell=output == "text", daily=True)
@@ -165,14 +165,14 @@ def _run(command: str, junit: Path | None = None, *, watch: bool = False, **opti
     wanted, shared = _split(options)
     how = {key: shared.pop(key) for key in ("threads", "fail_fast", "full_refresh", "accept", "reset_checkpoint")}
 
-    def work(chosen: Settings) -> bool:
+    def work(chosen: CommandSettings) -> bool:
         if watch and junit is not None:
             raise UsageError("usage", "--watch and --junit-xml together", "A report is of one run: give one of them.")
         if watch:
-            from engine.cli.watching import watch_tests
+            from engine.cli.commands.test_watch import watch_tests
 
             return watch_tests(chosen, wanted, how)
-        from engine.cli.running import run_nodes
+        from engine.cli.commands.build_command import run_nodes
 
         return run_nodes(chosen, command, wanted, how, junit)
 
@@ -200,8 +200,8 @@ def show(
 ) -> int:
     """Run a model's query over all there is now, open windows included, and print some rows."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.showing import show_query, show_table
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.show import show_query, show_table
 
         if model and chosen_model:
             raise UsageError("usage", f"show takes one model, not '{model}' and '{chosen_model}'")
@@ -220,8 +220,8 @@ def show(
 def debug(security: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, with the remedy for each."""
 
-    def work(chosen: Settings) -> bool:
-        from engine.cli.debugging import debug
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.debug_command import debug
 
         return debug(chosen, security=security)
 
@@ -238,8 +238,8 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
     """Join small files, expire old snapshots and remove lost files, beside running streams."""
     wanted, shared = _split(options)
 
-    def work(chosen: Settings) -> bool:
-        from engine.cli.maintaining import care_for
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.maintain_command import care_for
 
         return care_for(chosen, wanted, older_than, orphans, shared["log_format"], dry_run=dry_run)
 
@@ -253,8 +253,8 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
 def publish(model: str, accept: bool, **shared: Any) -> int:
     """Accept rows that failed the tests of a model with publish: on_tests_pass."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.publishing import accept_rows
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.publish_command import accept_rows
 
         accept_rows(chosen, model, accept=accept)
 
@@ -271,8 +271,8 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, yes: bool, **shared: Any) -> int:
     """Remove tables with their files, state, quarantine and deleted keys; asks first."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.dropping import drop_tables
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.drop import drop_tables
 
         drop_tables(chosen, tables, accept, shared["log_format"], yes=yes)
 
@@ -290,8 +290,8 @@ def source() -> None:
 def inspect(name: str, **shared: Any) -> int:
     """Print a source's declaration with its columns, from the schema registry or a sample of records."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.showing import show_source
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.show import show_source
 
         show_source(chosen, name)
 
@@ -306,8 +306,8 @@ def freshness(output: Path | None, **options: Any) -> int:
     """Compare the newest row of sources with their bounds; fail if one is too old."""
     wanted, shared = _split(options)
 
-    def work(chosen: Settings) -> bool:
-        from engine.cli.freshness import show_freshness
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.source_freshness_command import show_freshness
 
         return show_freshness(chosen, wanted, output, shared["log_format"])
 
@@ -324,8 +324,8 @@ def docs() -> None:
 def generate(**shared: Any) -> int:
     """Write the site to target/docs/, and the artifacts beside it."""
 
-    def work(chosen: Settings) -> bool:
-        from engine.cli.telling import generate
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.docs_command import generate
 
         return generate(chosen)
 
@@ -338,8 +338,8 @@ def generate(**shared: Any) -> int:
 def serve(port: int, **shared: Any) -> int:
     """Serve the written site on 127.0.0.1 until Ctrl-C."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.telling import serve
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.docs_command import serve
 
         serve(chosen, port)
 
@@ -355,8 +355,8 @@ def serve(port: int, **shared: Any) -> int:
 def lineage(column: str | None, impact: bool, output: str, **options: Any) -> int:
     """Where a COLUMN (model.column) comes from; without one, the graph of what is selected."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.telling import lineage
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.docs_command import lineage
 
         lineage(chosen, column, wanted, output, impact=impact)
 
@@ -369,9 +369,9 @@ def lineage(column: str | None, impact: bool, output: str, **options: Any) -> in
 def clean(**shared: Any) -> int:
     """Remove target/ and what the cache keeps of the project; tables and their state are never touched."""
 
-    def work(chosen: Settings) -> None:
-        from engine.own_cache import project_cache
+    def work(chosen: CommandSettings) -> None:
         from engine.target_folder import TargetFolder
+        from engine.user_cache import project_cache
 
         check_project(chosen)
         for folder in filter(None, (chosen.target_dir, project_cache(chosen.target_dir))):
@@ -388,8 +388,8 @@ def clean(**shared: Any) -> int:
 def warmup(*, force: bool, **shared: Any) -> int:
     """Write an archive of Java's classes, so that later sessions start in about half the time (once, a minute)."""
 
-    def work(chosen: Settings) -> None:
-        from engine.cli.warming import warm_up
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.warmup import warm_up
 
         path = warm_up(force=force)
         chosen.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
@@ -407,7 +407,7 @@ def jars() -> None:
 def fetch(**shared: Any) -> int:
     """Fetch and verify all jars, so that later runs need no network."""
 
-    def work(chosen: Settings) -> None:
+    def work(chosen: CommandSettings) -> None:
         from engine.project import is_project
         from engine.spark.jars import jar_paths, jar_sets
         from engine.spark.java import find_java

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from engine.compile import Compiled, DataTest, UnitTest
     from engine.errors import Diagnostic
     from engine.runtime.build import RunUnit
-    from engine.runtime.data_tests import Verdict
-    from engine.runtime.source_rows import SourceRows
+    from engine.runtime.testing.run_data_test import TestVerdict
+    from engine.runtime.testing.source_rows import SourceRows
 
 _FILE = "project.yml"
 _OPEN = pytest.StashKey["_Open"]()
@@ -69,13 +69,13 @@ class _Open:
     _unit: RunUnit | None = None
     _rows: SourceRows | None = None
 
-    def run(self, test: DataTest | UnitTest) -> Verdict:
-        from engine.cli.testing import run_units
+    def run(self, test: DataTest | UnitTest) -> TestVerdict:
+        from engine.cli.unit_test_session import run_units
         from engine.compile import UnitTest
         from engine.runtime.build import spark_session
-        from engine.runtime.data_tests import run_test
-        from engine.runtime.inputs import jar_sets
-        from engine.runtime.source_rows import SourceRows
+        from engine.runtime.inputs.register_inputs import jar_sets
+        from engine.runtime.testing.run_data_test import run_test
+        from engine.runtime.testing.source_rows import SourceRows
 
         if self._spark is None or self._unit is None:
             sets = jar_sets(self.result.manifest, self.result.manifest.tests)
@@ -102,7 +102,7 @@ class ProjectTests(pytest.File):
             CollectError: it has errors.
         """
         from engine.compile import DataTest, UnitTest, compile_project
-        from engine.compile.select import select
+        from engine.compile.selection.select_nodes import select
         from engine.errors import EngineError
         from engine.project import load_project
 
@@ -154,13 +154,13 @@ class ProjectTest(pytest.Item):
 
 
 class _FailedError(Exception):
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: TestVerdict) -> None:
         super().__init__(verdict.message)
         self.verdict = verdict
 
 
 def _texts(found: Sequence[Diagnostic]) -> Iterator[str]:
-    from engine.cli.printing import diagnostic_text
-    from engine.cli.terminal import plain
+    from engine.cli.console.printing import diagnostic_text
+    from engine.cli.console.terminal import plain
 
     return (plain(*diagnostic_text(d)) for d in found)

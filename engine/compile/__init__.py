@@ -1,7 +1,7 @@
 """Stage 2: Jinja, SQL, windows, the graph. Knows neither Spark nor catalogs."""
 
-from engine.compile.compiler import Compiled, compile_project
-from engine.compile.manifest import (
+from engine.compile.declarations.target import Catalog, Target
+from engine.compile.nodes.manifest import (
     DataTest,
     Input,
     Manifest,
@@ -13,7 +13,7 @@ from engine.compile.manifest import (
     Source,
     Watermark,
 )
-from engine.compile.settings import (
+from engine.compile.nodes.model_settings import (
     Expectation,
     OnFail,
     OnNull,
@@ -25,14 +25,14 @@ from engine.compile.settings import (
     Partition,
     PersistDocs,
     Publish,
-    Sort,
+    SortColumn,
     StateProvider,
     Trigger,
     TriggerKind,
     Write,
 )
-from engine.compile.steps import UnitTest
-from engine.compile.target import Catalog, Target
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.compile.pipeline.compile_project import Compiled, compile_project
 
 __all__ = [
     "Catalog",
@@ -56,7 +56,7 @@ __all__ = [
     "Publish",
     "Relation",
     "Severity",
-    "Sort",
+    "SortColumn",
     "Source",
     "StateProvider",
     "Target",

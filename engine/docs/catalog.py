@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from engine.compile.artifacts import artifact_metadata, write_text
-from engine.compile.dbt import unique_id
-from engine.compile.manifest import Manifest, Model
-from engine.docs.tables import Table
+from engine.compile.artifacts.dbt_manifest import unique_id
+from engine.compile.artifacts.write_artifacts import artifact_metadata, write_text
+from engine.compile.nodes.manifest import Manifest, Model
+from engine.docs.site.table_statistics import StoredTable
 
 FILE = "catalog.json"
 
 
-def write_catalog(manifest: Manifest, tables: Mapping[str, Table], folder: Path) -> Path:
+def write_catalog(manifest: Manifest, tables: Mapping[str, StoredTable], folder: Path) -> Path:
     """Write catalog.json: every model that has a table; what stores nothing is not in it."""
     nodes = {
         unique_id(model.id, manifest.project): _node(model, tables[model.id], manifest.project)
@@ -26,7 +26,7 @@ def write_catalog(manifest: Manifest, tables: Mapping[str, Table], folder: Path)
     return write_text(folder, FILE, json.dumps(record, indent=1))
 
 
-def _node(model: Model, table: Table, project: str) -> dict[str, Any]:
+def _node(model: Model, table: StoredTable, project: str) -> dict[str, Any]:
     said = {column.name.lower(): column.description for column in model.columns}
     columns = {
         name: {"type": kind, "index": place, "name": name, "comment": said.get(name.lower()) or None}
@@ -48,7 +48,7 @@ def _node(model: Model, table: Table, project: str) -> dict[str, Any]:
     }
 
 
-def _stats(table: Table) -> dict[str, Any]:
+def _stats(table: StoredTable) -> dict[str, Any]:
     last = table.last
     known = {
         "num_rows": ("Rows", float(table.rows)),

@@ -1,15 +1,15 @@
 """The one Jinja sandbox, and maps from rendered text back to the template.
 
-    files        a file of macros, before Jinja sees it
-    environment  the sandbox: what templates may use and change
-    macros       a macro, a package of macros; library: all of them and the names they have
-    tokens       places in a template's text
-    rendered     rendered text and its way back to the template
-    faults       what a failure says and where it stands
-    absent       names that people know from elsewhere
-    opaque       objects with a fixed text and no parts; objects: what templates get from values
-    shared       what is reached from the values of a macro file, and may not be changed
-    sandbox      all of it together
+    macro_file         a file of macros, before Jinja sees it
+    environment        the sandbox: what templates may use and change; template_limits: how much
+    macro_calls        a macro, a package of macros; macro_library: all of them and the names they have
+    template_tokens    places in a template's text
+    rendered_text      rendered text and its way back to the template; fast_render: without Jinja's compiler
+    template_errors    what a failure says and where it is
+    unavailable_names  names that people know from elsewhere
+    opaque_values      objects with a fixed text and no parts; template_values: what templates get from values
+    shared_values      what is reached from the values of a macro file, and may not be changed
+    sandbox            all of it together
 
 Jinja is loaded by the first use of a name that needs it: a project that is only loaded does not.
 """
@@ -19,20 +19,20 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from engine.jinja.files import OWN, MacroFile
+from engine.jinja.macro_file import OWN, MacroFile
 
 if TYPE_CHECKING:
-    from engine.jinja.absent import Absent
-    from engine.jinja.faults import CRASH, FAILURES
-    from engine.jinja.macros import give_back
-    from engine.jinja.rendered import Rendered
+    from engine.jinja.macro_calls import give_back
+    from engine.jinja.rendered_text import Rendered
     from engine.jinja.sandbox import Sandbox
+    from engine.jinja.template_errors import CRASH, FAILURES
+    from engine.jinja.unavailable_names import Absent
 
 __all__ = ["CRASH", "FAILURES", "OWN", "Absent", "MacroFile", "Rendered", "Sandbox", "give_back"]
 
 _HOMES = {
-    "Absent": "absent", "CRASH": "faults", "FAILURES": "faults", "Rendered": "rendered", "Sandbox": "sandbox",
-    "give_back": "macros",
+    "Absent": "unavailable_names", "CRASH": "template_errors", "FAILURES": "template_errors",
+    "Rendered": "rendered_text", "Sandbox": "sandbox", "give_back": "macro_calls",
 }  # fmt: skip
 
 

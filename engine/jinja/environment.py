@@ -20,10 +20,10 @@ from jinja2.sandbox import SandboxedEnvironment, SandboxedFormatter
 from jinja2.utils import Namespace
 
 from engine.errors import ProjectError
-from engine.jinja import bounds
-from engine.jinja.objects import Method, name_of, tamed, without_addresses
-from engine.jinja.opaque import Function, Opaque
-from engine.jinja.shared import reachable
+from engine.jinja import template_limits
+from engine.jinja.opaque_values import Function, Opaque
+from engine.jinja.shared_values import reachable
+from engine.jinja.template_values import Method, name_of, tamed, without_addresses
 
 _COPY = "Copy it first ({% set own = names | list %}), or make it inside the macro."
 # Values whose attributes are those of Python; of everything else only what is named here can be read.
@@ -42,10 +42,10 @@ _SCALARS = (str, int, float, list, dict, tuple)
 class Environment(SandboxedEnvironment):
     """The sandbox; its globals are the given names and a few of Jinja's own."""
 
-    code_generator_class = bounds.Generator
+    code_generator_class = template_limits.Generator
     intercepted_binops = frozenset({"+", "*", "**", "%"})
-    concat = staticmethod(bounds.joined)
-    concatenated = staticmethod(bounds.concatenated)
+    concat = staticmethod(template_limits.joined)
+    concatenated = staticmethod(template_limits.concatenated)
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__(
@@ -56,13 +56,13 @@ class Environment(SandboxedEnvironment):
             extensions=("jinja2.ext.do", "jinja2.ext.loopcontrols"),
         )
         self._shared: dict[int, Any] = {}
-        self.steps = bounds.Steps()
+        self.steps = template_limits.Steps()
         # By package, the names of its macros.
         self.packages: dict[str, Collection[str]] = {}
         own = {"range": self.globals["range"], "dict": dict, "namespace": self._namespace()}
         self.globals.clear()
         self.globals.update({name: _given(name, value) for name, value in {**own, **names}.items()})
-        self.filters |= bounds.bounded_filters(self.filters.copy())
+        self.filters |= template_limits.bounded_filters(self.filters.copy())
         self.filters["random"] = _random
         # dbt's filters say what the text of a setting is to be read as; here every key knows.
         self.filters |= dict.fromkeys(("as_bool", "as_native", "as_number", "as_text"), _unchanged)
@@ -74,14 +74,14 @@ class Environment(SandboxedEnvironment):
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
         """What an operator makes, if it is not too large."""
-        bounds.checked(operator, left, right)
+        template_limits.checked(operator, left, right)
         return super().call_binop(context, operator, left, right)
 
     def call(__self, __context: Context, __obj: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N805, PYI063 - as in Jinja
         """Call a function; each call is a step of the rendering."""
         __self.steps.one()
         if isinstance(__obj, Method):
-            bounds.check_call(*__obj.named, args, kwargs)
+            template_limits.check_call(*__obj.named, args, kwargs)
         return super().call(__context, __obj, *args, **kwargs)
 
     def wrap_str_format(self, value: Any) -> Any:
@@ -99,7 +99,7 @@ class Environment(SandboxedEnvironment):
         return format_
 
     def _generate(self, source: nodes.Template, *args: Any, **kwargs: Any) -> str:
-        bounds.counted_loops(source)
+        template_limits.counted_loops(source)
         return super()._generate(source, *args, **kwargs)
 
     def share(self, values: Mapping[str, Any]) -> None:
@@ -161,8 +161,8 @@ class _Fields(SandboxedFormatter):
     """Fills the fields of a format that are not too wide."""
 
     def format_field(self, value: Any, format_spec: str) -> Any:
-        bounds.check_spec(format_spec)
-        return super().format_field(bounds.whole(value), format_spec)
+        template_limits.check_spec(format_spec)
+        return super().format_field(template_limits.whole(value), format_spec)
 
 
 def _given(name: str, value: Any) -> Any:
@@ -190,7 +190,7 @@ def _printable(environment: Environment, value: Any) -> Any:
         return value
     if isinstance(value, (int, float, jinja2.Undefined)):
         return value
-    bounds.whole(value)
+    template_limits.whole(value)
     if callable(value):
         name = name_of(value)
         raise ProjectError("jinja-error", f"'{name}' is a function, and is not called", f"Write {name}(...).")

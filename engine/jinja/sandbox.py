@@ -13,13 +13,13 @@ import jinja2
 
 from engine.errors import Diagnostic, Location
 from engine.jinja.environment import Environment
-from engine.jinja.expressions import spliced
-from engine.jinja.faults import FAILURES, carrying, explained, syntax_place, words
-from engine.jinja.files import OWN, MacroFile
-from engine.jinja.library import Library
-from engine.jinja.macros import Macro, bodies, renamed
-from engine.jinja.rendered import Rendered, mark, unmark
-from engine.jinja.tokens import TAG, find, line_start, place
+from engine.jinja.fast_render import spliced
+from engine.jinja.macro_calls import MacroCall, bodies, renamed
+from engine.jinja.macro_file import OWN, MacroFile
+from engine.jinja.macro_library import Library
+from engine.jinja.rendered_text import Rendered, mark, unmark
+from engine.jinja.template_errors import FAILURES, carrying, explained, syntax_place, words
+from engine.jinja.template_tokens import TAG, find, line_start, place
 
 _CALLERS = 4
 _REFERENCE = re.compile(r"""\s*(ref|source)\(\s*((?:'[\w.]+'|"[\w.]+")(?:\s*,\s*(?:'[\w.]+'|"[\w.]+"))*)\s*\)\s*""")
@@ -34,7 +34,7 @@ class _Frame:
 
     file: str
     line: int
-    called: Macro | None = None
+    called: MacroCall | None = None
 
 
 class Sandbox:
@@ -50,7 +50,7 @@ class Sandbox:
         self._expressions: dict[str, jinja2.Template] = {}
 
     @property
-    def macros(self) -> Mapping[str, Macro]:
+    def macros(self) -> Mapping[str, MacroCall]:
         """The macros that can be called, by the names that models use."""
         return self._library.working
 
@@ -198,7 +198,7 @@ class Sandbox:
             frame = trace.tb_frame
             if frame.f_code.co_filename in self._texts:
                 frames.append(_Frame(frame.f_code.co_filename, trace.tb_lineno))
-            elif frame.f_code is Macro.__call__.__code__ and frames:
+            elif frame.f_code is MacroCall.__call__.__code__ and frames:
                 macro = frame.f_locals["self"]
                 frames[-1] = replace(frames[-1], called=macro)
                 if macro.package == OWN:

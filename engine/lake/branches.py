@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from engine import faults
 from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
 from engine.lake.staged_replacement import becomes_main
-from engine.lake.write import load
+from engine.lake.table_writer import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from engine import faults
 from engine.errors import RunError
-from engine.lake.ancestry import Guard, take_back, whole
+from engine.lake.commit_guard import Guard, take_back, whole
 from engine.spark.executions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")

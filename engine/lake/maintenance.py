@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import faults
 from engine.lake.commits import until_committed
-from engine.lake.write import literal, load
+from engine.lake.table_writer import literal, load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,7 +26,7 @@ _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
 @dataclass(frozen=True, slots=True)
-class Name:
+class TableName:
     """A table as procedures want it."""
 
     catalog: str
@@ -44,7 +44,7 @@ class Name:
         return f"`{self.schema}`.`{self.table}`"
 
 
-def tag(session: SparkSession, name: Name, wanted: Mapping[str, int], ours: str) -> None:
+def tag(session: SparkSession, name: TableName, wanted: Mapping[str, int], ours: str) -> None:
     """Make the table's tags with a prefix those that are wanted, in one commit at most.
 
     Args:
@@ -69,7 +69,7 @@ def tag(session: SparkSession, name: Name, wanted: Mapping[str, int], ours: str)
     change.commit()
 
 
-def compact(session: SparkSession, name: Name) -> tuple[int, int]:
+def compact(session: SparkSession, name: TableName) -> tuple[int, int]:
     """Join small files, also those with deletes: how many were read and written."""
     faults.reach("compacting", name.table)
     options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
@@ -78,7 +78,7 @@ def compact(session: SparkSession, name: Name) -> tuple[int, int]:
     return row["rewritten_data_files_count"], row["added_data_files_count"]
 
 
-def rewrite_manifests(session: SparkSession, name: Name) -> tuple[int, int]:
+def rewrite_manifests(session: SparkSession, name: TableName) -> tuple[int, int]:
     """Order the lists of files: how many were read and written.
 
     A writer whose commit joins such lists has the right of way: Iceberg's BaseRewriteManifests then refuses.
@@ -87,7 +87,7 @@ def rewrite_manifests(session: SparkSession, name: Name) -> tuple[int, int]:
     return row["rewritten_manifests_count"], row["added_manifests_count"]
 
 
-def expire(session: SparkSession, name: Name, older_than: int, retain: int) -> int:
+def expire(session: SparkSession, name: TableName, older_than: int, retain: int) -> int:
     """Drop old snapshots with the files that only they need: how many files went.
 
     Args:
@@ -100,7 +100,7 @@ def expire(session: SparkSession, name: Name, older_than: int, retain: int) -> i
     return sum(int(count or 0) for key, count in row.items() if key.startswith("deleted_"))
 
 
-def orphans(session: SparkSession, name: Name, older_than: int, *, dry_run: bool) -> int:
+def orphans(session: SparkSession, name: TableName, older_than: int, *, dry_run: bool) -> int:
     """Remove files in the table's folder that no snapshot knows: how many.
 
     Args:
@@ -115,7 +115,7 @@ def orphans(session: SparkSession, name: Name, older_than: int, *, dry_run: bool
     return rows.count()
 
 
-def small_files(session: SparkSession, name: Name, properties: Mapping[str, str]) -> int:
+def small_files(session: SparkSession, name: TableName, properties: Mapping[str, str]) -> int:
     """How many files a compaction would join."""
     key, default = _TARGET_SIZE
     frame = session.table(f"{name.sql}.`files`").where("content = 0")
@@ -124,7 +124,7 @@ def small_files(session: SparkSession, name: Name, properties: Mapping[str, str]
     return sum(row["count"] for row in groups.count().collect() if row["count"] >= MIN_FILES)
 
 
-def would_expire(session: SparkSession, name: Name, older_than: int, retain: int) -> int:
+def would_expire(session: SparkSession, name: TableName, older_than: int, retain: int) -> int:
     """How many snapshots `expire` would drop: the old ones among no kept ancestors and under no tag or branch."""
     rows = session.sql(
         "SELECT snapshot_id, parent_id, unix_millis(committed_at) AS at "  # noqa: S608 - our own names
@@ -141,7 +141,7 @@ def would_expire(session: SparkSession, name: Name, older_than: int, retain: int
     return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept)
 
 
-def snapshots(session: SparkSession, name: Name) -> int:
+def snapshots(session: SparkSession, name: TableName) -> int:
     """How many snapshots a table has."""
     return session.table(f"{name.sql}.`snapshots`").count()
 
@@ -151,12 +151,12 @@ def _timestamp(milliseconds: int) -> str:
     return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}'"
 
 
-def _call(session: SparkSession, name: Name, procedure: str, **arguments: str) -> dict[str, Any]:
+def _call(session: SparkSession, name: TableName, procedure: str, **arguments: str) -> dict[str, Any]:
     (row,) = session.sql(_text(name, procedure, **arguments)).collect()
     return row.asDict()
 
 
-def _text(name: Name, procedure: str, **arguments: str) -> str:
+def _text(name: TableName, procedure: str, **arguments: str) -> str:
     given = {"table": literal(name.inner), **arguments}
     said = ", ".join(f"{key} => {value}" for key, value in given.items())
     return f"CALL `{name.catalog}`.system.{procedure}({said})"

@@ -16,8 +16,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.layout import iceberg_schema
-from engine.lake.write import load
+from engine.lake.table_layout import iceberg_schema
+from engine.lake.table_writer import load
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,17 +14,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
-from engine.lake import replacement
+from engine.lake import table_replacement
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
-from engine.lake.layout import Layout
-from engine.lake.write import commit_marked, load, stage_in
+from engine.lake.table_layout import TableLayout
+from engine.lake.table_writer import commit_marked, load, stage_in
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def stage_replacement(
-    frame: DataFrame, relation: str, layout: Layout, markers: Mapping[str, str], options: Mapping[str, str]
+    frame: DataFrame, relation: str, layout: TableLayout, markers: Mapping[str, str], options: Mapping[str, str]
 ) -> Commit:
     """Put the rows of a frame on the staging branch of an existing table, in one marked commit; nobody sees them.
 
@@ -41,7 +41,7 @@ def stage_replacement(
     faults.reach("staging", relation)
 
     def attempt() -> Commit:
-        change = replacement.begin(session, relation, frame, layout)
+        change = table_replacement.begin(session, relation, frame, layout)
         staged = stage_in(frame, change.table(), relation, options)
         added = change.newFastAppend()
         for file in staged.files:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from engine.compile import Manifest, Model, Source
-from engine.compile.settings import OutputMode
-from engine.sources import SourceSpec, files, iceberg, kafka
+from engine.compile.nodes.model_settings import OutputMode
+from engine.sources import SourceSpec, iceberg, kafka
+from engine.sources.files import file_source
 
 NOW, EARLIEST = "now", "earliest"
 # Sources that can be read from a time on.
-_TIMED = {*kafka.FORMATS, *iceberg.FORMATS, *files.FORMATS}
+_TIMED = {*kafka.FORMATS, *iceberg.FORMATS, *file_source.FORMATS}
 
 
 def rewritten(model: Model) -> bool:

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.plan.sources import StreamSource, normalized
+from engine.plan.source_changes import StreamSource, normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
 _TUNING = {

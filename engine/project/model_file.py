@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from engine.errors import Diagnostic, Location
-from engine.project.files import read
-from engine.project.header import split_header
-from engine.project.index import text_digest
+from engine.project.file_index import text_digest
+from engine.project.model_header import split_header
+from engine.project.parse_yaml import Yaml
+from engine.project.project_files import read
 from engine.project.trojan_source import deceptions
-from engine.project.yaml import Yaml
 
 # Findings about a header that is nevertheless understood.
 MENDED = {"yaml-duplicate-key", "yaml-split-item"}

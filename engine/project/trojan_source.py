@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 
 from engine.errors import Diagnostic, Level
-from engine.project.header import location_of
+from engine.project.model_header import location_of
 
 # Embeddings, overrides and isolates; zero-width space, word joiner and byte order mark. The joiners U+200C and U+200D
 # are not among them: Persian and many emojis are written with them.

@@ -27,26 +27,28 @@ from engine.events import (
     TestFinished,
     fold,
 )
-from engine.lake import catalogs
-from engine.lake.moved import check as lake_check
-from engine.lake.read import Lake
-from engine.lake.write import create_namespace
+from engine.lake.catalog import catalog_settings
+from engine.lake.catalog.moved_lake import check as lake_check
+from engine.lake.table_facts import Lake
+from engine.lake.table_writer import create_namespace
 from engine.plan import DeployedModel, make_plan
-from engine.runtime import first_build, looks, materialization, publish, reset, stream_sources
-from engine.runtime.batch import run_batch
-from engine.runtime.data_tests import Verdict, no_failures, run_test
-from engine.runtime.described import describe
-from engine.runtime.drop import check_finished
-from engine.runtime.ended import java_ended
-from engine.runtime.inputs import CORE, jar_sets
-from engine.runtime.orphans import notes as orphan_notes
-from engine.runtime.put_away import FILES_GONE, files_gone
-from engine.runtime.rebuild import settle
-from engine.runtime.run import Outcome, Reset, Run, table_state
+from engine.runtime.batch.run_batch import run_batch
+from engine.runtime.context.run_context import Outcome, Reset, Run, table_state
+from engine.runtime.inputs import stream_sources
+from engine.runtime.inputs.register_inputs import CORE, jar_sets
+from engine.runtime.inputs.source_cleanup import FILES_GONE, files_gone
+from engine.runtime.lifecycle import first_build, publish, replaced_materialization, reset_checkpoint
+from engine.runtime.lifecycle.full_refresh import settle
+from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
+from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.scheduler import dependencies, execute, run_order
-from engine.runtime.source_rows import SourceRows, sources_of
-from engine.runtime.spark_errors import diagnose, diagnose_test, spark_exceptions
-from engine.runtime.streams import run_stream
+from engine.runtime.sinks.table_comments import describe
+from engine.runtime.spark_support.java_ended import java_ended
+from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions
+from engine.runtime.streams.run_stream import run_stream
+from engine.runtime.testing.run_data_test import TestVerdict, no_failures, run_test
+from engine.runtime.testing.shared_test_scan import SharedScan, shared
+from engine.runtime.testing.source_rows import SourceRows, sources_of
 from engine.secrets import scrub
 from engine.sources import KINDS, Place
 from engine.spark.jars import jar_paths
@@ -66,7 +68,7 @@ _ENDED = "because Java has ended"
 _log = logging.getLogger("engine.runtime")
 
 # Runs a unit test; what they are made of stands right of this stage.
-RunUnit = Callable[["SparkSession", UnitTest], Verdict]
+RunUnit = Callable[["SparkSession", UnitTest], TestVerdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +138,10 @@ def build(
     if options.full_refresh:
         _check_refresh(manifest, target, models, options.accept)
     if options.reset is not None:
-        _refuse(reset.faults(manifest, models, options.reset))
+        _refuse(reset_checkpoint.faults(manifest, models, options.reset))
     for folder in (target.catalog.path, target.state):
         own_folder(folder, root)
-    catalogs.prepare(target.catalog)
+    catalog_settings.prepare(target.catalog)
     lake_check(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
@@ -163,7 +165,7 @@ def build(
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.reset)
             gates = publish.gates(run, order)
             log = options.target_dir / "logs" / LOG_NAME
-            turns = _Turns(run, order, gates, looks.shared(tests), SourceRows(spark, manifest, place), run_unit, log)
+            turns = _Turns(run, order, gates, shared(tests), SourceRows(spark, manifest, place), run_unit, log)
             execute(
                 order,
                 dependencies(manifest, order),
@@ -277,7 +279,7 @@ def spark_session(
     """
     java = find_java()
     jars = jar_paths(sets, fetch=True, java=java, notify=_log.info)
-    conf = {**catalogs.spark_conf(target.catalog), **target.spark_conf()}
+    conf = {**catalog_settings.spark_conf(target.catalog), **target.spark_conf()}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory
     settings = SessionSettings(
@@ -287,7 +289,7 @@ def spark_session(
         master=target.master,
         conf=conf,
         inherit_fds=locks,
-        umask=catalogs.umask(target.catalog),
+        umask=catalog_settings.umask(target.catalog),
     )
     session = open_session(settings)
     try:
@@ -303,7 +305,7 @@ class _Turns:
     run: Run
     order: list[str]
     gates: publish.Gates
-    looks: Mapping[str, looks.Shared]
+    looks: Mapping[str, SharedScan]
     source_rows: SourceRows
     run_unit: RunUnit | None = None
     log: Path = Path()
@@ -319,9 +321,9 @@ class _Turns:
                 verdict = self._decided(node, self._test(node, failed_above))
             except Exception as error:  # noqa: BLE001 - it ends this test; the others run
                 finding = self._unexpected(error, node.name, node.location)
-                verdict = Verdict(Status.ERROR, 0, finding.message, (finding,))
+                verdict = TestVerdict(Status.ERROR, 0, finding.message, (finding,))
             if self.run.stop.is_set() and verdict.status.failed:
-                verdict = Verdict(Status.ERROR, 0, _INTERRUPTED)
+                verdict = TestVerdict(Status.ERROR, 0, _INTERRUPTED)
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
             seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
@@ -355,7 +357,7 @@ class _Turns:
         self.run.stop.set()
         self.run.spark.sparkContext.cancelAllJobs()
 
-    def _decided(self, test: DataTest | UnitTest, verdict: Verdict) -> Verdict:
+    def _decided(self, test: DataTest | UnitTest, verdict: TestVerdict) -> TestVerdict:
         """Publish what waited for a test, if it was the last; that it could not be published is a failed test."""
         if isinstance(test, UnitTest):
             return verdict
@@ -365,16 +367,16 @@ class _Turns:
         except failures as error:
             _log.exception("publishing after %s", test.name)
             findings = diagnose(error, self.run.manifest.nodes[test.model])  # type: ignore[arg-type]
-            return Verdict(Status.ERROR, verdict.failures, findings[0].message, (*verdict.findings, *findings))
+            return TestVerdict(Status.ERROR, verdict.failures, findings[0].message, (*verdict.findings, *findings))
 
     def _skipped(self, failed_above: str) -> str:
         return f"because of {failed_above.split('.', 1)[1]}"
 
-    def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> Verdict:
+    def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> TestVerdict:
         if failed_above is not None:
-            return Verdict(Status.SKIPPED, 0, self._skipped(failed_above))
+            return TestVerdict(Status.SKIPPED, 0, self._skipped(failed_above))
         if self.ended:
-            return Verdict(Status.SKIPPED, 0, _ENDED)
+            return TestVerdict(Status.SKIPPED, 0, _ENDED)
         if isinstance(test, UnitTest):
             if self.run_unit is None:
                 raise TypeError(test.id)
@@ -385,16 +387,16 @@ class _Turns:
         except failures as error:
             _log.exception("test %s", test.name)
             if (ended := self._ended()) is not None:
-                return Verdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
+                return TestVerdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
             node = self.run.manifest.nodes[test.model]
             if isinstance(node, Model):
                 finding = diagnose_test(error, test, node)
             else:
                 told = diagnose(error, node)[0]  # type: ignore[arg-type]
                 finding = replace(told, node=test.name, location=test.location)
-            return Verdict(Status.ERROR, 0, finding.message, (finding,))
+            return TestVerdict(Status.ERROR, 0, finding.message, (finding,))
 
-    def _data_test(self, test: DataTest) -> Verdict:
+    def _data_test(self, test: DataTest) -> TestVerdict:
         look, session = self.looks.get(test.id), self.source_rows.session(test)
         if look is not None and look.clean(self.run, test, session):
             return no_failures(test)
@@ -408,9 +410,9 @@ class _Turns:
         refusal = self.run.plan.actions[model.id].refusal
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
-            if refusal and not (reset.allows(self.run, model) or first_build.allows(self.run, model)):
+            if refusal and not (reset_checkpoint.allows(self.run, model) or first_build.allows(self.run, model)):
                 return self._failed((refusal,))
-            materialization.announce(self.run, model)
+            replaced_materialization.announce(self.run, model)
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
             if not publish.apart(self.run, model):
                 describe(self.run, model)

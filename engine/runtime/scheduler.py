@@ -10,7 +10,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 from engine.compile import DataTest, Manifest, Model, Severity, Source, UnitTest
-from engine.compile.graph import ancestors
+from engine.compile.nodes.topological_order import ancestors
 from engine.events import Status
 
 

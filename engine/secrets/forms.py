@@ -24,7 +24,7 @@ _QUOTES = {"'": r"'\\''|'\"'\"'|''|&apos;", '"': r'""'}
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class SecretForm:
     """A way to write a secret.
 
     Attributes:
@@ -50,7 +50,7 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 
 @cache
-def forms_of(value: str) -> tuple[Form, ...]:
+def forms_of(value: str) -> tuple[SecretForm, ...]:
     """The forms of a secret, and of each long line of a longer text (in PEM the first and last are no secret)."""
     text = value.strip()
     if not text:
@@ -60,16 +60,16 @@ def forms_of(value: str) -> tuple[Form, ...]:
     return (*_forms(text), *(_spelled(part) for part in parts))
 
 
-def _forms(text: str) -> Iterator[Form]:
+def _forms(text: str) -> Iterator[SecretForm]:
     yield _spelled(text)
     data = text.encode("utf-8", "surrogatepass")
     digits = data.hex()
-    yield Form("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in digits), digits, True, len(digits))
+    yield SecretForm("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in digits), digits, True, len(digits))
     for before in range(3):
         core, whole = _base64_core(data, before)
         if len(core) >= _BASE64:
             rest = "" if whole else r"[A-Za-z0-9+/_-]?(?:=|%3[dD]){0,2}"
-            yield Form("".join(map(_base64_character, core)) + rest, _needle(core), False, len(core))
+            yield SecretForm("".join(map(_base64_character, core)) + rest, _needle(core), False, len(core))
 
 
 def _base64_core(data: bytes, before: int) -> tuple[str, bool]:
@@ -83,12 +83,12 @@ def _base64_character(character: str) -> str:
     return {"+": r"(?:[+-]|%2[bB])", "/": r"(?:\\?/|_|%2[fF])"}.get(character, character)
 
 
-def _spelled(text: str) -> Form:
+def _spelled(text: str) -> SecretForm:
     """The text, each character as it is or in one of the ways in which it is escaped."""
     any_case = len(text) >= _ANY_CASE
     pieces = [_SPACE if part.isspace() else _character(part, any_case=any_case) for part in re.findall(r"\s+|\S", text)]
     needle = _needle(text)
-    return Form("".join(pieces), needle.lower() if any_case else needle, any_case, len(text))
+    return SecretForm("".join(pieces), needle.lower() if any_case else needle, any_case, len(text))
 
 
 def _needle(text: str) -> str:

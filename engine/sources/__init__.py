@@ -5,22 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import metadata
 
-from engine.sources import files, iceberg, kafka, rate, reader, socket
+from engine.sources import iceberg, kafka, rate, spark_reader
 from engine.sources.credentials import masked
-from engine.sources.spec import BAD, ORIGIN, Fault, Form, Kind, OnBadRecord, Place, Resumption, SourceSpec
+from engine.sources.files import file_source
+from engine.sources.socket import socket_source
+from engine.sources.spec import BAD, ORIGIN, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault, ValueForm
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
 ENTRY_POINTS = "headrace.sources"
 
-_OWN: list[Kind] = [files, iceberg, kafka, rate, socket]
+_OWN: list[Kind] = [file_source, iceberg, kafka, rate, socket_source]
 
 
 class _Kinds(dict[str, Kind]):
     """The kinds by format; those of other packages, and Spark's own readers, are found when they are asked for."""
 
     def __missing__(self, format_: str) -> Kind:
-        if format_.startswith(reader.PREFIX):
-            return reader
+        if format_.startswith(spark_reader.PREFIX):
+            return spark_reader
         for point in metadata.entry_points(group=ENTRY_POINTS, name=format_):
             return self.setdefault(format_, point.load())
         raise KeyError(format_)
@@ -33,13 +35,13 @@ __all__ = [
     "BAD",
     "KINDS",
     "ORIGIN",
-    "Fault",
-    "Form",
     "Kind",
     "OnBadRecord",
     "Place",
     "Resumption",
     "SourceSpec",
+    "SpecFault",
+    "ValueForm",
     "kind_of",
     "limited",
     "location",

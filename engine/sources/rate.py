@@ -12,14 +12,14 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec, reader_faults
+from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, ValueForm, reader_faults
 from engine.spark_options import RATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS: tuple[str, ...] = ("rate",)
-KEYS: Mapping[str, Form] = {"rows_per_second": Form.INTEGER, "ramp_up_time": Form.DURATION}
+KEYS: Mapping[str, ValueForm] = {"rows_per_second": ValueForm.INTEGER, "ramp_up_time": ValueForm.DURATION}
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("rows_per_second", "ramp_up_time")
 REPLAYABLE = False
@@ -29,15 +29,15 @@ _SECONDS = 10
 _KEYS_OF = {"rowspersecond": "rows_per_second", "rampuptime": "ramp_up_time"}
 
 
-def faults(spec: SourceSpec) -> Iterator[Fault]:
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     """A schema has no place here, as the columns are known; what is a key is no option."""
     if spec.schema:
         message = "rows of a rate are timestamp timestamp, value bigint"
-        yield Fault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
+        yield SpecFault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
     for name in spec.options:
         if key := _KEYS_OF.get(name.lower()):
             message = f"the option '{name}' is set by the engine"
-            yield Fault(("options", name), message, f"Write '{key}:' beside 'format:'.", at_key=True)
+            yield SpecFault(("options", name), message, f"Write '{key}:' beside 'format:'.", at_key=True)
     yield from reader_faults(spec, RATE, "the rate reader", reserved=_KEYS_OF)
 
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
-from engine.sources import avro, files, iceberg, kafka, kind_of, listing
+from engine.sources import avro, iceberg, kafka, kind_of
+from engine.sources.files import file_source, listing
 from engine.sources.spec import BAD, Place, SourceSpec
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
         SetupError: `sample-empty`, there are none.
     """
     kind = kind_of(spec.format)
-    if kind is files and spec.format != "text":
+    if kind is file_source and spec.format != "text":
         found: DataFrame = _of_files(session, spec, place)
     elif kind is kafka and not kind.columns(spec):
         found = _of_json(session, spec, place)
@@ -55,7 +56,7 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
 
 
 def _of_files(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
-    spec = files.with_connection(spec, place)
+    spec = file_source.with_connection(spec, place)
     options = {"recursiveFileLookup": "true", "inferTimestamp": "true", **spec.options}
     if spec.format == "csv":
         options = {"header": "true", "inferSchema": "true", "escape": '"', **options}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
-from engine.lake.catalogs import CatalogConfig
+from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.secrets import register
 from engine.sources.credentials import credentials_of
 from engine.spark_options import Form as OptionForm
@@ -39,7 +39,7 @@ class OnBadRecord(StrEnum):
     QUARANTINE = "quarantine"
 
 
-class Form(StrEnum):
+class ValueForm(StrEnum):
     """What the value of a key looks like, and what a kind gets of it."""
 
     TEXT = "text"  # str
@@ -78,7 +78,7 @@ class SourceSpec:
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SpecFault:
     """Something wrong with a declaration.
 
     Attributes:
@@ -100,7 +100,7 @@ def reader_faults(
     *,
     reserved: Collection[str] = (),
     hadoop: bool = False,
-) -> Iterator[Fault]:
+) -> Iterator[SpecFault]:
     """What is wrong with the options of a source, by the list of its reader.
 
     Args:
@@ -115,7 +115,7 @@ def reader_faults(
         hint = fault.hint
         if fault.code == "unknown-option":
             hint = f"{hint} 'allow_unknown_options: true' beside 'options:' hands it over unchecked.".strip()
-        yield Fault(("options", fault.name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
+        yield SpecFault(("options", fault.name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
 def _none(name: str) -> Mapping[str, Any]:
@@ -217,13 +217,13 @@ class Kind(Protocol):
     """
 
     FORMATS: tuple[str, ...]
-    KEYS: Mapping[str, Form]
+    KEYS: Mapping[str, ValueForm]
     ONE_OF: tuple[tuple[str, ...], ...]
     MEANING: tuple[str, ...]
     REPLAYABLE: bool
     LISTED: bool
 
-    def faults(self, spec: SourceSpec, /) -> Iterable[Fault]:
+    def faults(self, spec: SourceSpec, /) -> Iterable[SpecFault]:
         """What is wrong with the settings and options, from the text alone."""
 
     def jars(self, spec: SourceSpec, /) -> Sequence[str]:

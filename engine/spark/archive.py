@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
-from engine.own_cache import in_checkout, is_own
 from engine.spark._pyspark import pyspark_home
 from engine.spark.jars import cache_dir, file_names
 from engine.spark.java import Java
+from engine.user_cache import in_checkout, is_own
 
 # Each is 140 to 200 MB.
 _KEPT: Final = 3

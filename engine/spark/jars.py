@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import EngineError, SetupError
-from engine.own_cache import cache_home, is_own, own_folder
 from engine.spark import _ivy
 from engine.spark.java import Java, find_java
 from engine.target_folder import TargetFolder
+from engine.user_cache import cache_home, is_own, own_folder
 
 LOCK: Final = Path(__file__).with_name("jars.json")
 _STAMPS: Final = 500

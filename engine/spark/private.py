@@ -27,7 +27,8 @@ PREFIX: Final = "headrace-spark-"
 LOCAL_DIR: Final = "spark.local.dir"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
 _MAKING_SECONDS: Final = 60
-# Nobody else reads or writes what the JVM makes. A lake that is shared on purpose has another (engine.lake.catalogs).
+# Nobody else reads or writes what the JVM makes. A lake that is shared on purpose has another umask
+# (engine.lake.catalog.catalog_settings).
 UMASK: Final = 0o077
 # For a session in one JVM: its ports answer nobody who does not know its secret, which Spark makes for a local master
 # and keeps out of all settings. On a cluster the secret is the cluster's, so nothing is set there.

@@ -18,7 +18,7 @@ from types import SimpleNamespace, TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
-from engine.pinned import PINNED
+from engine.pinned_settings import PINNED
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.java import Java
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from engine.state.objects import content
+from engine.state.blob_store import content
 
 
 def query_id(checkpoint: Path) -> str | None:

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from engine.errors import StateError
-from engine.state.objects import Store
+from engine.state.blob_store import Store
 
 RENEWED_EVERY = 10.0
 GONE_AFTER = 60.0
@@ -28,14 +28,14 @@ _POLL = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class LeaseClock:
     """Time, in seconds from any beginning."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
 
 
-_CLOCK = Clock()
+_CLOCK = LeaseClock()
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Lease:
         return bool(content) and json.loads(content or b"{}").get("owner") == self.owner
 
 
-def take(store: Store, folder: str, clock: Clock = _CLOCK) -> Lease:
+def take(store: Store, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
     """Take the lease of a table; one whose holder seems gone is watched for a while first.
 
     Raises:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import StateError
-from engine.state.objects import make_private
-from engine.state.store import TableState
+from engine.state.blob_store import make_private
+from engine.state.model_state import TableState
 
 # How long to wait for the JVM of a process that is gone already: two seconds on an idle machine, many on a busy one.
 ORPHAN_SECONDS = 60.0

@@ -15,7 +15,7 @@ _SHOWN = 40
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class TextTable:
     """Rows as text, with the names of their columns; `approximate` are those of columns that hold floats."""
 
     names: tuple[str, ...]
@@ -30,7 +30,7 @@ class Pair:
     expected: Row | None
     actual: Row | None
 
-    def equal(self, table: Table) -> bool:
+    def equal(self, table: TextTable) -> bool:
         """Whether both are there and the same."""
         if self.expected is None or self.actual is None:
             return False
@@ -54,7 +54,7 @@ def same_row(expected: Row, actual: Row, approximate: frozenset[int]) -> bool:
     return all(same(left, right, approximate=index in approximate) for index, (left, right) in cells)
 
 
-def paired(expected: Table, actual: Table, *, ordered: bool) -> list[Pair]:
+def paired(expected: TextTable, actual: TextTable, *, ordered: bool) -> list[Pair]:
     """Which actual row stands for which expected one: equal rows first, then those that differ least."""
     if ordered:
         length = max(len(expected.rows), len(actual.rows))
@@ -89,7 +89,7 @@ def _equal_cells(left: Row, right: Row, approximate: frozenset[int]) -> int:
     return sum(same(a, b, approximate=i in approximate) for i, (a, b) in enumerate(zip(left, right, strict=True)))
 
 
-def drawn(pairs: Sequence[Pair], table: Table) -> list[str]:
+def drawn(pairs: Sequence[Pair], table: TextTable) -> list[str]:
     """The lines of a table: `-` an expected row, `+` an actual one, differing cells between asterisks."""
     lines: list[tuple[str, list[str]]] = []
     for pair in pairs:
@@ -112,7 +112,7 @@ def drawn(pairs: Sequence[Pair], table: Table) -> list[str]:
     return [f"  | {head} |", f"  |-{rule}-|", *body, *more]
 
 
-def _marks(pair: Pair, table: Table) -> list[bool]:
+def _marks(pair: Pair, table: TextTable) -> list[bool]:
     if pair.expected is None or pair.actual is None:
         return [False] * len(table.names)
     cells = enumerate(zip(pair.expected, pair.actual, strict=True))

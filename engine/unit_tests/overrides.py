@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.compile import Compiled, Manifest, Model, UnitTest, compile_project
-from engine.compile.macros import read_macros
+from engine.compile.nodes.macro_docs import read_macros
 from engine.errors import Diagnostic, EngineError, near
 from engine.project import Project
 

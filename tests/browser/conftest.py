@@ -14,12 +14,12 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
 from engine.compile import Manifest, UnitTest, compile_project
-from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind
-from engine.docs.tables import Snapshot, Table
+from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
+from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Location
 from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, TestFinished, fold
 from engine.project import load_project
-from engine.runtime.results import as_dict
+from engine.runtime.context.run_results import as_dict
 from tests.docs.build import NOW, Site, written
 from tests.lab import REPOSITORY
 
@@ -122,8 +122,8 @@ def example() -> Manifest:
     place = Location("tests/hours.yml", 3, 11)
     names = (("type", "string"), ("data", None))
     given = tuple(GivenRows(i.name, i.view, Rows(names), place) for i in made.nodes[_HOURLY].inputs)
-    ends = Expected(place, Rows((("departures", "bigint"),)), late=1)
-    steps = (Step(StepKind.GIVEN, place, given), Step(StepKind.RESTART, place))
+    ends = ExpectedResult(place, Rows((("departures", "bigint"),)), late=1)
+    steps = (UnitTestStep(StepKind.GIVEN, place, given), UnitTestStep(StepKind.RESTART, place))
     test = UnitTest(_FAILING, "late", _HOURLY, steps, ends, file=place.file, location=place)
     return replace(made, nodes={**made.nodes, test.id: test}, order=(*made.order, test.id))
 
@@ -135,7 +135,7 @@ def flights(example: Manifest, tmp_path_factory: pytest.TempPathFactory) -> Site
     return written(tmp_path_factory.mktemp("flights"), example, _results(example), tables=tables)
 
 
-def _table(seed: int) -> Table:
+def _table(seed: int) -> StoredTable:
     added = [(seed + 3) * (i % 7 + 1) for i in range(30)]
     commits = tuple(
         Snapshot(
@@ -152,7 +152,7 @@ def _table(seed: int) -> Table:
         for i, rows in enumerate(added)
     )
     apart = (Snapshot(1, NOW, "append", 4, 0, 4, 400, 29, "r"),) if seed % 3 == 0 else ()
-    return Table("u", (("id", "string"),), commits, 30, sum(added), sum(added) * 40, 30, apart)
+    return StoredTable("u", (("id", "string"),), commits, 30, sum(added), sum(added) * 40, 30, apart)
 
 
 def _results(manifest: Manifest) -> dict[str, Any]:

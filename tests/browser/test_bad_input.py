@@ -8,7 +8,7 @@ import time
 import pytest
 from playwright.sync_api import expect
 
-from engine.compile.manifest import Column
+from engine.compile.nodes.manifest import Column
 from engine.errors import Diagnostic, Location
 from tests.browser.conftest import Window
 from tests.docs.build import hourly, manifest, model, source, written

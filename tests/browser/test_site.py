@@ -9,10 +9,10 @@ import pytest
 from axe_playwright_python.base import AXE_SCRIPT
 from playwright.sync_api import expect
 
-from engine.compile.manifest import Manifest
-from engine.compile.select import select
+from engine.compile.nodes.manifest import Manifest
+from engine.compile.selection.select_nodes import select
 from engine.docs.serve import serving
-from engine.docs.trace import Columns, Spot, impact, trace
+from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
 from engine.errors import UsageError
 from tests.browser.conftest import DRAWN
 
@@ -72,7 +72,7 @@ def test_a_column_is_followed_to_its_source_by_clicks(window, flights, example):
     expect(steps.nth(0)).to_contain_text("round(avg(case when f.departure_delay >= 60 then 1.0 else 0.0 end), 3)")
     steps.nth(2).get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("data.departure_delay")
-    lost = impact(Columns(example), Spot("source.ops.departures", "data.departure_delay"))
+    lost = impact(Columns(example), ColumnSpot("source.ops.departures", "data.departure_delay"))
     assert min(len(lost.breaks), len(lost.stops)) > 1
     expect(page.locator(".notice")).to_contain_text(
         f"{counted(len(lost.breaks), 'model')} would no longer compile, "
@@ -222,14 +222,14 @@ def test_every_column_leads_where_the_compiler_says(window, flights, example):
     assert len(found) == sum(len(node.columns) for node in (*example.sources, *example.models))
     assert sum("late" in told["tests"] for told in found) > 1
     for told in found:
-        spot = Spot(*told["start"])
+        spot = ColumnSpot(*told["start"])
         assert told == expected(columns, spot), spot
 
 
-def expected(columns: Columns, spot: Spot) -> dict[str, object]:
+def expected(columns: Columns, spot: ColumnSpot) -> dict[str, object]:
     way, lost = trace(columns, spot), impact(columns, spot)
 
-    def name(one: Spot) -> list[str]:
+    def name(one: ColumnSpot) -> list[str]:
         return [one.node, one.column]
 
     def rows(deciders) -> list[list[str]]:
@@ -258,7 +258,7 @@ def test_the_path_on_the_page_is_the_compilers(window, flights, example):
             one.page.goto(f"{one.start}index.html#/column/model/{model.name}/{column.name}")
             expect(one.page.get_by_role("heading", level=1)).to_contain_text(column.name)
             expect(one.page.locator(".crumbs")).to_contain_text(model.name)
-            way = trace(columns, Spot(model.id, column.name))
+            way = trace(columns, ColumnSpot(model.id, column.name))
             shown = one.page.locator(".steps > li > a.origin").all_inner_texts()
             assert shown == [f"{example.nodes[s.spot.node].name}.{s.spot.column}" for s in way.steps]
             texts = one.page.locator(".steps .expression").all_inner_texts()

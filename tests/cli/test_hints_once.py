@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.cli.printing import printer
+from engine.cli.console.printing import printer
 from engine.errors import Diagnostic
 from engine.events import Diagnosed, RunFinished, RunStarted, fold
-from engine.runtime.results import as_dict
+from engine.runtime.context.run_results import as_dict
 
 NAMES = ("one", "two", "three")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.commands.build_command import wanted
+from engine.cli.commands.test_watch import affected, look
 from engine.cli.main import invoke
-from engine.cli.running import wanted
-from engine.cli.watching import affected, look
-from engine.compile.select import select
+from engine.compile.selection.select_nodes import select
 from tests.project.helper import ORDERS, clean, write
 
 UNITS = """\

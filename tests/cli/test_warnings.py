@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.printing import TextPrinter, hints_once
-from engine.cli.told import not_told_today, note_told
+from engine.cli.console.printing import TextPrinter, hints_once
+from engine.cli.console.shown_warnings import not_told_today, note_told
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed, RunStarted
-from engine.own_cache import project_cache
+from engine.user_cache import project_cache
 from tests.cli.test_commands import run, small, write
 
 __all__ = ["small"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from engine.compile.arguments import counts
-from engine.compile.sql import parse
+from engine.compile.sql.argument_counts import counts
+from engine.compile.sql.parse import parse
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
 from tests.lab import LabSession

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 
-from engine.compile.clauses import misplaced
 from engine.compile.columns import InputColumns
-from engine.compile.columns.find import columns_of
-from engine.compile.rules import check, parse
-from engine.compile.streaming import ALWAYS
+from engine.compile.columns.find_columns import columns_of
+from engine.compile.output.clause_checks import misplaced
+from engine.compile.streaming import check, parse
+from engine.compile.streaming.check_model import ALWAYS
 from tests.compile.batch_queries import ACCEPTED, FAILING, REFUSED
 from tests.fuzz.relations import RELATIONS
 from tests.lab import LabSession

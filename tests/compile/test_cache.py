@@ -8,8 +8,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from engine.compile import Compiled, cold, compile_project, local
-from engine.compile.entries import digest
+from engine.compile import Compiled, compile_project
+from engine.compile.artifacts.node_json import digest
+from engine.compile.pipeline import incremental, worker
 from engine.errors import ProjectError
 from engine.project import load_project
 from tests.project.helper import SOURCES, write
@@ -133,13 +134,13 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
     """The models that are read and finished, and how often anything is compiled at all."""
     seen: dict[str, list[str]] = {"read": [], "finished": []}
     for name, key in (("read_model", "read"), ("finish", "finished")):
-        real = getattr(local, name)
+        real = getattr(worker, name)
 
         def counting(first, *args, _real=real, _key=key, **kwargs):
             seen[_key].append(getattr(first, "name", None) or first.file.name)
             return _real(first, *args, **kwargs)
 
-        monkeypatch.setattr(local, name, counting)
+        monkeypatch.setattr(worker, name, counting)
     return seen
 
 
@@ -167,7 +168,7 @@ def test_only_what_an_edit_reaches_is_compiled_again(tmp_path, counted):
 def test_an_unchanged_project_is_not_compiled(tmp_path, monkeypatch):
     edits = Edits(1, tmp_path / "project")
     before = shown(edits.compiled(tmp_path / "kept"))
-    monkeypatch.setattr(cold, "compile_models", None)
+    monkeypatch.setattr(incremental, "compile_models", None)
     assert shown(edits.compiled(tmp_path / "kept")) == before
 
 

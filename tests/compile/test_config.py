@@ -13,13 +13,13 @@ from engine.compile import (
     Partition,
     PersistDocs,
     Publish,
-    Sort,
+    SortColumn,
     StateProvider,
     Trigger,
     TriggerKind,
     Watermark,
 )
-from engine.compile.layers import KEYS
+from engine.compile.config.config_layers import KEYS
 from engine.errors import Level
 from engine.sources import OnBadRecord
 from tests.project.helper import ORDERS, PROJECT, SOURCES, clean, compiled, findings, line, only
@@ -72,10 +72,10 @@ WRITES = [
     ("write_options: {fanout-enabled: true, target-file-size-bytes: 1000}", "write_options",
      {"fanout-enabled": "true", "target-file-size-bytes": "1000"}),
     ("table_properties: {a.b: 1}", "table_properties", {"a.b": "1"}),
-    ("sort_by: id", "sort_by", (Sort("id"),)),
+    ("sort_by: id", "sort_by", (SortColumn("id"),)),
     ("sort_by: [id, ts DESC nulls last, amount asc NULLS FIRST]", "sort_by",
-     (Sort("id"), Sort("ts", descending=True, nulls_first=False), Sort("amount", nulls_first=True))),
-    ("sort_by: id, ts desc", "sort_by", (Sort("id"), Sort("ts", descending=True))),
+     (SortColumn("id"), SortColumn("ts", descending=True, nulls_first=False), SortColumn("amount", nulls_first=True))),
+    ("sort_by: id, ts desc", "sort_by", (SortColumn("id"), SortColumn("ts", descending=True))),
     ("partition_by: day(ts) as day", "partition_by", (Partition("day", "ts", name="day"),)),
     ("partition_by: day(ts) AS `day`, bucket(16, id) as part, amount", "partition_by",
      (Partition("day", "ts", name="day"), Partition("bucket", "id", 16, "part"), Partition("identity", "amount"))),
@@ -412,8 +412,8 @@ def test_defaults_that_do_not_fit_a_kind_are_passed_over(tmp_path):
     }
     models = {m.name: m for m in clean(tmp_path, files).models}
     assert {name: (m.write.unique_key, m.write.sort_by, m.write.publish.value) for name, m in models.items()} == {
-        "a": (("id",), (Sort("id"),), "on_tests_pass"),
-        "b": ((), (Sort("id"),), "on_tests_pass"),
+        "a": (("id",), (SortColumn("id"),), "on_tests_pass"),
+        "b": ((), (SortColumn("id"),), "on_tests_pass"),
         "c": ((), (), "immediately"),
     }
     assert models["b"].operation.trigger == Trigger()

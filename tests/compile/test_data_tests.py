@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile.manifest import Severity
-from engine.compile.select import select
+from engine.compile.nodes.manifest import Severity
+from engine.compile.selection.select_nodes import select
 from tests.project.helper import ORDERS, clean, findings, line, only
 
 COUNTRY = "select id from {{ ref('orders') }} where amount < {{ var('least', 0) }}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.determinism import deterministic_text
+from engine.compile.sql.determinism import deterministic_text
 
 SAME = """
 version

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from engine.compile.dbt_names import dbt_names
+from engine.compile.templates.dbt_functions import dbt_names
 from tests.compile.cases import Case, read_cases
 from tests.project.helper import PROJECT, clean, compiled, findings, line, lines, only
 

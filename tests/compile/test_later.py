@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.later import unsupported
+from engine.compile.pipeline.unsupported import unsupported
 from tests.project.helper import ORDERS, PROJECT, clean, lines
 
 FROM = "from {{ source('shop', 'orders') }}"

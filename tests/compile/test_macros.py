@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from engine.compile.macros import macros_used
+from engine.compile.nodes.macro_docs import macros_used
 from tests.compile.cases import Case, read_cases
 from tests.lab import REPOSITORY
 from tests.project.helper import clean, findings, line, lines, only

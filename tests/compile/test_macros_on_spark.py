@@ -11,8 +11,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from engine.compile.context import Names
-from engine.compile.shared import own_macros
+from engine.compile.declarations.compile_context import own_macros
+from engine.compile.templates.template_names import TemplateNames
 from engine.jinja import Sandbox
 from tests.lab import LabSession
 
@@ -26,7 +26,7 @@ select * from values
 
 
 def rendered(sql: str) -> str:
-    sandbox = Sandbox(Names({}).for_models())
+    sandbox = Sandbox(TemplateNames({}).for_models())
     sandbox.add_macros(own_macros())
     return sandbox.render(sql, "a.sql").text
 

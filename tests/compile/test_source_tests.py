@@ -6,9 +6,9 @@ import graphlib
 import json
 from pathlib import Path
 
-from engine.compile.artifacts import write_artifacts
-from engine.compile.manifest import Severity
-from engine.compile.select import select
+from engine.compile.artifacts.write_artifacts import write_artifacts
+from engine.compile.nodes.manifest import Severity
+from engine.compile.selection.select_nodes import select
 from engine.runtime.scheduler import dependencies, run_order
 from tests.project.helper import clean, findings, line, only
 

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.sources import KINDS, files
+from engine.sources import KINDS
+from engine.sources.files import file_source
 from tests.project.helper import PROJECT, clean, findings, line, lines, only
 
 FROM = "from {{ source('shop', 'orders') }}"
@@ -85,7 +86,7 @@ sources:
 @pytest.fixture
 def wire(monkeypatch: pytest.MonkeyPatch) -> None:
     """A kind of another package, whose records are gone once read."""
-    kind = SimpleNamespace(**{**vars(files), "FORMATS": ("wire",), "REPLAYABLE": False})
+    kind = SimpleNamespace(**{**vars(file_source), "FORMATS": ("wire",), "REPLAYABLE": False})
     monkeypatch.setitem(KINDS, "wire", kind)
 
 

@@ -7,8 +7,8 @@ import signal
 
 import pytest
 
-from engine.compile import workers
-from engine.compile.local import Local
+from engine.compile.pipeline import worker_pool
+from engine.compile.pipeline.worker import Local
 from engine.errors import SetupError
 from tests.compile.test_cache import Edits, shown
 
@@ -17,18 +17,18 @@ from tests.compile.test_cache import Edits, shown
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Any number of models is worth three processes; those that were started."""
     seen: list[int] = []
-    real = workers._started
+    real = worker_pool._started
 
     def counting(*arguments):
         worker = real(*arguments)
         seen.append(worker.process.pid)
         return worker
 
-    monkeypatch.setattr(workers, "_started", counting)
-    monkeypatch.setattr(workers, "WORTH", 1)
-    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _: {0, 1, 2})
+    monkeypatch.setattr(worker_pool, "_started", counting)
+    monkeypatch.setattr(worker_pool, "WORTH", 1)
+    monkeypatch.setattr(worker_pool.os, "sched_getaffinity", lambda _: {0, 1, 2})
     # Threads that other tests have left behind hold no lock of ours.
-    monkeypatch.setattr(workers.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(worker_pool.threading, "active_count", lambda: 1)
     return seen
 
 
@@ -38,7 +38,7 @@ def test_several_processes_find_what_one_finds_after_any_edits(tmp_path, monkeyp
         if step:
             edits.edit()
         with monkeypatch.context() as alone:
-            alone.setattr(workers, "WORTH", 1000)
+            alone.setattr(worker_pool, "WORTH", 1000)
             cold = shown(edits.compiled(None))
         number = len(started)
         assert shown(edits.compiled(tmp_path / "kept")) == cold, step

@@ -22,9 +22,9 @@ from engine.compile import (
     Watermark,
     Write,
 )
-from engine.compile.columns.facts import Origin
-from engine.compile.manifest import Column, Macro
-from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind
+from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.manifest import Column, Macro
+from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
 from engine.docs import Facts, read_results, write_site
 from engine.errors import Diagnostic, Location
 from engine.sources import SourceSpec
@@ -122,8 +122,8 @@ def unit_test(name: str = "late_rows", **changes) -> UnitTest:
     given = GivenRows("ops.events", "v", Rows((("at", "timestamp"),), ({"at": "2026-01-01"},)), place)
     defaults = {
         "id": f"unit_test.hourly.{name}", "name": name, "model": "model.hourly", "file": place.file, "location": place,
-        "steps": (Step(StepKind.GIVEN, place, (given,)), Step(StepKind.RESTART, place)),
-        "expect": Expected(place, Rows((("ID", "string"),)), late=1),
+        "steps": (UnitTestStep(StepKind.GIVEN, place, (given,)), UnitTestStep(StepKind.RESTART, place)),
+        "expect": ExpectedResult(place, Rows((("ID", "string"),)), late=1),
     }  # fmt: skip
     return UnitTest(**defaults | changes)
 

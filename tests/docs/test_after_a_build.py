@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from dbt_artifacts_parser.parser import parse_catalog, parse_manifest, parse_run_results
 
-from engine.docs.facts import moment
+from engine.docs.site.site_data import moment
 from tests.docs.build import Site
 from tests.lab import EVENTS, Lab, Result
 

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from dbt_artifacts_parser.parser import parse_catalog, parse_manifest, parse_run_results, parse_sources
 
-from engine.compile import Operation, Partition, Sort, compile_project
-from engine.compile.artifacts import about_nodes, manifest_text, records_of, write_artifacts
-from engine.compile.dbt import node_dict, own_id, unique_id
-from engine.compile.entries import to_json
-from engine.compile.guarantee import guarantees
+from engine.compile import Operation, Partition, SortColumn, compile_project
+from engine.compile.artifacts.dbt_manifest import node_dict, own_id, unique_id
+from engine.compile.artifacts.node_json import to_json
+from engine.compile.artifacts.write_artifacts import about_nodes, manifest_text, records_of, write_artifacts
+from engine.compile.nodes.guarantee import guarantees
 from engine.docs.catalog import write_catalog
-from engine.docs.freshness import Bound, Fresh, Freshness, read_freshness, write_freshness
-from engine.docs.tables import Table
+from engine.docs.site.freshness_status import AgeBound, Fresh, FreshnessStatus, read_freshness, write_freshness
+from engine.docs.site.table_statistics import StoredTable
 from engine.errors import ProjectError
 from engine.project import load_project
 from engine.sources import KINDS
@@ -84,7 +84,7 @@ def test_streaming_facts_stand_in_config_and_meta():
         evil(),
         manifest(),
         manifest(model("a", "model.b"), model("b", "model.a"), model("c", "model.gone", broken=True, sql="")),
-        manifest(model("m", operation=Operation(pre_hook=("set x = 1",)), write=replace(hourly().write, sort_by=(Sort("a", True, False),), partition_by=(Partition("day", "a", name="d"),)))),
+        manifest(model("m", operation=Operation(pre_hook=("set x = 1",)), write=replace(hourly().write, sort_by=(SortColumn("a", True, False),), partition_by=(Partition("day", "a", name="d"),)))),
     ],
 )  # fmt: skip
 def test_odd_projects_are_manifests_too(project):
@@ -180,7 +180,7 @@ def test_run_results_are_of_version_6():
 
 
 def test_the_catalog_is_of_version_1(tmp_path):
-    table = Table("u", (("window_start", "timestamptz"), ("id", "string")), (snapshot(0, 5, 5),), 1, 5, 50, 1)
+    table = StoredTable("u", (("window_start", "timestamptz"), ("id", "string")), (snapshot(0, 5, 5),), 1, 5, 50, 1)
     path = write_catalog(small(), {"model.hourly": table}, tmp_path)
     found = parse_catalog(json.loads(path.read_text()))
     assert type(found).__name__ == "CatalogV1"
@@ -194,10 +194,16 @@ def test_the_catalog_is_of_version_1(tmp_path):
 
 def test_sources_are_of_version_3_and_read_back(tmp_path):
     known = [
-        Freshness(
-            "source.ops.events", Fresh.WARN, NOW, NOW - timedelta(hours=2), Bound(10, "minute"), Bound(1, "day"), 0.2
+        FreshnessStatus(
+            "source.ops.events",
+            Fresh.WARN,
+            NOW,
+            NOW - timedelta(hours=2),
+            AgeBound(10, "minute"),
+            AgeBound(1, "day"),
+            0.2,
         ),
-        Freshness("source.ops.gone", Fresh.FAILED, NOW, error="there is no such topic"),
+        FreshnessStatus("source.ops.gone", Fresh.FAILED, NOW, error="there is no such topic"),
     ]
     path = write_freshness(known, tmp_path, "shop", 0.5)
     found = parse_sources(json.loads(path.read_text()))

@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from engine.docs.graph import BOX_HEIGHT, Link, lay_out, layers_of
-from engine.docs.placement import ascending
+from engine.docs.site.graph_layout import BOX_HEIGHT, Link, lay_out, layers_of
+from engine.docs.site.placement import ascending
 
 
 def links(*pairs: str) -> list[Link]:

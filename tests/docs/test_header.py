@@ -19,15 +19,15 @@ from engine.compile import (
     Overwrite,
     Partition,
     Publish,
-    Sort,
+    SortColumn,
     Trigger,
     TriggerKind,
     UnitTest,
     Watermark,
     Write,
 )
-from engine.compile.steps import Expected, GivenRows, Rows, Step, StepKind
-from engine.docs import header
+from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
+from engine.docs.site import page_header
 from engine.errors import Location
 from tests.docs.build import model, source
 
@@ -37,7 +37,7 @@ STREAM = Materialized.STREAMING_TABLE
 
 def said(about: str, *reads: Input, **changes) -> list[str]:
     made = model("m", *reads, **{"materialized": STREAM, "write": Write(OutputMode.APPEND), **changes})
-    return [item.text for item in header.model_words(made) if item.about == about]
+    return [item.text for item in page_header.model_words(made) if item.about == about]
 
 
 def read(name: str = "a", *settings, **more) -> Input:
@@ -130,7 +130,9 @@ def test_a_source_tells_how_it_is_read():
         stream=False,
         settings={"path": "landing/x", "max_files_per_trigger": 1000},
     )
-    told = {item.about: item.text for item in header.source_words(source(spec=spec, watermark=LATE, dedup=("id",)))}
+    told = {
+        item.about: item.text for item in page_header.source_words(source(spec=spec, watermark=LATE, dedup=("id",)))
+    }
     assert told == {
         "Is": "json, landing/x",
         "Pace": "a stream takes 1,000 files in a micro-batch",
@@ -156,7 +158,7 @@ def test_a_source_tells_how_it_is_read():
 )
 def test_a_source_tells_where_a_stream_of_it_begins(settings, about, text):
     spec = replace(source().spec, format="iceberg", settings={"table": "sales.orders", **settings})
-    told = {item.about: item.text for item in header.source_words(source(spec=spec))}
+    told = {item.about: item.text for item in page_header.source_words(source(spec=spec))}
     assert (told["Is"], told.get(about)) == ("iceberg, sales.orders", text)
 
 
@@ -165,7 +167,7 @@ def test_a_table_tells_how_it_lies_and_grows():
         OutputMode.APPEND,
         (Partition("day", "at"), Partition("bucket", "id", 16)),
         exclude=("op", "n"),
-        sort_by=(Sort("at", True, False), Sort("id")),
+        sort_by=(SortColumn("at", True, False), SortColumn("id")),
         on_schema_change=OnSchemaChange.APPEND_COLUMNS,
     )
     told = {about: said(about, write=write) for about in ("Leaves out", "Partitioned", "Sorted", "New columns")}
@@ -195,16 +197,16 @@ def rows(name: str, *columns: str) -> GivenRows:
     ("changes", "text"),
     [
         ({}, "no rows; expects nothing"),
-        ({"steps": (Step(StepKind.GIVEN, PLACE, (rows("a"),)),), "expect": Expected(PLACE, Rows())}, "rows of a; expects rows"),
-        ({"static": (rows("b"),), "expect": Expected(PLACE, Rows(), ordered=True)}, "b as a whole; expects rows"),
+        ({"steps": (UnitTestStep(StepKind.GIVEN, PLACE, (rows("a"),)),), "expect": ExpectedResult(PLACE, Rows())}, "rows of a; expects rows"),
+        ({"static": (rows("b"),), "expect": ExpectedResult(PLACE, Rows(), ordered=True)}, "b as a whole; expects rows"),
         ({
             "steps": (
-                Step(StepKind.GIVEN, PLACE, (rows("a"),), expect=Expected(PLACE, state_rows=0)), Step(StepKind.RESTART, PLACE),
-                Step(StepKind.GIVEN, PLACE, (rows("a"), rows("b"))), Step(StepKind.FLUSH, PLACE),
+                UnitTestStep(StepKind.GIVEN, PLACE, (rows("a"),), expect=ExpectedResult(PLACE, state_rows=0)), UnitTestStep(StepKind.RESTART, PLACE),
+                UnitTestStep(StepKind.GIVEN, PLACE, (rows("a"), rows("b"))), UnitTestStep(StepKind.FLUSH, PLACE),
             ),
-            "static": (rows("c"),), "expect": Expected(PLACE, Rows(), late=1),
+            "static": (rows("c"),), "expect": ExpectedResult(PLACE, Rows(), late=1),
         }, "rows of a and b in 2 steps, c as a whole, with a restart and a flush; expects rows, late and state rows"),
     ],
 )  # fmt: skip
 def test_what_a_unit_test_does(changes, text):
-    assert header.unit_test_words(UnitTest("unit_test.m.t", "t", "model.m", **changes)) == text
+    assert page_header.unit_test_words(UnitTest("unit_test.m.t", "t", "model.m", **changes)) == text

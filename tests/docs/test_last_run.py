@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 import pytest
 
 from engine import events
-from engine.docs.last_run import Tone, read_results
+from engine.docs.site.last_run import Tone, read_results
 from engine.events import BatchCommitted, ModelFinished, RunFinished, RunStarted, Status, fold
-from engine.runtime.results import as_dict
+from engine.runtime.context.run_results import as_dict
 from tests.docs.build import small, written
 
 AT = "2026-10-12T08:15:03+00:00"

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import invoke
-from engine.compile.columns.facts import Origin
-from engine.compile.manifest import Column
-from engine.docs import drawings
-from engine.docs.trace import Columns, Spot, impact, trace
+from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.manifest import Column
+from engine.docs.site import render_graph
+from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
 from tests.docs.build import hourly, manifest, model, source
 from tests.project.helper import write
 
@@ -108,17 +108,17 @@ def nasty():
 def test_names_and_texts_stay_what_they_are_in_every_form():
     project = nasty()
     columns = Columns(project)
-    spot = Spot("model.hourly", NASTY)
+    spot = ColumnSpot("model.hourly", NASTY)
     found, lost = trace(columns, spot), impact(columns, spot)
-    drawn = drawings.path(project, found, lost, columns)
-    assert json.loads(json.dumps(drawings.as_record(drawn)))["edges"][0]["sql"] == NASTY
-    mermaid = drawings.mermaid(drawn)
+    drawn = render_graph.path(project, found, lost, columns)
+    assert json.loads(json.dumps(render_graph.as_record(drawn)))["edges"][0]["sql"] == NASTY
+    mermaid = render_graph.mermaid(drawn)
     assert len(mermaid.splitlines()) == 4
     assert not set("<>\\\x1b\u202e") & set(mermaid.replace("-->", ""))
-    dot = drawings.dot(drawn)
+    dot = render_graph.dot(drawn)
     assert len(dot.splitlines()) == 7
     assert '\\"' in dot
-    for text in (dot, *drawings.tree(project, found)):
+    for text in (dot, *render_graph.tree(project, found)):
         assert "\x1b" not in text
         assert "\u202e" not in text
 
@@ -126,8 +126,8 @@ def test_names_and_texts_stay_what_they_are_in_every_form():
 def test_dot_is_read_by_graphviz_rules():
     """Every quote in dot is either a delimiter or escaped."""
     columns = Columns(nasty())
-    spot = Spot("model.hourly", NASTY)
-    dot = drawings.dot(drawings.path(columns.manifest, trace(columns, spot), impact(columns, spot), columns))
+    spot = ColumnSpot("model.hourly", NASTY)
+    dot = render_graph.dot(render_graph.path(columns.manifest, trace(columns, spot), impact(columns, spot), columns))
     for line in dot.splitlines():
         bare = line.replace("\\\\", "").replace('\\"', "")
         assert bare.count('"') % 2 == 0
@@ -135,7 +135,7 @@ def test_dot_is_read_by_graphviz_rules():
 
 def test_a_view_and_a_broken_reference_are_drawn():
     project = manifest(source(), hourly(), model("v", "model.hourly", "model.gone"))
-    drawn = drawings.graph(project, project.nodes)
+    drawn = render_graph.graph(project, project.nodes)
     assert [(e.start, e.end, e.solid) for e in drawn.edges] == [
         ("source.ops.events", "model.hourly", True), ("model.hourly", "model.v", False),
     ]  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from engine import events
-from engine.docs.delivery import delivering
+from engine.docs.openlineage.transport import delivering
 from engine.errors import Diagnostic
 from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
 from tests.project.helper import compiled, only
@@ -191,7 +191,7 @@ def test_a_run_that_stops_without_a_word_is_aborted(tmp_path):
 
 def test_a_long_stream_tells_how_far_it_is_now_and_then(tmp_path, monkeypatch):
     made = project(tmp_path, "{type: file, path: events.jsonl}")
-    monkeypatch.setattr("engine.docs.openlineage._RUNNING_SECONDS", 0.0)
+    monkeypatch.setattr("engine.docs.openlineage.run_events._RUNNING_SECONDS", 0.0)
     batches = [BatchCommitted("model.clean", n, 10, 8, 0, 0, None, 70 + n, 0.5) for n in range(3)]
     send(made, tmp_path, [*a_run()[:2], *batches])
     running = [r for r in sent(tmp_path / "events.jsonl") if r["eventType"] == "RUNNING"]
@@ -277,7 +277,7 @@ def test_an_endpoint_that_is_not_there_holds_nothing_up(tmp_path):
 
 
 def test_a_slow_endpoint_is_not_waited_for_for_ever(tmp_path, endpoint, monkeypatch):
-    monkeypatch.setattr("engine.docs.delivery._PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("engine.docs.openlineage.transport._PATIENCE_SECONDS", 0.3)
     endpoint.wait = 1.0
     made = project(tmp_path, f"{{type: http, url: '{endpoint.url}'}}")
     begin = time.monotonic()

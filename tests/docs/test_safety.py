@@ -9,11 +9,11 @@ from importlib import resources
 
 import pytest
 
-from engine.compile import Expectation, Operation, Overwrite, Relation, Sort, Write
-from engine.compile.columns.facts import Origin
-from engine.compile.manifest import Column, Macro
-from engine.docs.freshness import Bound, Fresh, Freshness
-from engine.docs.tables import Snapshot, Table
+from engine.compile import Expectation, Operation, Overwrite, Relation, SortColumn, Write
+from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.manifest import Column, Macro
+from engine.docs.site.freshness_status import AgeBound, Fresh, FreshnessStatus
+from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Diagnostic, Location
 from tests.docs.build import NOW, hourly, manifest, model, not_null, small, source, unit_test, written
 
@@ -38,7 +38,12 @@ def evil():
     found = Diagnostic("sql-syntax", EVIL, EVIL, node=EVIL, location=Location(EVIL))
     macro = Macro("evil", EVIL, EVIL, (EVIL,), EVIL)
     write = Write(
-        "append", unique_key=(EVIL,), sequence_by=(EVIL,), delete_when=EVIL, exclude=(EVIL,), sort_by=(Sort(EVIL),)
+        "append",
+        unique_key=(EVIL,),
+        sequence_by=(EVIL,),
+        delete_when=EVIL,
+        exclude=(EVIL,),
+        sort_by=(SortColumn(EVIL),),
     )
     keyed = hourly(windows={EVIL: EVIL}, write=write, operation=Operation(pre_hook=(EVIL,), post_hook=(EVIL,)))
     tested = unit_test(EVIL, description=EVIL, location=Location(EVIL))
@@ -60,8 +65,8 @@ def evil_results():
 def evil_stores():
     """What the tables and the last look at the sources say."""
     commit = Snapshot(1, NOW, EVIL, 1, 0, 1, 10, 1, EVIL)
-    table = Table(EVIL, ((EVIL, EVIL),), (commit, replace(commit, run="b")), 2, 1, 10, 1, (commit,))
-    fresh = Freshness(f"source.{EVIL}", Fresh.ERROR, NOW, NOW, Bound(1, EVIL), error=EVIL)
+    table = StoredTable(EVIL, ((EVIL, EVIL),), (commit, replace(commit, run="b")), 2, 1, 10, 1, (commit,))
+    fresh = FreshnessStatus(f"source.{EVIL}", Fresh.ERROR, NOW, NOW, AgeBound(1, EVIL), error=EVIL)
     return {"tables": {f"model.{EVIL}": table}, "freshness": {fresh.source: fresh}}
 
 

@@ -9,10 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 from engine.compile import Materialized, compile_project
-from engine.compile.manifest import Column, Macro
-from engine.docs.facts import moment
-from engine.docs.freshness import Bound, Fresh, Freshness, read_freshness, write_freshness
-from engine.docs.tables import Snapshot, Table
+from engine.compile.nodes.manifest import Column, Macro
+from engine.docs.site.freshness_status import AgeBound, Fresh, FreshnessStatus, read_freshness, write_freshness
+from engine.docs.site.site_data import moment
+from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Diagnostic, Level, Location
 from engine.project import load_project
 from tests.docs.build import NOW, Site, hourly, manifest, model, not_null, small, source, unit_test, written
@@ -199,7 +199,7 @@ def snapshot(number: int, added: int, rows: int) -> Snapshot:
 
 def test_tables_are_told_with_their_snapshots(tmp_path):
     commits = (snapshot(0, 5, 5), snapshot(1, 7, 12))
-    table = Table("u", (("id", "string"),), commits, 2, 12, 120, 2, (snapshot(0, 1, 1),))
+    table = StoredTable("u", (("id", "string"),), commits, 2, 12, 120, 2, (snapshot(0, 1, 1),))
     site = written(tmp_path, small(), tables={"model.hourly": table})
     at = [int((NOW + timedelta(minutes=i)).timestamp() * 1000) for i in (0, 1)]
     assert site.short("model.hourly")["table"] == {
@@ -216,13 +216,15 @@ def test_tables_are_told_with_their_snapshots(tmp_path):
 
 
 def test_rows_that_wait_for_tests_are_told(tmp_path):
-    table = Table("u", (("id", "string"),), (snapshot(0, 5, 5),), 1, 5, 50, 1, waiting=True)
+    table = StoredTable("u", (("id", "string"),), (snapshot(0, 5, 5),), 1, 5, 50, 1, waiting=True)
     site = written(tmp_path, small(), tables={"model.hourly": table})
     assert (site.short("model.hourly")["waiting"], site.short("model.daily").get("waiting")) == (True, None)
 
 
 def test_how_fresh_a_source_is(tmp_path):
-    late = Freshness("source.ops.events", Fresh.WARN, NOW, NOW - timedelta(hours=3), Bound(1, "hour"), Bound(7, "day"))
+    late = FreshnessStatus(
+        "source.ops.events", Fresh.WARN, NOW, NOW - timedelta(hours=3), AgeBound(1, "hour"), AgeBound(7, "day")
+    )
     write_freshness([late], tmp_path, "shop", 0.1)
     site = written(tmp_path / "site", small(), freshness=read_freshness(tmp_path))
     assert site.short("source.ops.events")["fresh"] == "warn"
@@ -233,14 +235,14 @@ def test_how_fresh_a_source_is(tmp_path):
 
 
 def test_a_source_that_could_not_be_read_says_why(tmp_path):
-    write_freshness([Freshness("source.ops.events", Fresh.FAILED, NOW, error="no topic")], tmp_path, "shop", 0.1)
+    write_freshness([FreshnessStatus("source.ops.events", Fresh.FAILED, NOW, error="no topic")], tmp_path, "shop", 0.1)
     site = written(tmp_path / "site", small(), freshness=read_freshness(tmp_path))
     assert site.node("source.ops.events")["fresh"] == {"status": "runtime error", "error": "no topic"}
 
 
 def test_the_first_commit_of_each_run_is_marked(tmp_path):
     commits = tuple(replace(snapshot(n, 1, n), run=run) for n, run in enumerate("aabbc"))
-    table = Table("u", (("id", "string"),), commits, 5, 5, 50, 5)
+    table = StoredTable("u", (("id", "string"),), commits, 5, 5, 50, 5)
     history = written(tmp_path, small(), tables={"model.hourly": table}).node("model.hourly")["table"]["history"]
     assert [commit[5] for commit in history] == [0, 0, 1, 0, 1]
 
@@ -290,7 +292,7 @@ def test_a_wide_table_is_one_record(tmp_path):
 
 
 def test_no_heavy_library_is_imported():
-    code = "import sys, engine.docs, engine.docs.tables; print(*({'pyspark', 'pyiceberg', 'pyarrow', 'igraph'} & set(sys.modules)))"
+    code = "import sys, engine.docs, engine.docs.site.table_statistics; print(*({'pyspark', 'pyiceberg', 'pyarrow', 'igraph'} & set(sys.modules)))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
     assert not done.stdout.strip()
 

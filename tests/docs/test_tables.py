@@ -6,7 +6,7 @@ import logging
 from pathlib import Path
 from types import SimpleNamespace
 
-from engine.docs.tables import read_tables
+from engine.docs.site.table_statistics import read_tables
 from tests.docs.build import small
 
 

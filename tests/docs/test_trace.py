@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile import compile_project
-from engine.docs.trace import Columns, Spot, impact, spot_named, trace
+from engine.docs.site.column_trace import Columns, ColumnSpot, impact, spot_named, trace
 from engine.errors import UsageError
 from engine.project import load_project
 from tests.project.helper import clean
@@ -46,17 +46,17 @@ def test_a_column_is_followed_to_its_sources_with_the_text_of_each_step(columns)
 
 
 def test_a_struct_is_touched_by_its_fields_and_the_other_way_round(columns):
-    whole, field, other = (Spot("source.shop.orders", name) for name in ("item", "Item.price", "item.name"))
+    whole, field, other = (ColumnSpot("source.shop.orders", name) for name in ("item", "Item.price", "item.name"))
     assert whole.touches(field)
     assert field.touches(whole)
     assert not field.touches(other)
-    assert not whole.touches(Spot("source.shop.orders", "items"))
+    assert not whole.touches(ColumnSpot("source.shop.orders", "items"))
     assert spots(impact(columns, whole).values) == spots(impact(columns, field).values)
     assert impact(columns, other).values == ()
 
 
 def test_what_goes_with_a_column(columns):
-    found = impact(columns, Spot("model.cleaned", "price"))
+    found = impact(columns, ColumnSpot("model.cleaned", "price"))
     assert spots(found.values) == ["model.passed.price", "model.totals.total", "model.shares.share"]
     assert spots(found.gone) == ["model.passed.price"]
     assert (found.breaks, found.stops) == (("model.totals",), ("model.shares",))
@@ -75,12 +75,12 @@ def test_what_goes_with_a_column(columns):
 )
 def test_a_unit_test_goes_with_the_columns_that_it_names(columns, node, column, tests):
     """`amount` is handed on by a star, so only the rows of the test name it."""
-    found = impact(columns, Spot(f"model.{node}", column))
+    found = impact(columns, ColumnSpot(f"model.{node}", column))
     assert found.tests == tests
 
 
 def test_a_column_that_only_decides_on_rows_breaks_its_reader_too(columns):
-    found = impact(columns, Spot("source.shop.orders", "ts"))
+    found = impact(columns, ColumnSpot("source.shop.orders", "ts"))
     assert found.values == ()
     assert [(d.model, d.kind) for d in found.rows] == [("model.cleaned", "filter")]
     assert found.breaks == ("model.cleaned",)
@@ -88,7 +88,7 @@ def test_a_column_that_only_decides_on_rows_breaks_its_reader_too(columns):
 
 
 def test_nothing_goes_with_a_column_that_nothing_reads(columns):
-    found = impact(columns, Spot("model.apart", "name"))
+    found = impact(columns, ColumnSpot("model.apart", "name"))
     assert (found.values, found.rows, found.breaks, found.stops, found.tests) == ((), (), (), (), ())
 
 
@@ -102,7 +102,7 @@ def test_nothing_goes_with_a_column_that_nothing_reads(columns):
     ],
 )
 def test_a_column_is_found_by_its_name(columns, text, node, column):
-    assert spot_named(columns.manifest, text) == Spot(node, column)
+    assert spot_named(columns.manifest, text) == ColumnSpot(node, column)
 
 
 @pytest.mark.parametrize(
@@ -125,10 +125,10 @@ def test_every_column_of_the_example_leads_where_the_compiler_says():
     columns = Columns(manifest)
     for model in manifest.models:
         for column in model.columns:
-            first = trace(columns, Spot(model.id, column.name)).steps[0]
+            first = trace(columns, ColumnSpot(model.id, column.name)).steps[0]
             assert {(o.node, o.column) for o in first.origins} == {(o.node, o.column) for o in column.origins}
             assert (first.sql, first.type) == (column.sql, column.type)
-            ends = [s.spot.node for s in trace(columns, Spot(model.id, column.name)).steps if not s.origins]
+            ends = [s.spot.node for s in trace(columns, ColumnSpot(model.id, column.name)).steps if not s.origins]
             assert all(node.startswith("source.") or not column.origins or node in manifest.nodes for node in ends)
 
 
@@ -136,7 +136,7 @@ def test_up_and_down_agree_for_every_column_of_the_example():
     """A column is computed from another just when it goes with it."""
     manifest = compile_project(load_project(ROOT)).manifest
     columns = Columns(manifest)
-    every = [Spot(n.id, c.name) for n in (*manifest.models, *manifest.sources) for c in n.columns]
+    every = [ColumnSpot(n.id, c.name) for n in (*manifest.models, *manifest.sources) for c in n.columns]
     above = {spot: {s.spot for s in trace(columns, spot).steps} for spot in every}
     assert len(every) > 40
     for spot in every:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import Input, Materialized, Model, OutputMode, Severity, Watermark, Write
-from engine.docs import words
+from engine.docs.site import format_values
 from tests.docs.build import hourly, model, not_null, source
 
 LATE = Watermark("at", "1 days")
@@ -26,7 +26,7 @@ STREAM = Materialized.STREAMING_TABLE
     ],
 )
 def test_windows(sql, text):
-    assert words.window(sql) == text
+    assert format_values.window(sql) == text
 
 
 def read(name: str = "a", *settings, **more) -> Input:
@@ -54,11 +54,11 @@ def keyed(*key: str, **more) -> Model:
     ],
 )  # fmt: skip
 def test_a_header_in_half_a_line(node, text):
-    assert words.summary(node) == text
+    assert format_values.summary(node) == text
 
 
 def test_a_test_that_only_warns_says_so():
-    assert words.test(not_null("a", "b", severity=Severity.WARN)) == "not null (warning)"
+    assert format_values.test(not_null("a", "b", severity=Severity.WARN)) == "not null (warning)"
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_a_test_that_only_warns_says_so():
     ],
 )
 def test_moments(given, text):
-    assert words.moment(given) == text
+    assert format_values.moment(given) == text

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engine.lake import merge
+from engine.lake import merge_statement
 from tests.faults import shop
 from tests.faults.points import reached
 from tests.lab import EVENTS, Lab, run_alone
@@ -107,8 +107,8 @@ def test_a_merge_that_meets_a_compaction_is_made_again(
 
         return merged(rows.withColumn("id", f.udf(slow, "int", useArrow=False)("id")), *arguments)
 
-    merged = merge.merge
-    monkeypatch.setattr("engine.runtime.outputs.merge.merge", slowly)
+    merged = merge_statement.merge
+    monkeypatch.setattr("engine.runtime.sinks.merge_output.merge", slowly)
     spark = lab.session.spark  # type: ignore[union-attr]
 
     def compact() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from engine.errors import StateError
-from engine.lake import ancestry, merge, write
+from engine.lake import commit_guard, merge_statement, table_writer
 from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 
@@ -127,7 +127,7 @@ def test_a_rollback_between_the_check_and_the_commit_is_found(lab: Lab, how: str
         return spark.createDataFrame([(number,)], "id int")
 
     for number in (1, 2):
-        write.append(write.stage(rows(number), table), {"batch-id": str(number)})
+        table_writer.append(table_writer.stage(rows(number), table), {"batch-id": str(number)})
     known = lab.table("paid")
     assert known is not None
 
@@ -135,11 +135,13 @@ def test_a_rollback_between_the_check_and_the_commit_is_found(lab: Lab, how: str
         if lab.snapshot("paid") == known.snapshot:
             roll_back(lab, "paid")
 
-    expected, markers = ancestry.Expected("paid", known.uuid, known.snapshot), {"batch-id": "3"}
+    expected, markers = commit_guard.ExpectedTable("paid", known.uuid, known.snapshot), {"batch-id": "3"}
     commit: Callable[[], object] = {
-        "append": lambda: write.append(write.stage(rows(3), table), markers, expected=expected),
-        "overwrite": lambda: write.overwrite(write.stage(rows(3), table), markers, expected=expected),
-        "merge": lambda: merge.merge(rows(3), table, merge.Merge(("id",)), markers, expected=expected),
+        "append": lambda: table_writer.append(table_writer.stage(rows(3), table), markers, expected=expected),
+        "overwrite": lambda: table_writer.overwrite(table_writer.stage(rows(3), table), markers, expected=expected),
+        "merge": lambda: merge_statement.merge(
+            rows(3), table, merge_statement.Merge(("id",)), markers, expected=expected
+        ),
     }[how]
     with reached("checked", back), pytest.raises(StateError) as failure:
         commit()
@@ -151,9 +153,9 @@ def test_a_rollback_between_the_check_and_the_commit_is_found(lab: Lab, how: str
     # A table of the same name is another one.
     spark.sql(f"drop table {table} purge")
     spark.sql(f"create table {table} (id int) using iceberg")
-    staged = write.stage(rows(4), table)
+    staged = table_writer.stage(rows(4), table)
     with pytest.raises(StateError) as failure:
-        write.append(staged, markers, expected=expected)
+        table_writer.append(staged, markers, expected=expected)
     assert failure.value.diagnostic.code == "table-replaced"
     assert lab.rows("paid") == []
 

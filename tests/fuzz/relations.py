@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from engine.compile.rules import StreamFacts
+from engine.compile.streaming import StreamFacts
 
 COLUMNS = {"id": "int", "v": "int", "ts": "timestamp", "s": "string"}
 RELATIONS = {

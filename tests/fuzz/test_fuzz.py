@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from engine.compile.rules import check_text
+from engine.compile.streaming import check_text
 from tests.fuzz.grammar import MODES, query
 from tests.fuzz.relations import RELATIONS
 from tests.fuzz.spark import CONF, Judge, prepared

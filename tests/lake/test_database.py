@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 
-from engine.lake import database
+from engine.lake.catalog import catalog_database
 
 TABLES = 50
 # Each connection begins a log and, when it closes, removes it; each commit gives all tables another place.
@@ -42,7 +42,7 @@ def test_a_reader_beside_a_writer_sees_whole_commits(tmp_path: Path) -> None:
         writer.stdout.readline()
         seen = set()
         for _ in range(500):
-            found = database.locations(config)
+            found = catalog_database.locations(config)
             assert len(found) == TABLES
             (place,) = set(found)
             seen.add(place)

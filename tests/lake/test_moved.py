@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from engine.compile import compile_project
-from engine.lake.catalogs import prepare
+from engine.lake.catalog.catalog_settings import prepare
 from engine.project import load_project
 from tests.lab import Lab, writable_catalog
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Manifest, compile_project
-from engine.compile.session_settings import is_utc, meaning
+from engine.compile.config.session_settings import is_utc, meaning
 from engine.plan import Action, Change, DeployedModel, make_plan
-from engine.plan.sources import StreamSource, difference, normalized
+from engine.plan.source_changes import StreamSource, difference, normalized
 from engine.project import load_project
 from tests.lab import EVENTS, PROJECT
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.header import split_header
+from engine.project.model_header import split_header
 from tests.project.helper import line, sql
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.project.yaml import load_yaml
+from engine.project.parse_yaml import load_yaml
 from tests.project.helper import line
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from engine.lake import database
-from engine.lake.database import Entry
+from engine.lake.catalog import catalog_database
+from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.state import ModelState, Phase, TableState
 from tests.lab import Lab, writable_catalog
 
@@ -101,8 +101,8 @@ class Orphaned(Lab):
         with closing(sqlite3.connect(self.lake_path / "catalog.db")) as connection, connection:
             connection.execute(text, values)
 
-    def entries(self, schema: str = "s") -> dict[str, Entry]:
-        return {entry.name: entry for entry in database.entries(self.config, schema)}
+    def entries(self, schema: str = "s") -> dict[str, CatalogEntry]:
+        return {entry.name: entry for entry in catalog_database.entries(self.config, schema)}
 
     def orphans(self) -> list[str]:
         done = self.run("ls", "--orphans", "--output", "json")

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from engine.docs.freshness import Fresh, read_freshness
-from engine.sources import newest
+from engine.docs.site.freshness_status import Fresh, read_freshness
+from engine.sources import freshness_probe
 from tests.lab import Lab, Result
 from tests.parts.kafka import Broker
 
@@ -106,7 +106,7 @@ def test_of_many_files_the_newest_are_read(lab: Lab, monkeypatch: pytest.MonkeyP
     torn = lab.land("old", [])
     torn.write_text("not JSON, and too old to be looked at")
     os.utime(torn, (1, 1))
-    monkeypatch.setattr(newest, "FILES", 2)
+    monkeypatch.setattr(freshness_probe, "FILES", 2)
     result, found = freshness(lab)
     assert (result.code, found["events"]["status"]) == (0, "warn")
     assert found["events"]["age_seconds"] == pytest.approx(7 * 3600, abs=600)
@@ -128,7 +128,7 @@ def test_of_a_topic_the_newest_records_are_read(lab: Lab, broker: Broker, monkey
         "sources/shop.yml",
         f"sources:\n  - name: shop\n    tables:\n      - name: events\n{body}        loaded_at_field: at\n",
     )
-    monkeypatch.setattr(newest, "RECORDS", 1)
+    monkeypatch.setattr(freshness_probe, "RECORDS", 1)
     model = (
         "/*---\nstreams: {shop.events: {on_bad_record: drop}}\n---*/\nselect id from {{ source('shop', 'events') }}\n"
     )

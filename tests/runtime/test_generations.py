@@ -13,8 +13,9 @@ import pytest
 
 from engine.compile import Relation
 from engine.errors import StateError
-from engine.lake.read import SnapshotFacts, TableFacts
-from engine.runtime import checks, rebuild, seeds
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.runtime.inputs import initial_snapshot
+from engine.runtime.lifecycle import full_refresh, state_check
 from engine.state import ModelState, Phase, TableState
 from tests.lab import EVENTS, Lab
 
@@ -77,7 +78,7 @@ def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
     lab.model("latest", LATEST)
     lab.land("a", [event(1)])
     with monkeypatch.context() as patched:
-        patched.setattr("engine.runtime.generations.new_id", lambda: "")
+        patched.setattr("engine.runtime.context.generations.new_id", lambda: "")
         lab.build()
     state = lab.state / "latest" / "1" / "model.json"
     state.write_text(json.dumps({k: v for k, v in lab.model_json("latest").items() if k != "generation_id"}))
@@ -147,8 +148,8 @@ def test_a_batch_table_is_rebuilt_where_its_state_is_lost_and_nobody_elses_is(la
 def test_initial_snapshots_of_different_tables_have_different_names() -> None:
     model: Any = SimpleNamespace(relation=Relation("lake", "shop", "paid"))
     names = ("a.b_c", "a_b.c", "a_b_c", "a_.b_c", "a._b_c", "a__b.c")
-    assert len({seeds.seed_of(model, 1, name).name for name in names}) == len(names)
-    assert seeds.seed_of(model, 1, "shop.orders").name == "paid__seed1_shop_orders"
+    assert len({initial_snapshot.seed_of(model, 1, name).name for name in names}) == len(names)
+    assert initial_snapshot.seed_of(model, 1, "shop.orders").name == "paid__seed1_shop_orders"
 
 
 def test_a_rebuild_is_published_with_the_micro_batch_that_its_staging_table_has(
@@ -159,7 +160,7 @@ def test_a_rebuild_is_published_with_the_micro_batch_that_its_staging_table_has(
     for number in (1, 2, 3):
         lab.land(f"f{number}", [event(number)])
     lab.build()
-    publish = rebuild.publish
+    publish = full_refresh.publish
 
     def interrupted(run: Any, model: Any, folder: Any, session: Any, state: Any) -> Any:
         # The query was stopped between the last commit to the staging table and the notes of it.
@@ -168,7 +169,7 @@ def test_a_rebuild_is_published_with_the_micro_batch_that_its_staging_table_has(
         return publish(run, model, folder, session, replace(state, batch=state.batch - 1))
 
     with monkeypatch.context() as patched:
-        patched.setattr(rebuild, "publish", interrupted)
+        patched.setattr(full_refresh, "publish", interrupted)
         lab.build("-f")
     noted = lab.model_json("paid", 2)["batch"]
     lab.land("f4", [event(4)])
@@ -184,7 +185,7 @@ def test_a_micro_batch_that_is_in_the_table_twice_is_found_out(tmp_path: Path) -
         marks = [{"engine.generation-id": "g", "engine.batch-id": str(batch)} for batch in batches]
         history = tuple(SnapshotFacts(12 - n, 11 - n, "append", m) for n, m in enumerate(marks))
         table = TableFacts("u", {}, history, ())
-        checks.check_table(model, state, TableState(tmp_path, "lake", "shop", "paid"), table)
+        state_check.check_table(model, state, TableState(tmp_path, "lake", "shop", "paid"), table)
 
     # Both were running at a time, and this copy was the later one.
     with pytest.raises(StateError, match="two copies") as raised:

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from engine.compile import compile_project
-from engine.lake.read import SnapshotFacts, TableFacts
+from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.project import load_project
-from engine.runtime.maintain import Care, maintain, since
+from engine.runtime.operations.maintain import Care, maintain, since
 from tests.faults.points import reached
 from tests.lab import EVENTS, Lab
 

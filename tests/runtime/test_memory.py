@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from engine.runtime import progress, streams
+from engine.runtime.streams import run_stream
+from engine.runtime.writer import query_progress
 from tests.lab import EVENTS, Lab
 from tests.runtime.test_streams import HOURLY, event
 
@@ -25,9 +26,9 @@ def test_a_query_that_ended_is_let_go(lab: Lab, monkeypatch: pytest.MonkeyPatch)
 
     def watched(run: Any, model: Any, writer: Any, query: Any) -> Any:
         seen.append(jvm.java.lang.ref.WeakReference(query._jsq.streamingQuery()))
-        return progress.Progress(run, model, writer, query)
+        return query_progress.Progress(run, model, writer, query)
 
-    monkeypatch.setattr(streams, "Progress", watched)
+    monkeypatch.setattr(run_stream, "Progress", watched)
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
     for number in range(2):

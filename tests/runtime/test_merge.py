@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from engine.compile import compile_project
-from engine.lake.merge import Range
+from engine.lake.merge_statement import Range
 from engine.project import load_project
-from engine.runtime.outputs.merge import Merges
+from engine.runtime.sinks.merge_output import Merges
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from engine.runtime.moments import moment
-from engine.runtime.next_window import next_close
+from engine.runtime.context.timestamps import moment
+from engine.runtime.writer.next_window import next_close
 
 
 def model(window: str, delay: str = "30 minutes") -> SimpleNamespace:

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from engine.cli.main import invoke
-from engine.state import listing, locked
+from engine.state import known_tables, locked
 from tests.lab import EVENTS, REPOSITORY
 from tests.runtime.orphaned import BUILT, PROJECT, TABLE, Orphaned, project
 
@@ -259,7 +259,7 @@ def test_a_build_that_waited_for_the_lock_has_a_folder_of_its_own(lab: Orphaned)
         (folder.folder / "lock").write_text(json.dumps({"pid": 2**22 + 1, "host": socket.gethostname()}))
         thread.start()
         time.sleep(0.5)
-        listing.remove(folder)
+        known_tables.remove(folder)
         with locked([folder]):
             pass
         order.append("drop")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.lake.commits import STAGED
-from engine.lake.read import Lake, TableFacts
+from engine.lake.table_facts import Lake, TableFacts
 from engine.state import checkpoint as spark_checkpoint
 from tests.faults.points import killing
 from tests.lab import EVENTS, Lab, killed_alone

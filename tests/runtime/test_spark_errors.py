@@ -11,7 +11,7 @@ import pytest
 from engine.compile import Model, compile_project
 from engine.errors import Diagnostic
 from engine.project import load_project
-from engine.runtime.spark_errors import diagnose, spark_exceptions
+from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark
@@ -100,15 +100,15 @@ def test_a_model_that_spark_rejects_fails_alone(lab: Lab) -> None:
 
 
 def test_an_error_that_nobody_expected_ends_one_model(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
-    from engine.runtime import batch
+    from engine.runtime.batch import run_batch
 
     def broken(session: Any, model: Model) -> None:
         if model.name == "bad":
             raise LookupError("a fault of the engine")
         before(session, model)
 
-    before = batch.hooks.before
-    monkeypatch.setattr(batch.hooks, "before", broken)
+    before = run_batch.hooks.before
+    monkeypatch.setattr(run_batch.hooks, "before", broken)
     lab.model("bad", "select 1 as id")
     lab.model("below", "select * from {{ ref('bad') }}")
     lab.model("good", "select 2 as id")

@@ -8,7 +8,7 @@ import pytest
 
 from engine.compile import compile_project
 from engine.project import load_project
-from engine.runtime.spark_errors import diagnose, spark_exceptions
+from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

@@ -19,7 +19,7 @@ from pathlib import Path
 
 # Before the fork: the cases share what they import.
 import engine.compile
-import engine.compile.artifacts
+import engine.compile.artifacts.write_artifacts
 import engine.docs
 import engine.project
 from engine.cli.main import invoke

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from engine.errors import SetupError
-from engine.sources.avro.bounds import MOST_DEPTH, MOST_TYPES
-from engine.sources.avro.columns import ddl
-from engine.sources.avro.parse import parse
-from engine.sources.avro.reading import prepare
-from engine.sources.avro.resolve import UnsuitableError, resolve
-from engine.sources.avro.types import AvroError
-from engine.sources.avro.value import read_value
+from engine.sources.avro.reader_schema import prepare
+from engine.sources.avro.schema_resolution import UnsuitableError, resolve
+from engine.sources.avro.value_options import read_value
+from engine.sources.avro_schema.avro_columns import ddl
+from engine.sources.avro_schema.avro_types import AvroError
+from engine.sources.avro_schema.parse_schema import parse
+from engine.sources.avro_schema.schema_limits import MOST_DEPTH, MOST_TYPES
 from tests.project.helper import PROJECT, compiled
 from tests.security.test_hostile_registry import INT, refers, serving, subject_of
 

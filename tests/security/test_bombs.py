@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile import compile_project, workers
-from engine.compile import local as local_module
-from engine.compile.workers import WORTH
+from engine.compile import compile_project
+from engine.compile.pipeline import worker as local_module
+from engine.compile.pipeline import worker_pool
+from engine.compile.pipeline.worker_pool import WORTH
 from engine.errors import Diagnostic, Location, ProjectError, SetupError
 from engine.project import load_project
 
@@ -205,8 +206,8 @@ def test_a_file_of_more_than_ten_megabytes_is_not_read(tmp_path):
 @pytest.fixture
 def several(monkeypatch):
     """Let a process fork although the tests run in threads of another."""
-    monkeypatch.setattr(workers.threading, "active_count", lambda: 1)
-    monkeypatch.setattr(workers.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    monkeypatch.setattr(worker_pool.threading, "active_count", lambda: 1)
+    monkeypatch.setattr(worker_pool.os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
 
 
 def hundreds() -> dict[str, str]:

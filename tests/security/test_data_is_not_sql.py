@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from engine.compile import compile_project
-from engine.compile.session_settings import meaning
+from engine.compile.config.session_settings import meaning
 from engine.errors import Diagnostic
-from engine.pinned import PINNED
-from engine.plan.settings import differences
+from engine.pinned_settings import PINNED
+from engine.plan.setting_changes import differences
 from engine.project import load_project
 from tests.lab import PROJECT, Lab
 
@@ -124,7 +124,7 @@ def test_a_script_holds_its_texts_and_nothing_runs_of_them(tmp_path: Path) -> No
     header = "streams: [shop.events]"
     sql = 'select id, \'"""\\\\\' as a, \'""""\\r"""""\' as b, \'c\rd\' as c from {{ source(\'shop\', \'events\') }}'
     project(tmp_path, f"{sql} /* {said} */", header=header)
-    from engine.compile.pyspark_text import script
+    from engine.compile.artifacts.pyspark_script import script
 
     manifest = compile_project(load_project(tmp_path)).manifest
     assert not manifest.errors

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from engine.cli.main import invoke
-from engine.runtime.open_ports import Port, sessions
+from engine.runtime.operations.open_ports import Port, sessions
 from engine.secrets import PREFIX
 from tests.lab import Lab
 
@@ -36,7 +36,7 @@ def own(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
     monkeypatch.delenv("ENGINE_JARS", raising=False)
-    monkeypatch.setattr("engine.runtime.security.sessions", lambda: iter(()))
+    monkeypatch.setattr("engine.runtime.operations.security_report.sessions", lambda: iter(()))
     lab = Lab(tmp_path / "project", None, capsys)
     for folder in (lab.lake_path, lab.root / ".engine" / "state", lab.root / "target"):
         folder.mkdir(mode=0o700, parents=True)
@@ -158,7 +158,7 @@ def test_the_ports_of_a_session_are_found_with_their_addresses() -> None:
 
 def test_a_port_that_other_machines_reach_fails(own: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     port = Port("0.0.0.0", 4040, 7, "Java: Spark, Py4J", "a token", of_java=True)
-    monkeypatch.setattr("engine.runtime.security.sessions", lambda: iter((port,)))
+    monkeypatch.setattr("engine.runtime.operations.security_report.sessions", lambda: iter((port,)))
     code, lines = told(own)
     assert code == 1
     assert any("0.0.0.0:4040" in line and "other machines" in line for line in of(lines, "FAIL"))

@@ -12,8 +12,8 @@ from tests.security.hostile import run, write
 
 # Each would take minutes where its time grows with the square of its length.
 TEXTS = {
-    "watermark": "from engine.compile.streams import _WATERMARK as p; p.fullmatch('a' + ' ' * n + 'b')",
-    "named watermark": "from engine.compile.streams import _NAMED as p; p.fullmatch('a' + ' ' * n); p.fullmatch('a as ' + ' ' * n + '-')",
+    "watermark": "from engine.compile.config.stream_config import _WATERMARK as p; p.fullmatch('a' + ' ' * n + 'b')",
+    "named watermark": "from engine.compile.config.stream_config import _NAMED as p; p.fullmatch('a' + ' ' * n); p.fullmatch('a as ' + ' ' * n + '-')",
     "comments that are open": "read('{#' * n)",
     "comments before nothing": "read('{#-' * n); read('{# x #}' * n)",
     "macros that are open": "read('{% macro a(' * n)",
@@ -21,12 +21,12 @@ TEXTS = {
     "blanks in a macro": "read('{%' + ' ' * n); read('{% macro a(x' + ' ' * n)",
     "tags that are open": "macros_used('{{' * n, ['a']); macros_used('{%' * n, ['a'])",
     "names in a tag": "macros_used('{{' + 'a.' * n + '}}', ['a'])",
-    "blanks before an alias": "from engine.compile.columns.texts import _bare; _bare(' ' * n + 'x', aliased=True); _bare('a as' + ' ' * n + 'x', aliased=True)",
-    "comments around a column": "from engine.compile.columns.texts import _bare; _bare('/**/' * n + 'x', aliased=False); _bare('-- a\\n' * n + 'x', aliased=False)",
-    "quotes in a type": "from engine.compile.columns.types import normal, _TOKEN; list(_TOKEN.finditer(chr(39) + (chr(92) + chr(39)) * n)); normal('array<' * n)",
+    "blanks before an alias": "from engine.compile.columns.column_texts import _bare; _bare(' ' * n + 'x', aliased=True); _bare('a as' + ' ' * n + 'x', aliased=True)",
+    "comments around a column": "from engine.compile.columns.column_texts import _bare; _bare('/**/' * n + 'x', aliased=False); _bare('-- a\\n' * n + 'x', aliased=False)",
+    "quotes in a type": "from engine.compile.types.spark_types import normal, _TOKEN; list(_TOKEN.finditer(chr(39) + (chr(92) + chr(39)) * n)); normal('array<' * n)",
 }
 BEGIN = """
-from engine.compile.macros import macros_used, read_macros
+from engine.compile.nodes.macro_docs import macros_used, read_macros
 from engine.jinja import MacroFile
 n = 250_000
 def read(text):

@@ -8,13 +8,13 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from engine.compile.columns import types
-from engine.compile.schema import read_ddl
-from engine.runtime.inspect import _columns, declaration
+from engine.compile.sql.schema_text import read_ddl
+from engine.compile.types import spark_types
+from engine.runtime.operations.inspect_source import _columns, declaration
 from engine.sources.avro import AvroColumn, quoted
-from engine.sources.avro.columns import columns, ddl
-from engine.sources.avro.parse import parse
-from engine.sources.avro.types import AvroError
+from engine.sources.avro_schema.avro_columns import columns, ddl
+from engine.sources.avro_schema.avro_types import AvroError
+from engine.sources.avro_schema.parse_schema import parse
 
 NAMES = (
     "a`b",
@@ -44,9 +44,9 @@ def test_a_name_in_a_schema_text_stays_one_name(name: str) -> None:
 def test_a_name_inside_a_struct_stays_one_name_when_its_text_is_read_again(name: str) -> None:
     inner = f"struct<{quoted(name)}: struct<{quoted(name)}: int, other: string>>"
     (column,) = read_ddl(f"c {inner}")
-    ((outer, rest),) = types.fields(types.normal(str(column.type))) or ()
+    ((outer, rest),) = spark_types.fields(spark_types.normal(str(column.type))) or ()
     assert outer == name
-    assert types.fields(rest) == ((name, "int"), ("other", "string"))
+    assert spark_types.fields(rest) == ((name, "int"), ("other", "string"))
     assert read_ddl(f"c {column.type}") == (column,)
 
 
@@ -58,7 +58,7 @@ def test_the_declaration_that_inspect_prints_reads_back_as_the_same_columns(name
     said = yaml.safe_load(text)["sources"][0]["tables"][0]["schema"]
     first, second = read_ddl(said)
     assert (first.name, second.name) == (name, "other")
-    assert types.fields(types.normal(str(first.type))) == ((name, "int"),)
+    assert spark_types.fields(spark_types.normal(str(first.type))) == ((name, "int"),)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -69,9 +69,9 @@ def test_names_of_sampled_data_are_quoted_at_every_depth(name: str) -> None:
     nested = StructType([StructField(name, MapType(StringType(), ArrayType(inner)))])
     (column,) = _columns(StructType([StructField(name, nested)])) if not name.startswith("_") else ()
     (read,) = read_ddl(f"{quoted(column.name)} {column.type}")
-    ((outer, rest),) = types.fields(types.normal(str(read.type))) or ()
+    ((outer, rest),) = spark_types.fields(spark_types.normal(str(read.type))) or ()
     assert (read.name, outer) == (name, name)
-    assert types.fields(types.element(types.entry(rest)[1])) == ((name, "int"),)
+    assert spark_types.fields(spark_types.element(spark_types.entry(rest)[1])) == ((name, "int"),)
 
 
 @pytest.mark.parametrize("name", NAMES)

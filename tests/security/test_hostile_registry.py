@@ -16,10 +16,16 @@ from urllib.parse import unquote
 import pytest
 
 from engine.errors import EngineError, ProjectError, SetupError
-from engine.sources.avro.reading import prepare
-from engine.sources.avro.value import read_value
-from engine.sources.registry import MissingSchemaError, Registry, RegistrySettings, is_open, read_settings
-from engine.sources.registry_answers import is_subject
+from engine.sources.avro.reader_schema import prepare
+from engine.sources.avro.value_options import read_value
+from engine.sources.registry.registry_answers import is_subject
+from engine.sources.registry.registry_client import (
+    MissingSchemaError,
+    Registry,
+    RegistrySettings,
+    is_open,
+    read_settings,
+)
 from tests.project.helper import PROJECT, compiled
 
 INT = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}'

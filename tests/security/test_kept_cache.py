@@ -11,8 +11,8 @@ import msgspec
 import pytest
 
 from engine.compile import compile_project
-from engine.own_cache import in_checkout, is_own, own_folder, project_cache
 from engine.project import load_project
+from engine.user_cache import in_checkout, is_own, own_folder, project_cache
 from tests.security.hostile import run, write
 
 POISON = "select 'poison' as id"
@@ -222,7 +222,7 @@ def test_what_is_kept_is_private_and_clean_removes_it(root):
 
 
 def test_caches_are_bounded_and_foreign_folders_beside_them_stay(tmp_path, caches, monkeypatch):
-    monkeypatch.setattr("engine.own_cache._PROJECTS", 5)
+    monkeypatch.setattr("engine.user_cache._PROJECTS", 5)
     (caches / "mine").mkdir(parents=True)
     (caches / "mine" / "notes").write_text("mine")
     made = []
@@ -232,7 +232,7 @@ def test_caches_are_bounded_and_foreign_folders_beside_them_stay(tmp_path, cache
         made.append(folder)
         os.utime(folder, (number, number))
     assert [folder.exists() for folder in made] == [False] * 4 + [True] * 5
-    monkeypatch.setattr("engine.own_cache._BYTES", 10)
+    monkeypatch.setattr("engine.user_cache._BYTES", 10)
     (made[-1] / "large").write_bytes(b"x" * 20)
     newest = project_cache(tmp_path / "p10" / "target")
     assert newest is not None
@@ -250,7 +250,7 @@ def test_two_checkouts_keep_apart(tmp_path, caches):
 
 def test_a_home_in_a_repository_is_no_checkout(tmp_path, monkeypatch):
     (tmp_path / "home/.git").mkdir(parents=True)
-    monkeypatch.setattr("engine.own_cache._home", lambda: tmp_path / "home")
+    monkeypatch.setattr("engine.user_cache._home", lambda: tmp_path / "home")
     assert not in_checkout(tmp_path / "home/.cache")
     (tmp_path / "home/work/.git").mkdir(parents=True)
     assert in_checkout(tmp_path / "home/work/.cache")

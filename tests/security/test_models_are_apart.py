@@ -6,8 +6,8 @@ import contextlib
 
 import pytest
 
-from engine.compile.context import Names
-from engine.compile.shared import own_macros
+from engine.compile.declarations.compile_context import own_macros
+from engine.compile.templates.template_names import TemplateNames
 from engine.jinja import FAILURES, OWN, MacroFile, Sandbox
 from tests.project.helper import clean, compiled, line, lines
 
@@ -50,7 +50,7 @@ ATTACKS = (
 
 
 def sandbox() -> Sandbox:
-    names = Names({"list": [1, 2], "map": {"deep": [1]}}, {})
+    names = TemplateNames({"list": [1, 2], "map": {"deep": [1]}}, {})
     names.target = {"name": "dev", "schema": "main", "catalog": "lake"}
     made = Sandbox(names.for_models())
     files = [

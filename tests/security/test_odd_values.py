@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.docs.words import instant
+from engine.docs.site.format_values import instant
 from tests.security.hostile import MODEL, PROJECT, SOURCES, run, write
 from tests.security.mutations import deep
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from engine.errors import SetupError
-from engine.lake import catalogs
-from engine.runtime.open_ports import answers, sessions
+from engine.lake.catalog import catalog_settings
+from engine.runtime.operations.open_ports import answers, sessions
 from engine.spark import SessionSettings, find_java, jar_paths, open_session
 from engine.spark.private import LOCAL_SETTINGS, PREFIX, remove, remove_leftovers, scratch
 from engine.spark.session import session_conf
@@ -33,14 +33,14 @@ REFUSED = (ConnectionResetError, BrokenPipeError, TimeoutError)
 def settings(folder: Path, **conf: str) -> SessionSettings:
     java = find_java()
     config = SimpleNamespace(type="sqlite", name="lake", path=folder / "lake")
-    catalogs.prepare(config)
+    catalog_settings.prepare(config)
     return SessionSettings(
         java=java,
         log_dir=folder / "target" / "logs",
         master="local[2]",
         jar_paths=jar_paths(["core"], fetch=True, java=java),
-        conf={**catalogs.spark_conf(config), "spark.driver.extraJavaOptions": JAVA_OPTIONS, **conf},
-        umask=catalogs.umask(config),
+        conf={**catalog_settings.spark_conf(config), "spark.driver.extraJavaOptions": JAVA_OPTIONS, **conf},
+        umask=catalog_settings.umask(config),
     )
 
 
@@ -259,7 +259,7 @@ def test_new_files_are_as_open_as_the_folder_of_the_lake_and_no_more(
         lake.chmod(mode)
     before = os.umask(0o022)
     try:
-        assert catalogs.umask(SimpleNamespace(type="sqlite", name="lake", path=lake)) == wanted
+        assert catalog_settings.umask(SimpleNamespace(type="sqlite", name="lake", path=lake)) == wanted
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)

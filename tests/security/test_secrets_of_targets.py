@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from engine.compile import Compiled
-from engine.compile.secret_settings import SecretSettings
+from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import ProjectError
 from engine.secrets import MASK, scrub
 from tests.project.helper import compiled, findings, line, only, write

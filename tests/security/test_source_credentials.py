@@ -12,8 +12,8 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.compile import Manifest
-from engine.compile.manifest import Source
-from engine.runtime.stream_sources import in_text
+from engine.compile.nodes.manifest import Source
+from engine.runtime.inputs.stream_sources import in_text
 from engine.sources import credentials
 from tests.project.helper import PROJECT, compiled
 

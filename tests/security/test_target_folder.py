@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from engine.compile import compile_project
-from engine.compile.artifacts import write_artifacts
+from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.errors import ProjectError
 from engine.events import RunResults
 from engine.project import load_project
-from engine.runtime.results import read_results, write_results
+from engine.runtime.context.run_results import read_results, write_results
 from engine.spark.jvm import open_log
 from tests.security.hostile import HARMLESS, run, tree, write
 
@@ -120,14 +120,14 @@ def _log(root: Path, name: str) -> None:
     if name == "spark.log":
         open_log(root / "target" / "logs").close()
         return
-    from engine.cli.project import log_file, settings
+    from engine.cli.command_setup import log_file, settings
 
     with log_file(settings(root, None, "{}", "text", quiet=True)):
         pass
 
 
 def test_a_trace_of_the_engine_itself_is_appended_to_no_link(root, precious, capsys):
-    from engine.cli.project import settings, unhandled
+    from engine.cli.command_setup import settings, unhandled
 
     link(root, "target/logs/engine.log", precious / "notes.txt")
     with untouched(precious):

@@ -19,10 +19,10 @@ import pytest
 import engine
 from engine import events
 from engine.characters import one_line, visible, without_commands
-from engine.cli.junit import write_junit
+from engine.cli.commands.show import format_rows
+from engine.cli.console.junit import write_junit
+from engine.cli.console.terminal import json_text
 from engine.cli.main import invoke
-from engine.cli.showing import format_rows
-from engine.cli.terminal import json_text
 from engine.compile import DataTest, Manifest
 from engine.errors import Diagnostic
 from engine.events import RunResults, Status

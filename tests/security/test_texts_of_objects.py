@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from engine.compile.context import Names
-from engine.compile.dbt_names import value_names
+from engine.compile.templates.dbt_functions import value_names
+from engine.compile.templates.template_names import TemplateNames
 from engine.jinja import FAILURES, MacroFile, Sandbox
 from tests.project.helper import PROJECT, compiled
 
@@ -51,8 +51,8 @@ MADE = (
 )  # fmt: skip
 
 
-def names() -> Names:
-    found = Names({"x": 1, "y": [1]}, dict(ENV))
+def names() -> TemplateNames:
+    found = TemplateNames({"x": 1, "y": [1]}, dict(ENV))
     found.target = {"name": "dev", "schema": "main", "catalog": "lake"}
     found.run_values = True
     return found
@@ -149,7 +149,7 @@ PLACES = {
 def test_no_artifact_of_a_project_holds_them(tmp_path):
     top = PROJECT + 'vars: {v: "{{ [env_var] | string }}"}\n'
     manifest = compiled(tmp_path, {"project.yml": top, **PLACES}, env=ENV).manifest
-    from engine.compile.artifacts import manifest_text
+    from engine.compile.artifacts.write_artifacts import manifest_text
 
     text = manifest_text(manifest) + json.dumps([str(d) + d.message + d.hint for d in manifest.diagnostics])
     assert "<function env_var>" in text

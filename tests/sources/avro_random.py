@@ -6,7 +6,7 @@ import random
 import struct
 from typing import Any
 
-from engine.sources.avro.binary import write_long
+from engine.sources.avro_schema.binary_encoding import write_long
 
 PLAIN = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 LOGICAL = {

@@ -15,12 +15,12 @@ import fastavro
 import pytest
 
 from engine.errors import SetupError
-from engine.runtime.spark_errors import spark_exceptions
-from engine.sources.avro.frames import decoded as decode
-from engine.sources.avro.reading import Reading, prepare
-from engine.sources.avro.value import AvroValue, Framing, read_value
-from engine.sources.avro.worker import told_by_worker
-from engine.sources.registry import Registry, RegistrySettings
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.sources.avro.decode import decoded as decode
+from engine.sources.avro.reader_schema import AvroReading, prepare
+from engine.sources.avro.unknown_schemas import told_by_worker
+from engine.sources.avro.value_options import AvroValue, Framing, read_value
+from engine.sources.registry.registry_client import Registry, RegistrySettings
 from tests.parts.registry import Gateway, running
 from tests.sources.avro_cases import read_cases
 
@@ -54,12 +54,12 @@ def settings(url: str) -> RegistrySettings:
     return RegistrySettings("main", url, timeout=2.0, patience=2.0)
 
 
-def rows(session: Any, reading: Reading, values: list[bytes | None]) -> list[dict[str, Any]]:
+def rows(session: Any, reading: AvroReading, values: list[bytes | None]) -> list[dict[str, Any]]:
     """Decoded rows in their order; `bad` is the reason."""
     return rows_of(session, [reading], values)[0]
 
 
-def rows_of(session: Any, readings: list[Reading], values: list[bytes | None]) -> list[list[dict[str, Any]]]:
+def rows_of(session: Any, readings: list[AvroReading], values: list[bytes | None]) -> list[list[dict[str, Any]]]:
     """The rows of some readings of the same values, in one job; times as text, in UTC."""
     from pyspark.sql import functions as f
 
@@ -78,18 +78,18 @@ def rows_of(session: Any, readings: list[Reading], values: list[bytes | None]) -
     return found
 
 
-def by_worker(reading: Reading) -> Reading:
+def by_worker(reading: AvroReading) -> AvroReading:
     """The same reading, as if no id had been known when the query began."""
     return replace(reading, writers={}, refused={})
 
 
-def both(session: Any, reading: Reading, values: list[bytes | None]) -> list[dict[str, Any]]:
+def both(session: Any, reading: AvroReading, values: list[bytes | None]) -> list[dict[str, Any]]:
     known, found = rows_of(session, [reading, by_worker(reading)], values)
     assert known == found
     return found
 
 
-def reading_of(registry: Any, subject: str, **value: Any) -> Reading:
+def reading_of(registry: Any, subject: str, **value: Any) -> AvroReading:
     said = read_value({"schema_registry": "main", "subject": subject, **value})
     return prepare(said, Registry(settings(registry.url)))
 

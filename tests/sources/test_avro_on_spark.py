@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from engine.sources.avro.binary import CorruptError
-from engine.sources.avro.columns import columns, ddl
-from engine.sources.avro.parse import parse
-from engine.sources.avro.resolve import UnsuitableError, resolve
-from engine.sources.avro.types import AvroError, to_json
+from engine.sources.avro.schema_resolution import UnsuitableError, resolve
+from engine.sources.avro_schema.avro_columns import columns, ddl
+from engine.sources.avro_schema.avro_types import AvroError, to_json
+from engine.sources.avro_schema.binary_encoding import CorruptError
+from engine.sources.avro_schema.parse_schema import parse
 from tests.sources.avro_cases import read_cases
 from tests.sources.avro_random import Avro
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.sources.avro.binary import CorruptError, read_long, write_long
-from engine.sources.avro.parse import parse
-from engine.sources.avro.resolve import Resolution, UnsuitableError, _rest, resolve
+from engine.sources.avro.schema_resolution import Resolution, UnsuitableError, _rest, resolve
+from engine.sources.avro_schema.binary_encoding import CorruptError, read_long, write_long
+from engine.sources.avro_schema.parse_schema import parse
 from tests.sources.avro_cases import read_cases
 
 CASES = read_cases("resolution")

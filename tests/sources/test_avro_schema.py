@@ -7,9 +7,9 @@ import json
 import pytest
 
 from engine.errors import ProjectError
-from engine.sources.avro.columns import AvroColumn, columns, ddl, read_schema
-from engine.sources.avro.parse import parse
-from engine.sources.avro.types import AvroError, to_json
+from engine.sources.avro_schema.avro_columns import AvroColumn, columns, ddl, read_schema
+from engine.sources.avro_schema.avro_types import AvroError, to_json
+from engine.sources.avro_schema.parse_schema import parse
 from tests.sources.avro_cases import read_cases
 
 COLUMNS = read_cases("columns")

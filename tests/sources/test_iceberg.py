@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 import yaml
 
-from engine.lake.read import SnapshotFacts
+from engine.lake.table_facts import SnapshotFacts
 from tests.faults.points import reached
 from tests.lab import Lab, writable_catalog
 
@@ -397,8 +397,10 @@ def test_inspect_and_freshness_need_no_java(orders: Foreign, monkeypatch: pytest
     )
     orders.sql(f"alter table {orders.name} alter column id comment 'Unique.'")
     orders.declare("freshness: {warn_after: 1 hour}", schema="")
-    for module in ("inspect", "freshness"):
-        monkeypatch.setattr(f"engine.runtime.{module}.spark_session", lambda *_, **__: pytest.fail("starts Java"))
+    for module in ("inspect_source", "source_freshness"):
+        monkeypatch.setattr(
+            f"engine.runtime.operations.{module}.spark_session", lambda *_, **__: pytest.fail("starts Java")
+        )
     empty = lab.run("source", "freshness")
     assert empty.code == 1
     assert "there is no row" in empty.text

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.guarantee import Level, guarantees
-from engine.compile.settings import OnUpstreamDelete
-from engine.lake.read import SnapshotFacts, TableFacts
-from engine.sources.iceberg.history import first_read, from_first_row
+from engine.compile.nodes.guarantee import GuaranteeLevel, guarantees
+from engine.compile.nodes.model_settings import OnUpstreamDelete
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.sources.iceberg.snapshot_history import first_read, from_first_row
 from tests.project.helper import clean, compiled, findings, line, lines, only
 
 STREAM = "/*---\nstreams: [s.t]\n---*/\nselect * from {{ source('s', 't') }}"
@@ -70,7 +70,7 @@ def test_columns_are_declared_or_not_known_before_the_build(tmp_path):
 
 def test_a_table_can_be_read_again(tmp_path):
     made = clean(tmp_path, files(GOOD + "table: shop.orders"))
-    assert guarantees(made)["model.a"].level is Level.EXACTLY_ONCE
+    assert guarantees(made)["model.a"].level is GuaranteeLevel.EXACTLY_ONCE
 
 
 def test_a_model_says_for_itself_what_becomes_of_deletions(tmp_path):

@@ -33,7 +33,9 @@ def test_the_columns_of_a_registry_need_no_java(shop: Shop, monkeypatch: pytest.
     schema["fields"][0]["doc"] = "Unique."
     shop.registry.register(f"{topic}-value", schema)
     shop.source("orders", AVRO, topic)
-    monkeypatch.setattr("engine.runtime.inspect.spark_session", lambda *_, **__: pytest.fail("starts Java"))
+    monkeypatch.setattr(
+        "engine.runtime.operations.inspect_source.spark_session", lambda *_, **__: pytest.fail("starts Java")
+    )
     text = inspected(shop.lab, "shop.orders")
     assert declared(text) == {
         "name": "orders",

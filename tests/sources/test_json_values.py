@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from engine.sources.spec import Place, SourceSpec
-from engine.sources.values import json
+from engine.sources.values import json_values
 from tests.lab import LabSession
 
 pytestmark = pytest.mark.spark
@@ -63,7 +63,7 @@ def read(
     frame = session.spark.createDataFrame(raw, "number int, __raw binary")
     frame = frame.selectExpr("__raw", "named_struct('number', number) as _metadata")
     spec = SourceSpec("s.t", "kafka", schema, timezone=zone)
-    return json.decode(frame, spec, {"format": "json", **value}, Place(Path()))
+    return json_values.decode(frame, spec, {"format": "json", **value}, Place(Path()))
 
 
 def test_good_records_become_rows(lab_session: LabSession) -> None:

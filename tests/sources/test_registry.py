@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.errors import EngineError, ProjectError, SetupError
-from engine.sources.registry import MissingSchemaError, Registry, RegistrySettings, read_settings
+from engine.sources.registry.registry_client import MissingSchemaError, Registry, RegistrySettings, read_settings
 from tests.parts.registry import Gateway, RegistryPart, running
 
 pytestmark = pytest.mark.spark
@@ -227,7 +227,7 @@ def test_wrong_settings_are_told_without_their_values(given, expected):
 
 
 def test_debug_says_whether_a_registry_answers(lab, registry, gateway):
-    from engine.runtime.debug import checkup
+    from engine.runtime.operations.debug import checkup
     from tests.project.helper import compiled
 
     project = (

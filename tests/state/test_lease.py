@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import pytest
 
 from engine.errors import StateError
-from engine.state.lease import GONE_AFTER, Clock, Lease, held, take
-from engine.state.objects import Store
+from engine.state.blob_store import Store
+from engine.state.lease import GONE_AFTER, Lease, LeaseClock, held, take
 from tests.state.test_objects import store
 
 __all__ = ["store"]
@@ -23,8 +23,8 @@ class Time:
     seconds: float = 0.0
     while_asleep: list[object] = field(default_factory=list)
 
-    def clock(self) -> Clock:
-        return Clock(lambda: self.seconds, self._sleep)
+    def clock(self) -> LeaseClock:
+        return LeaseClock(lambda: self.seconds, self._sleep)
 
     def _sleep(self, seconds: float) -> None:
         self.seconds += seconds
@@ -32,7 +32,7 @@ class Time:
             self.while_asleep.pop(0)()  # type: ignore[operator]
 
 
-def try_to_take(store: Store, clock: Clock) -> Lease | None:
+def try_to_take(store: Store, clock: LeaseClock) -> Lease | None:
     try:
         return take(store, TABLE, clock)
     except StateError:

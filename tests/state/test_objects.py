@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import StateError
 from engine.state import ModelState, Phase, TableState
-from engine.state.objects import Folder, Store
+from engine.state.blob_store import Folder, Store
 
 
 class Table:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from engine.unit_tests.differences import Pair, Table, drawn, paired, same
+from engine.unit_tests.differences import Pair, TextTable, drawn, paired, same
 
 NAMES = ("id", "total")
 
 
-def table(*rows: tuple[str | None, ...]) -> Table:
-    return Table(NAMES, rows, frozenset({1}))
+def table(*rows: tuple[str | None, ...]) -> TextTable:
+    return TextTable(NAMES, rows, frozenset({1}))
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,18 @@
 """Columns of a query: their names and types as Spark has them, and the columns they come from.
 
-    facts      what is told about a query
-    find       the way in: columns_of a query
-    queries    SELECT, UNION, GROUP BY, ORDER BY: the columns of a query and what decides on its rows
-    relations  FROM, joins, CTEs, lateral views
-    scope      what a name means
-    values     expressions; calls: functions; functions: what they return; widening, types: Spark's types
-    names      what Spark calls a column without an alias
-    texts      the user's text of a column
+    find_columns        the way in: columns_of a query
+    queries             SELECT, UNION, GROUP BY, ORDER BY: the columns of a query and what decides on its rows
+    from_clause         FROM, joins, CTEs, lateral views; pivot_columns: PIVOT and UNPIVOT
+    column_scope        what a name means
+    expressions         expressions; function_calls: functions, argument_types and function_placement what they ask
+    type_mismatch       what Spark's analyser refuses of types; distinct, list_lengths: of DISTINCT and of lists
+    default_names       what Spark calls a column without an alias
+    column_texts        the user's text of a column
 
+What is told of a query are the records of `engine.compile.nodes.column_facts`; types are in `engine.compile.types`.
 Nothing here changes the tree, and nothing raises for what it does not understand: that stays unknown.
 """
 
-from engine.compile.columns.facts import ColumnFacts, Fault, InputColumns, Origin, QueryColumns, Unresolved
+from engine.compile.nodes.column_facts import ColumnFacts, ColumnFault, InputColumns, Origin, QueryColumns, Unresolved
 
-__all__ = ["ColumnFacts", "Fault", "InputColumns", "Origin", "QueryColumns", "Unresolved"]
+__all__ = ["ColumnFacts", "ColumnFault", "InputColumns", "Origin", "QueryColumns", "Unresolved"]

@@ -6,16 +6,16 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
-from engine.compile.aggregates import is_aggregate
-from engine.compile.columns.accepted import family, ordered
-from engine.compile.columns.mismatch import CODE
-from engine.compile.columns.scope import Output
+from engine.compile.columns.column_scope import OutputColumns
+from engine.compile.columns.type_mismatch import CODE
 from engine.compile.columns.walk import Walk, path
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.types.accepted_types import family, ordered
 
 _SORTS = ("order", "sort", "cluster", "distribute")
 
 
-def told_apart(walk: Walk, node: exp.Expr, output: Output, word: str) -> None:
+def told_apart(walk: Walk, node: exp.Expr, output: OutputColumns, word: str) -> None:
     """Report columns whose equal values Spark cannot find: maps and variants, also inside others."""
     first = next(iter(node.find_all(exp.Select)), node)
     for column in output.columns:
@@ -26,7 +26,7 @@ def told_apart(walk: Walk, node: exp.Expr, output: Output, word: str) -> None:
             walk.fault(CODE, message, "Leave the column out, or take to_json(..) of it.", at, node)
 
 
-def sorted_by_output(walk: Walk, node: exp.Select, output: Output) -> None:
+def sorted_by_output(walk: Walk, node: exp.Select, output: OutputColumns) -> None:
     """Report an ORDER BY behind DISTINCT that names more than the SELECT gives."""
     if output.open:
         return
@@ -38,7 +38,7 @@ def sorted_by_output(walk: Walk, node: exp.Select, output: Output) -> None:
     sorted_by_columns(walk, node, output, "DISTINCT")
 
 
-def sorted_by_columns(walk: Walk, node: exp.Expr, output: Output, word: str) -> None:
+def sorted_by_columns(walk: Walk, node: exp.Expr, output: OutputColumns, word: str) -> None:
     """Report columns of an ORDER BY that are not among those of the query."""
     if output.open:
         return

@@ -7,33 +7,34 @@ from typing import Any
 
 from sqlglot import exp
 
-from engine.compile.aggregates import has_aggregate
-from engine.compile.columns import calls, mismatch, types
-from engine.compile.columns.accepted import family
-from engine.compile.columns.distinct import sorted_by_columns, sorted_by_output, told_apart
-from engine.compile.columns.facts import Fault
-from engine.compile.columns.meeting import meet
-from engine.compile.columns.names import column_name
-from engine.compile.columns.relations import UNKNOWN, read_from, read_unread, window_value, with_ctes
-from engine.compile.columns.scope import (
+from engine.compile.columns import function_calls, type_mismatch
+from engine.compile.columns.column_scope import (
     MAX_COLUMNS,
-    Column,
+    ColumnScope,
+    ColumnValue,
     Missing,
-    Output,
-    Scope,
+    OutputColumns,
+    ScopeColumn,
     TooWideError,
-    Value,
     index,
     origins,
 )
-from engine.compile.columns.values import number, ranked, tested
+from engine.compile.columns.default_names import column_name
+from engine.compile.columns.distinct import sorted_by_columns, sorted_by_output, told_apart
+from engine.compile.columns.expressions import number, ranked, tested
+from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
 from engine.compile.columns.walk import Walk, path
-from engine.compile.columns.widening import wider
+from engine.compile.nodes.column_facts import ColumnFault
+from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.types import spark_types
+from engine.compile.types.accepted_types import family
+from engine.compile.types.comparable_types import meet
+from engine.compile.types.widening import wider
 
 _SORTS = ("order", "sort", "cluster", "distribute")
 
 
-def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
+def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
     """Read a query."""
     ctes = with_ctes(node, ctes, outer)
     output = _query(walk, node, ctes, outer)
@@ -43,7 +44,7 @@ def query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | No
     return output
 
 
-def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
+def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
     if isinstance(node, exp.Select):
         return _select(walk, node, ctes, outer)
     if isinstance(node, exp.SetOperation):
@@ -55,8 +56,8 @@ def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: Scope | N
     return UNKNOWN
 
 
-def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
-    scope = Scope(ctes, outer)
+def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
+    scope = ColumnScope(ctes, outer)
     read_from(walk, node, scope)
     _make_windows(walk, node, scope)
     where = node.args.get("where")
@@ -82,7 +83,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
         found = walk.value(having.this, scope)
         walk.influence(found.origins, "having")
         # Spark casts it to BOOLEAN.
-        mismatch.converted(walk, having, found.type, "boolean")
+        type_mismatch.converted(walk, having, found.type, "boolean")
         scope.outside = False
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
@@ -91,7 +92,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Scope 
     return output
 
 
-def _outside(walk: Walk, nodes: Sequence[exp.Expr], scope: Scope, where: str) -> None:
+def _outside(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope, where: str) -> None:
     """Report columns of the SELECT around a subquery where Spark sees those of the subquery alone."""
     if not scope.outside:
         return
@@ -112,7 +113,7 @@ def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
     yield from (node.args[key] for key in _SORTS if node.args.get(key) is not None)
 
 
-def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: Scope) -> None:
+def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) -> None:
     """Report a HAVING that names a result of a function with OVER."""
     over = {e.alias.lower() for e in node.expressions if isinstance(e, exp.Alias) and e.find(exp.Window)}
     group = node.args.get("group")
@@ -125,7 +126,7 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: Scope) -> Non
             walk.fault("clause", message, "Filter in an outer SELECT.", column)
 
 
-def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
+def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
     for name, (_, time) in walk.windows.items():
         value = window_value(walk, time, scope)
         if value is not None:
@@ -137,38 +138,38 @@ def _make_windows(walk: Walk, node: exp.Select, scope: Scope) -> None:
             scope.made[name] = walk.value(bare, scope)
 
 
-def _projected(walk: Walk, node: exp.Select, scope: Scope) -> Output:
-    output = Output([])
+def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumns:
+    output = OutputColumns([])
     for item, projection in enumerate(node.expressions):
         if len(output.columns) > MAX_COLUMNS:
             raise TooWideError
         star = _star(walk, projection, scope)
         if star is not None:
-            output.columns += [Column(c.name, c.value, c.named, item) for c in star.columns]
+            output.columns += [ScopeColumn(c.name, c.value, c.named, item) for c in star.columns]
             if star.open:
                 output.open, output.rest = True, None if output.open else star.rest
             continue
         made = _generated(walk, projection, scope)
         if made is not None:
-            output.columns += [Column(name, value, item=item) for name, value in made]
+            output.columns += [ScopeColumn(name, value, item=item) for name, value in made]
             output.open = output.open or not made
             continue
         value = walk.value(projection, scope)
         name, sure = column_name(walk, projection, scope)
-        output.columns.append(Column(name, value, sure, item))
+        output.columns.append(ScopeColumn(name, value, sure, item))
         if isinstance(projection, exp.Alias):
             scope.made.setdefault(name.lower(), value)
     return output
 
 
-def _star(walk: Walk, node: exp.Expr, scope: Scope) -> Output | None:
+def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
     """What `*`, `t.*` or `a_struct.*` stands for; None if the item is no star."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
         return None
     if star is node:
         nodes = {r.output.rest for r in scope.relations if r.output.open}
-        output = Output(scope.columns, scope.open, nodes.pop() if len(nodes) == 1 else None)
+        output = OutputColumns(scope.columns, scope.open, nodes.pop() if len(nodes) == 1 else None)
     else:
         parts = [part.name for part in node.parts if not isinstance(part, exp.Star)]  # type: ignore[attr-defined]
         relation = scope.named(parts[-1].lower())
@@ -178,7 +179,7 @@ def _star(walk: Walk, node: exp.Expr, scope: Scope) -> Output | None:
     return output
 
 
-def _without(walk: Walk, node: exp.Expr, output: Output, scope: Scope) -> Output:
+def _without(walk: Walk, node: exp.Expr, output: OutputColumns, scope: ColumnScope) -> OutputColumns:
     """The columns but one, or with one field less in a struct."""
     names = [node] if isinstance(node, exp.Identifier) else path(node)[0]
     if not names:
@@ -187,55 +188,55 @@ def _without(walk: Walk, node: exp.Expr, output: Output, scope: Scope) -> Output
     others = [column for column in output.columns if column.name.lower() != name]
     if len(names) > 1:
         inner = [identifier.name for identifier in names[1:]]
-        cut = [c if c in others else Column(c.name, _cut(c.value, inner)) for c in output.columns]
-        return Output(cut, output.open, output.rest)
+        cut = [c if c in others else ScopeColumn(c.name, _cut(c.value, inner)) for c in output.columns]
+        return OutputColumns(cut, output.open, output.rest)
     if len(others) == len(output.columns) and not output.open:
         walk.miss(Missing(names[0].name, [column.name for column in output.columns], 0), names, scope)
-    return Output(others, output.open, output.rest)
+    return OutputColumns(others, output.open, output.rest)
 
 
-def _cut(value: Value, names: list[str]) -> Value:
+def _cut(value: ColumnValue, names: list[str]) -> ColumnValue:
     """A struct without one of its fields."""
-    return Value(_cut_type(value.type, names), value.origins)
+    return ColumnValue(_cut_type(value.type, names), value.origins)
 
 
 def _cut_type(type_: str | None, names: list[str]) -> str | None:
-    fields = types.fields(type_)
+    fields = spark_types.fields(type_)
     if fields is None:
         return None
     name, *inner = (part.lower() for part in names)
     kept = [(n, _cut_type(t, inner) if n.lower() == name else t) for n, t in fields if inner or n.lower() != name]
-    return types.struct(kept)
+    return spark_types.struct(kept)
 
 
-def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: Scope) -> Output:
+def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -> OutputColumns:
     try:
         value = scope.look_up(parts)
-        if family(value.type) and types.fields(value.type) is None and value.parts is None:
+        if family(value.type) and spark_types.fields(value.type) is None and value.parts is None:
             message = f"'{parts[-1]}' is {value.type}, which has no fields"
-            walk.fault(mismatch.CODE, message, "Write its name without '.*'.", node)
-        names = [name for name, _ in types.fields(value.type) or ()]
+            walk.fault(type_mismatch.CODE, message, "Write its name without '.*'.", node)
+        names = [name for name, _ in spark_types.fields(value.type) or ()]
         if value.type and family(value.type) not in {"", "struct"}:
             message = f"'{'.'.join(parts)}.*' names the fields of a struct, and it is {value.type}"
-            walk.fault(mismatch.CODE, message, "Name the column alone, or explode() it.", node)
-        return Output([Column(n, scope.look_up([*parts, n])) for n in names], open=not names)
+            walk.fault(type_mismatch.CODE, message, "Name the column alone, or explode() it.", node)
+        return OutputColumns([ScopeColumn(n, scope.look_up([*parts, n])) for n in names], open=not names)
     except Missing as missing:
         walk.miss(missing, [part for part in node.parts if isinstance(part, exp.Identifier)], scope)  # type: ignore[attr-defined]
         return UNKNOWN
 
 
-def _generated(walk: Walk, projection: exp.Expr, scope: Scope) -> list[tuple[str, Value]] | None:
+def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
     """The columns of `explode(..)` and its like; none if they are not known."""
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
-    if not isinstance(function, exp.Func) or not calls.generates(walk, function):
+    if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
-    made = calls.generated(walk, function, scope)
+    made = function_calls.generated(walk, function, scope)
     names = [projection.alias] if isinstance(projection, exp.Alias) else []
     if isinstance(projection, exp.Aliases):
         names = [identifier.name for identifier in projection.expressions]
     if made is None:
         value = walk.value(function, scope)
-        return [(name, Value(None, value.origins)) for name in names]
+        return [(name, ColumnValue(None, value.origins)) for name in names]
     if names and len(names) != len(made):
         count = f"{len(names)} alias{'es' * (len(names) > 1)}"
         message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() makes"
@@ -243,7 +244,9 @@ def _generated(walk: Walk, projection: exp.Expr, scope: Scope) -> list[tuple[str
     return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
 
 
-def _grouped(walk: Walk, group: exp.Expr, select: exp.Select, output: Output, scope: Scope) -> Iterator[Value]:
+def _grouped(
+    walk: Walk, group: exp.Expr, select: exp.Select, output: OutputColumns, scope: ColumnScope
+) -> Iterator[ColumnValue]:
     if group.args.get("all"):
         for column in output.columns:
             if column.item >= 0 and not has_aggregate(select.expressions[column.item]):
@@ -255,11 +258,11 @@ def _grouped(walk: Walk, group: exp.Expr, select: exp.Select, output: Output, sc
                 _result(walk, part, select, output, scope)
                 value = _by_position(part, output) or walk.value(part, scope)
                 if value.type == "variant":
-                    mismatch.sorted_by(walk, part, value, "GROUP BY")
+                    type_mismatch.sorted_by(walk, part, value, "GROUP BY")
                 yield value
 
 
-def _result(walk: Walk, part: exp.Expr, select: exp.Select, output: Output, scope: Scope) -> None:
+def _result(walk: Walk, part: exp.Expr, select: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     """Report a position or an alias in GROUP BY that stands for an aggregate."""
     place, item = _position(part), None
     if place and not output.open and 0 < place <= len(output.columns):
@@ -284,7 +287,7 @@ def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
         yield node
 
 
-def _by_position(node: exp.Expr, output: Output) -> Value | None:
+def _by_position(node: exp.Expr, output: OutputColumns) -> ColumnValue | None:
     place = _position(node)
     if place and not output.open:
         return output.columns[place - 1].value if 0 < place <= len(output.columns) else None
@@ -300,7 +303,7 @@ def _position(node: exp.Expr) -> int | None:
     return sign * int(bare.name)
 
 
-def _sort(walk: Walk, node: exp.Select, output: Output, scope: Scope) -> None:
+def _sort(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     for clause, item in _sort_items(node):
         _place(walk, clause, item, node, output)
         found = _by_position(item, output) or _by_name(item, output)
@@ -308,15 +311,15 @@ def _sort(walk: Walk, node: exp.Select, output: Output, scope: Scope) -> None:
         _sorted(walk, item, found, clause)
 
 
-def _sort_output(walk: Walk, node: exp.Expr, output: Output) -> None:
+def _sort_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
     """ORDER BY behind a UNION or brackets sees the output only."""
-    scope = Scope({}, columns=output.columns, quiet=True)
+    scope = ColumnScope({}, columns=output.columns, quiet=True)
     for clause, item in _sort_items(node):
         _place(walk, clause, item, node, output)
         _sorted(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
 
 
-def _sorted(walk: Walk, item: exp.Expr, found: Value, clause: str) -> None:
+def _sorted(walk: Walk, item: exp.Expr, found: ColumnValue, clause: str) -> None:
     if clause == "distribute":
         walk.influence(found.origins, "sort")
     else:
@@ -330,7 +333,7 @@ def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
             yield key, item.this if isinstance(item, exp.Ordered) else item
 
 
-def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Output) -> None:
+def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: OutputColumns) -> None:
     """Report a position that no column has."""
     place, count = _position(item), len(output.columns)
     if output.open or clause == "distribute" or place is None:
@@ -349,14 +352,16 @@ def _limited(walk: Walk, node: exp.Expr) -> None:
             walk.fault("clause", message, "Write a number; rank rows with row_number() in a subquery.", column)
 
 
-def _by_name(node: exp.Expr, output: Output) -> Value | None:
+def _by_name(node: exp.Expr, output: OutputColumns) -> ColumnValue | None:
     if not isinstance(node, exp.Column) or node.table:
         return None
     found = index(output.columns).get(node.name.lower())
     return found[0] if found else None
 
 
-def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: Scope | None) -> Output:
+def _set_operation(
+    walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], outer: ColumnScope | None
+) -> OutputColumns:
     left, right = query(walk, node.this, ctes, outer), query(walk, node.expression, ctes, outer)
     by_name = bool(node.args.get("by_name"))
     if not (left.open or right.open or by_name) and len(left.columns) != len(right.columns):
@@ -367,7 +372,7 @@ def _set_operation(walk: Walk, node: exp.SetOperation, ctes: Mapping[str, Any], 
         told_apart(walk, node, left, type(node).__name__.upper())
     if not isinstance(node, exp.Union):
         walk.influence(origins([column.value for column in right.columns]), "filter")
-        output = Output([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
+        output = OutputColumns([_typed(o, c) for o, c in zip(output.columns, left.columns, strict=False)], output.open)
     sorted_by_columns(walk, node, output, type(node).__name__.upper())
     _sort_output(walk, node, output)
     return output
@@ -377,10 +382,10 @@ def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
     at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
     word = type(node).__name__.upper()
     message = f"one side of {word} has {left} columns, the other {right}"
-    walk.faults.setdefault(at, Fault("union-columns", message, "Give both sides the same columns.", at))
+    walk.faults.setdefault(at, ColumnFault("union-columns", message, "Give both sides the same columns.", at))
 
 
-def _fit(walk: Walk, node: exp.SetOperation, left: Output, right: Output, *, by_name: bool) -> None:
+def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> None:
     """Report columns of two sides that have no common type."""
     if left.open or right.open or by_name:
         return
@@ -391,29 +396,29 @@ def _fit(walk: Walk, node: exp.SetOperation, left: Output, right: Output, *, by_
         if not meet(ours.value.type, theirs.value.type, "united"):
             at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
             message = f"'{ours.name}' is {ours.value.type} above {word} and {theirs.value.type} below it"
-            walk.fault(mismatch.CODE, message, "Cast one of them, or put the columns in one order.", at, node)
+            walk.fault(type_mismatch.CODE, message, "Cast one of them, or put the columns in one order.", at, node)
 
 
-def _typed(column: Column, like: Column) -> Column:
+def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:
     """The column with the origins of the left side only."""
-    return Column(column.name, Value(column.value.type, like.value.origins), column.named, column.item)
+    return ScopeColumn(column.name, ColumnValue(column.value.type, like.value.origins), column.named, column.item)
 
 
-def _united(left: Output, right: Output, *, by_name: bool) -> Output:
+def _united(left: OutputColumns, right: OutputColumns, *, by_name: bool) -> OutputColumns:
     if left.open or right.open:
-        return Output([], open=True, rest=left.rest if left.rest == right.rest else None)
+        return OutputColumns([], open=True, rest=left.rest if left.rest == right.rest else None)
     theirs = right.columns
     if by_name:
         known = {column.name.lower(): column for column in theirs}
         theirs = [known.get(column.name.lower(), column) for column in left.columns]
-    return Output([_both(*pair) for pair in zip(left.columns, theirs, strict=False)])
+    return OutputColumns([_both(*pair) for pair in zip(left.columns, theirs, strict=False)])
 
 
-def _both(left: Column, right: Column) -> Column:
+def _both(left: ScopeColumn, right: ScopeColumn) -> ScopeColumn:
     a, b = left.value, right.value
     same = a.origins == b.origins and a.exact and b.exact
     parts = None
     if a.parts is not None and b.parts is not None and a.parts.keys() == b.parts.keys():
-        parts = {key: _both(Column(key, a.parts[key]), Column(key, b.parts[key])).value for key in a.parts}
-    value = Value(wider(a.type, b.type), origins([a, b]), same or (a.exact and b.exact), parts)
-    return Column(left.name, value, left.named, left.item)
+        parts = {key: _both(ScopeColumn(key, a.parts[key]), ScopeColumn(key, b.parts[key])).value for key in a.parts}
+    value = ColumnValue(wider(a.type, b.type), origins([a, b]), same or (a.exact and b.exact), parts)
+    return ScopeColumn(left.name, value, left.named, left.item)

@@ -9,8 +9,8 @@ from typing import Any
 
 from sqlglot import exp
 
-from engine.compile.columns.facts import Fault, InputColumns, Unresolved
-from engine.compile.columns.scope import Missing, Output, Place, Scope, Value
+from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Missing, OutputColumns, Place
+from engine.compile.nodes.column_facts import ColumnFault, InputColumns, Unresolved
 
 # Functions that sqlglot's tree does not place in the text.
 _UNPLACED = {
@@ -48,16 +48,16 @@ class Walk:
     """
 
     text: str
-    query: Callable[[Walk, exp.Expr, Mapping[str, Any], Scope | None], Output]
-    evaluate: Callable[[Walk, exp.Expr, Scope], Value]
+    query: Callable[[Walk, exp.Expr, Mapping[str, Any], ColumnScope | None], OutputColumns]
+    evaluate: Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]
     inputs: Mapping[str, InputColumns]
     windows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
-    faults: dict[int, Fault] = field(default_factory=dict)
+    faults: dict[int, ColumnFault] = field(default_factory=dict)
 
-    def value(self, node: exp.Expr, scope: Scope) -> Value:
+    def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""
         return self.evaluate(self, node, scope)
 
@@ -66,7 +66,7 @@ class Walk:
         for place in places:
             self.influences[place, how] = None
 
-    def miss(self, missing: Missing, identifiers: list[exp.Identifier], scope: Scope) -> None:
+    def miss(self, missing: Missing, identifiers: list[exp.Identifier], scope: ColumnScope) -> None:
         """Note a name that nothing has, unless that is not certain."""
         first = identifiers[0].name
         if (
@@ -87,7 +87,7 @@ class Walk:
         at = next(starts, None)
         if at is None:
             at = _around(nodes[0])
-        self.faults.setdefault(at, Fault(code, message, hint, at))
+        self.faults.setdefault(at, ColumnFault(code, message, hint, at))
 
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is no function."""

@@ -1,11 +1,12 @@
 """Avro values: how they are declared, their columns, and the decoding of records.
 
-    parse, types   schemas as values, and their one text
-    columns        the columns that Spark gives a schema
-    resolve        values from their writer's schema into the reader's (with binary and defaults)
-    value          what `value: {format: avro, ...}` says
-    reading        what is settled with the registry before the first record
-    frames, fit    the decoding of frames; `worker` is the part of it that runs in Python
+    value_options      what `value: {format: avro, ...}` says
+    reader_schema      what is settled with the registry before the first record
+    decode             the decoding of frames; cast_columns: into the columns that are declared
+    unknown_schemas    the part of it that runs in Python
+    schema_resolution  values from their writer's schema into the reader's
+
+Schemas themselves are in `engine.sources.avro_schema`.
 
 The module is a format of values (see `engine.sources.values`).
 """
@@ -16,15 +17,15 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.avro import value as declared
-from engine.sources.avro.columns import AvroColumn, ddl, quoted, read_schema
-from engine.sources.avro.columns import columns as columns_of
-from engine.sources.avro.parse import parse
-from engine.sources.avro.reading import Reading, prepare
-from engine.sources.avro.types import to_json
-from engine.sources.avro.worker import told_by_worker
-from engine.sources.registry import Registry, RegistrySettings, read_settings
-from engine.sources.spec import Fault, Form, Place, SourceSpec
+from engine.sources.avro import value_options as declared
+from engine.sources.avro.reader_schema import AvroReading, prepare
+from engine.sources.avro.unknown_schemas import told_by_worker
+from engine.sources.avro_schema.avro_columns import AvroColumn, ddl, quoted, read_schema
+from engine.sources.avro_schema.avro_columns import columns as columns_of
+from engine.sources.avro_schema.avro_types import to_json
+from engine.sources.avro_schema.parse_schema import parse
+from engine.sources.registry.registry_client import Registry, RegistrySettings, read_settings
+from engine.sources.spec import Place, SourceSpec, SpecFault, ValueForm
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,12 +34,12 @@ SCHEMA_FILE = "schema_file"
 # The file's text; the compiler puts it there.
 SCHEMA_TEXT = "schema_text"
 SUFFIX = ".avsc"
-KEYS: Mapping[str, Form] = {
-    "schema_registry": Form.TEXT,
-    "subject": Form.TEXT,
-    "schema_id": Form.INTEGER,
-    SCHEMA_FILE: Form.TEXT,
-    "framing": Form.TEXT,
+KEYS: Mapping[str, ValueForm] = {
+    "schema_registry": ValueForm.TEXT,
+    "subject": ValueForm.TEXT,
+    "schema_id": ValueForm.INTEGER,
+    SCHEMA_FILE: ValueForm.TEXT,
+    "framing": ValueForm.TEXT,
 }
 
 __all__ = [
@@ -59,7 +60,7 @@ __all__ = [
 ]
 
 
-def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[Fault]:
+def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[SpecFault]:
     """What is wrong with the settings."""
     return declared.faults(value, topics(spec))
 
@@ -91,12 +92,12 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], place: 
         ProjectError: the registry's settings are wrong.
         SetupError: the registry cannot be asked, or has no such schema; the declared columns are not the schema's.
     """
-    from engine.sources.avro.frames import decoded
+    from engine.sources.avro.decode import decoded
 
     return decoded(frame, reading_of(spec, value, place))
 
 
-def reading_of(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> Reading:
+def reading_of(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> AvroReading:
     """How the values of a source are decoded; a reader's schema that was settled before is kept.
 
     Raises:

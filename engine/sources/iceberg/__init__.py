@@ -4,7 +4,7 @@
     history    where a stream of a table begins, from its snapshots
     stream     reading a table as a stream, with the seed before it
 
-What a stream has read of a table is looked after in engine.runtime.upstreams, for models and sources alike.
+What a stream has read of a table is looked after in `runtime.inputs.upstream_tables`, for models and sources alike.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError, SetupError, StateError
-from engine.lake.names import quoted
-from engine.lake.read import Column, Lake, TableFacts
-from engine.sources.iceberg import declared, history
-from engine.sources.iceberg.history import Start
-from engine.sources.iceberg.stream import SKIP_DELETES, table_stream
-from engine.sources.spec import ORIGIN, Fault, Form, Place, Resumption, SourceSpec
-from engine.sources.starting import starting_milliseconds
+from engine.lake.quoted_names import quoted
+from engine.lake.table_facts import Lake, TableColumn, TableFacts
+from engine.sources.iceberg import iceberg_options, snapshot_history
+from engine.sources.iceberg.snapshot_history import Start
+from engine.sources.iceberg.table_stream import SKIP_DELETES, table_stream
+from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, ValueForm
+from engine.sources.starting_offsets import starting_milliseconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS: tuple[str, ...] = ("iceberg",)
-KEYS: Mapping[str, Form] = declared.KEYS
-ONE_OF: tuple[tuple[str, ...], ...] = (declared.STARTS,)
+KEYS: Mapping[str, ValueForm] = iceberg_options.KEYS
+ONE_OF: tuple[tuple[str, ...], ...] = (iceberg_options.STARTS,)
 MEANING: tuple[str, ...] = ("table",)
 REPLAYABLE = True
 LISTED = False
@@ -37,9 +37,9 @@ LISTED = False
 _WIDER = {("int", "bigint"), ("float", "double")}
 
 
-def faults(spec: SourceSpec) -> Iterator[Fault]:
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     """What is wrong with the settings and options, from the text alone."""
-    return declared.faults(spec)
+    return iceberg_options.faults(spec)
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
     """Catalog, namespace and name of the table."""
     if place.catalog is None:
         raise SetupError("catalog", f"no catalog is known for the source '{spec.name}'")
-    *catalog, schema, name = declared.parts(spec)
+    *catalog, schema, name = iceberg_options.parts(spec)
     return (catalog[0] if catalog else place.catalog.name), schema, name
 
 
@@ -116,7 +116,7 @@ def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
     return facts(spec, place).position
 
 
-def columns_now(spec: SourceSpec, place: Place) -> tuple[Column, ...]:
+def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
     """The columns of the table, without a JVM.
 
     Raises:
@@ -130,7 +130,7 @@ def columns_now(spec: SourceSpec, place: Place) -> tuple[Column, ...]:
 
 def committed_at(spec: SourceSpec, place: Place) -> datetime | None:
     """When rows were last added, by the time of the snapshot; None: there is no such snapshot any more."""
-    added = (s for s in facts(spec, place).history if s.operation in history.ADDING)
+    added = (s for s in facts(spec, place).history if s.operation in snapshot_history.ADDING)
     newest = next(added, None)
     return datetime.fromtimestamp(newest.at / 1000, UTC) if newest else None
 
@@ -148,9 +148,9 @@ def start(spec: SourceSpec, table: TableFacts) -> Start | None:
     """
     said = spec.settings
     if "starting_timestamp" in said:
-        return history.from_time(spec.name, table, starting_milliseconds(said))
+        return snapshot_history.from_time(spec.name, table, starting_milliseconds(said))
     if "starting_snapshot" in said:
-        return history.from_snapshot(spec.name, table, int(said["starting_snapshot"]))
+        return snapshot_history.from_snapshot(spec.name, table, int(said["starting_snapshot"]))
     return None
 
 
@@ -158,7 +158,7 @@ def script(spec: SourceSpec, *, stream: bool) -> list[str]:
     """Lines of PySpark that read it."""
     options = dict(spec.options)
     if stream and "starting_timestamp" in spec.settings:
-        options[history.FROM] = str(starting_milliseconds(spec.settings))
+        options[snapshot_history.FROM] = str(starting_milliseconds(spec.settings))
     if stream and ignores_deletes(spec):
         options[SKIP_DELETES] = "true"
     return [

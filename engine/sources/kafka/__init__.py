@@ -16,11 +16,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.kafka import standing
+from engine.sources.kafka import topic_check
 from engine.sources.kafka.cluster import Cluster, Topic
 from engine.sources.kafka.cluster import cluster as asked
 from engine.sources.kafka.connection import Connection, consumer_options, reach, read_connection
-from engine.sources.kafka.declared import (
+from engine.sources.kafka.kafka_options import (
     KEYS,
     STARTS,
     TOPICS,
@@ -30,7 +30,7 @@ from engine.sources.kafka.declared import (
     value_of,
 )
 from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec
-from engine.sources.starting import starting_milliseconds
+from engine.sources.starting_offsets import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def resume(
     """Check that a stream can go on; see `standing`."""
     stands = [stand for offset in offsets if (stand := _stand(offset)) is not None]
     with _cluster(session, spec, place) as (cluster, topics):
-        return standing.resume(spec, cluster, topics, known, stands)
+        return topic_check.resume(spec, cluster, topics, known, stands)
 
 
 def _stand(offset: Mapping[str, Any]) -> dict[str, dict[int, int]] | None:

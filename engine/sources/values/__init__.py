@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.sources import avro
-from engine.sources.spec import Fault, Form, Place, SourceSpec
-from engine.sources.values import json, plain
+from engine.sources.spec import Place, SourceSpec, SpecFault, ValueForm
+from engine.sources.values import json_values, plain_values
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -23,9 +23,9 @@ class ValueFormat(Protocol):
         KEYS: keys of `value:` that it has, beside `format`, with the form of each.
     """
 
-    KEYS: Mapping[str, Form]
+    KEYS: Mapping[str, ValueForm]
 
-    def faults(self, spec: SourceSpec, value: Mapping[str, Any], /) -> Iterable[Fault]:
+    def faults(self, spec: SourceSpec, value: Mapping[str, Any], /) -> Iterable[SpecFault]:
         """What is wrong with its settings."""
 
     def columns(self, value: Mapping[str, Any], /) -> str | None:
@@ -39,6 +39,11 @@ class ValueFormat(Protocol):
 
 
 # By the name in `value: {format: ...}`.
-VALUE_FORMATS: dict[str, ValueFormat] = {"json": json, "string": plain, "bytes": plain, "avro": avro}
+VALUE_FORMATS: dict[str, ValueFormat] = {
+    "json": json_values,
+    "string": plain_values,
+    "bytes": plain_values,
+    "avro": avro,
+}
 
 __all__ = ["VALUE_FORMATS", "ValueFormat"]

@@ -16,9 +16,9 @@ import sqlglot
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns, QueryColumns
-from engine.compile.columns.find import columns_of
-from engine.compile.sql import restore_windows
-from engine.compile.tokens import parseable
+from engine.compile.columns.find_columns import columns_of
+from engine.compile.sql.parse import restore_windows
+from engine.compile.sql.token_checks import parseable
 
 FOLDER = Path(__file__).parent / "fixtures"
 _BLOCK = re.compile(r"^-- case: (.*)$", re.MULTILINE)

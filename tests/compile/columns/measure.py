@@ -8,7 +8,7 @@ import time
 import sqlglot
 
 from engine.compile.columns import InputColumns
-from engine.compile.columns.find import columns_of
+from engine.compile.columns.find_columns import columns_of
 
 MODEL = """with recent as (
     select f.flight_id, f.carrier, f.origin, f.destination, f.departure_delay, f.scheduled_at, f.data.tail as tail

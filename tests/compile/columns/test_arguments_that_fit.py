@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from pyspark.errors import AnalysisException, ParseException
 
-from engine.compile.clauses import misplaced
 from engine.compile.columns import InputColumns
-from engine.compile.columns.find import columns_of
-from engine.compile.rules import parse
+from engine.compile.columns.find_columns import columns_of
+from engine.compile.output.clause_checks import misplaced
+from engine.compile.streaming import parse
 from tests.lab import LabSession
 
 TYPES = {

@@ -8,8 +8,9 @@ import pytest
 import sqlglot
 from sqlglot.errors import SqlglotError
 
-from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns, types
-from engine.compile.columns.find import columns_of, unresolved
+from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
+from engine.compile.columns.find_columns import columns_of, unresolved
+from engine.compile.types import spark_types
 from tests.compile.columns.cases import Case, described, found_in, parsed, read_cases, tables
 
 CASES = read_cases()
@@ -244,13 +245,13 @@ def test_what_may_be_right_is_not_reported(sql):
     ],
 )  # fmt: skip
 def test_types_are_read_as_spark_prints_them(written, normal):
-    assert types.normal(written) == normal
+    assert spark_types.normal(written) == normal
 
 
 def test_fields_of_a_struct():
-    assert types.fields("struct<a:int,`b:c`:array<struct<x:int,y:int>>,d:decimal(3,1)>") == (
+    assert spark_types.fields("struct<a:int,`b:c`:array<struct<x:int,y:int>>,d:decimal(3,1)>") == (
         ("a", "int"),
         ("b:c", "array<struct<x:int,y:int>>"),
         ("d", "decimal(3,1)"),
     )
-    assert types.entry("map<string,struct<a:int,b:int>>") == ("string", "struct<a:int,b:int>")
+    assert spark_types.entry("map<string,struct<a:int,b:int>>") == ("string", "struct<a:int,b:int>")

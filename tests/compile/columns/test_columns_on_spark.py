@@ -13,10 +13,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException
 from sqlglot.errors import SqlglotError
 
-from engine.compile import Model, compile_project, reading
+from engine.compile import Model, compile_project
 from engine.compile.columns import InputColumns, QueryColumns
-from engine.compile.columns.builtin import BUILTIN
-from engine.compile.columns.find import columns_of
+from engine.compile.columns.find_columns import columns_of
+from engine.compile.pipeline import parse_model
+from engine.compile.types.builtin_functions import BUILTIN
 from engine.project import Project, load_project
 from tests.compile.columns.cases import found_in, read_cases, tables
 from tests.lab import REPOSITORY, LabSession
@@ -202,14 +203,14 @@ select t, st.s, {{ ref('small') }}.till, `count(1)` from {{ ref('small') }}
 def parsed_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Any]]:
     """Text and tree of each model that is compiled."""
     seen: dict[str, tuple[str, Any]] = {}
-    parse = reading.parse
+    parse = parse_model.parse
 
     def recording(rendered: Any, node: str, *others: Any) -> Any:
         query = parse(rendered, node, *others)
         seen[node] = (rendered.text, query)
         return query
 
-    monkeypatch.setattr(reading, "parse", recording)
+    monkeypatch.setattr(parse_model, "parse", recording)
     return seen
 
 

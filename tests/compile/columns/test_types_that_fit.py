@@ -11,8 +11,8 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 
 from engine.compile.columns import InputColumns
-from engine.compile.columns.find import columns_of
-from engine.compile.rules import parse
+from engine.compile.columns.find_columns import columns_of
+from engine.compile.streaming import parse
 from tests.lab import LabSession
 
 TYPES = {

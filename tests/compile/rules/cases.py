@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.compile.rules import RuleFinding
+from engine.compile.streaming import RuleFinding
 
 FOLDER = Path(__file__).parent / "fixtures"
 

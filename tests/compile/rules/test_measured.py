@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.rules import check_text
+from engine.compile.streaming import check_text
 from tests.compile.rules.measured import REFUSED, RUNS
 from tests.fuzz.relations import RELATIONS
 

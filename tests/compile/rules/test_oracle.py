@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from engine.compile.rules import check_text
+from engine.compile.streaming import check_text
 from tests.fuzz.relations import RELATIONS
 
 RECORDS = json.loads((Path(__file__).parents[2] / "oracle" / "streaming_rules.json").read_text(encoding="utf-8"))

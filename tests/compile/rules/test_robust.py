@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.rules import MODES, check_text
+from engine.compile.streaming import MODES, check_text
 from tests.fuzz.relations import RELATIONS
 
 STATEMENTS = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.compile.rules import StreamFacts, check_text
+from engine.compile.streaming import StreamFacts, check_text
 from tests.compile.rules.cases import Case, read_cases, shown
 from tests.fuzz.relations import COLUMNS, RELATIONS
 

@@ -1,0 +1,309 @@
+"""What most commands begin with: logging, the project, its compilation, and what to do with findings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from enum import Enum
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any
+
+from engine.characters import visible
+from engine.cli.console.printing import Printer, printer
+from engine.cli.console.terminal import indented, write
+from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError
+from engine.secrets import scrub
+from engine.target_folder import TargetFolder
+from engine.user_cache import project_cache
+
+TARGET_DIR = "target"
+LOG = "logs/engine.log"
+_INDENT = 4
+_ALLOWED = "With --allow-empty this is a warning."
+
+
+class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
+    """The command ends with exit code 1; everything has been said."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandSettings:
+    """The shared options of a command."""
+
+    root: Path
+    target: str | None
+    variables: Mapping[str, Any]
+    out: Printer
+
+    @property
+    def target_dir(self) -> Path:
+        """Folder of artifacts and logs."""
+        return self.root / TARGET_DIR
+
+    def told(self, warnings: Sequence[Diagnostic]) -> None:
+        """Remember that people were shown warnings."""
+        from engine.cli.console.shown_warnings import note_told
+
+        if warnings and self.out.for_people:
+            note_told(project_cache(self.target_dir), warnings)
+
+
+def settings(project_dir: Path, target: str | None, variables: str, log_format: str, quiet: bool) -> CommandSettings:
+    """Read the shared options.
+
+    Raises:
+        UsageError: --vars is no mapping.
+    """
+    from engine.project.parse_yaml import load_yaml
+
+    parsed, found = load_yaml(variables, "--vars")
+    if found or not isinstance(parsed.data or {}, dict):
+        raise UsageError("usage", f"--vars is not a mapping: {variables}", "Write --vars '{name: value}'.")
+    return CommandSettings(project_dir.resolve(), target or None, parsed.data or {}, printer(log_format, quiet=quiet))
+
+
+class Warnings(Enum):
+    """Which warnings of the project a command shows by itself."""
+
+    ALL = "all"
+    DAILY = "those that were not shown within a day"
+    SELECTED = "those of what is selected: `selected` and `warn` show them"
+
+
+def compiled(
+    chosen: CommandSettings, *, must_hold: bool = True, heard: bool = True, warnings: Warnings = Warnings.ALL
+) -> Any:
+    """Load and compile the project, and print what is wrong with it.
+
+    Args:
+        chosen: the shared options.
+        must_hold: end the command if there are errors.
+        heard: show what templates say; not where other programs read what the command prints.
+        warnings: the warnings that are shown.
+
+    Raises:
+        Failed: there are errors.
+        ProjectError: `project-missing`.
+    """
+    from engine.compile import compile_project
+    from engine.project import load_project
+
+    check_project(chosen)
+    kept = project_cache(chosen.target_dir)
+    project = load_project(chosen.root, cached=kept)
+    with _heard(chosen) if heard else nullcontext():
+        result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=kept)
+    found = result.manifest.diagnostics
+    if warnings is Warnings.ALL:
+        chosen.out.diagnostics(found)
+        chosen.told([warning for warning in found if not warning.is_error])
+    else:
+        chosen.out.diagnostics(result.manifest.errors)
+    if warnings is Warnings.DAILY:
+        warn(chosen, result.manifest, result.manifest.nodes, daily=True)
+    if not project.models and not project.broken:
+        chosen.out.diagnostics([_no_models(project.paths["models"])])
+    if must_hold and result.manifest.errors:
+        number = len(result.manifest.errors)
+        chosen.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
+        raise Failed
+    return result
+
+
+def warn(chosen: CommandSettings, manifest: Any, nodes: Collection[str], *, daily: bool = False) -> None:
+    """Print the warnings about some nodes.
+
+    Args:
+        chosen: the shared options.
+        manifest: the compiled project.
+        nodes: ids.
+        daily: leave out what people were shown within a day.
+    """
+    from engine.cli.console.shown_warnings import not_told_today, warnings_of
+
+    found = warnings_of(manifest, nodes)
+    if daily and chosen.out.for_people:
+        found = not_told_today(project_cache(chosen.target_dir), found)
+    chosen.out.diagnostics(found)
+    chosen.told(found)
+
+
+def _no_models(folder: str) -> Diagnostic:
+    hint = f"A model is a file {folder}/NAME.sql with a SELECT; engine build makes the table NAME of it."
+    return Diagnostic("no-models", "the project has no models", hint, Level.WARNING, location=Location("project.yml"))
+
+
+def check_project(chosen: CommandSettings) -> None:
+    """Make sure that the folder is a project.
+
+    Raises:
+        ProjectError: `project-missing`.
+    """
+    from engine.project import is_project, missing_project
+
+    if not is_project(chosen.root):
+        found = missing_project(chosen.root)
+        raise ProjectError(found.code, found.message, found.hint)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What the command line says about nodes: --select, --exclude, --selector, --state, --allow-empty."""
+
+    select: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    selector: str | None = None
+    state: Path | None = None
+    allow_empty: bool = False
+
+
+def selected(
+    chosen: CommandSettings, manifest: Any, wanted: Selection, *, tell: bool = True, daily: bool = False
+) -> list[str]:
+    """The chosen nodes, whose warnings are printed.
+
+    Args:
+        chosen: the shared options.
+        manifest: the compiled project.
+        wanted: the selection.
+        tell: say so when there are none; not where other programs read what the command prints.
+        daily: leave out the warnings that people were shown within a day.
+
+    Raises:
+        UsageError: a selection that cannot be read, or matches nothing.
+        ProjectError: the same in selectors.yml.
+    """
+    from functools import partial
+
+    from engine.compile.selection.named_selectors import named_selection
+    from engine.compile.selection.previous_state import load_previous
+    from engine.compile.selection.select_nodes import select
+
+    if wanted.selector and wanted.select:
+        raise UsageError("usage", "--select and --selector together", "Give one of them.")
+    folder = wanted.state or chosen.target_dir
+    terms = " ".join([*wanted.select, *wanted.exclude])
+    previous = None
+    if wanted.state or "result:" in terms or wanted.selector:
+        previous = load_previous(folder, must_exist=wanted.state is not None)
+    named = partial(named_selection, chosen.root, wanted.selector) if wanted.selector else None
+    choice = select(manifest, wanted.select, wanted.exclude, previous=previous, named=named)
+    findings = choice.unmatched
+    if wanted.allow_empty:
+        findings = tuple(replace(finding, level=Level.WARNING) for finding in findings)
+    if any(finding.is_error for finding in findings):
+        first = findings[0]
+        failure = (ProjectError if first.location else UsageError)(first.code, first.message)
+        failure.diagnostics = tuple(
+            replace(f, hint=f"{f.hint} {_ALLOWED}".strip()) if f.is_error else f for f in findings
+        )
+        raise failure
+    chosen.out.diagnostics(findings)
+    warn(chosen, manifest, choice.nodes, daily=daily)
+    if tell and not choice.nodes:
+        chosen.out.say("No nodes match the selection; nothing to do")
+    return choice.nodes
+
+
+@contextmanager
+def log_file(chosen: CommandSettings) -> Iterator[Path]:
+    """Send the log of a command to target/logs/engine.log (0600), secrets masked.
+
+    Raises:
+        ProjectError: `project-missing`: nothing is made in a folder that is not a project.
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    check_project(chosen)
+    with TargetFolder(chosen.target_dir) as folder:
+        file = folder.append(LOG)
+    handler = logging.StreamHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
+    handler.setFormatter(_Scrubbing("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    shown = _Shown(chosen.out)
+    root = logging.getLogger("engine")
+    level, spread = root.level, root.propagate
+    # Py4J's traces of what fails inside a micro-batch would stand before the message.
+    logging.getLogger().addHandler(handler)
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    root.addHandler(handler)
+    root.addHandler(shown)
+    try:
+        yield chosen.target_dir / LOG
+    finally:
+        logging.getLogger().removeHandler(handler)
+        root.removeHandler(handler)
+        root.removeHandler(shown)
+        root.setLevel(level)
+        root.propagate = spread
+        handler.close()
+        handler.stream.close()
+
+
+@contextmanager
+def _heard(chosen: CommandSettings) -> Iterator[None]:
+    """Show what templates say (print(), log(..., info=True), warnings), as `log_file` does where it is open."""
+    root = logging.getLogger("engine")
+    if any(isinstance(handler, _Shown) for handler in root.handlers):
+        yield
+        return
+    shown, level, spread = _Shown(chosen.out), root.level, root.propagate
+    root.setLevel(logging.INFO)
+    root.propagate = False
+    root.addHandler(shown)
+    try:
+        yield
+    finally:
+        root.removeHandler(shown)
+        root.setLevel(level)
+        root.propagate = spread
+
+
+class _Scrubbing(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(scrub(super().format(record)))
+
+
+class Unheard(logging.Handler):
+    """Where warnings go that no other handler takes (templates are not heard while `ls` prints): standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it."""
+        write(indented(self.format(record), _INDENT), error=True)
+
+
+class _Shown(logging.Handler):
+    """What is said at level info without a trace is for people too (jar downloads, log(..., info=True))."""
+
+    def __init__(self, out: Printer) -> None:
+        super().__init__(logging.INFO)
+        self._out = out
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is None:
+            self._out.say(record.getMessage())
+
+
+def unhandled(error: BaseException, chosen: CommandSettings | None) -> None:
+    """Say that the engine itself failed; the trace goes to the log."""
+    import traceback
+
+    text = scrub("".join(traceback.format_exception(error)))
+    where = ""
+    if chosen is not None and (chosen.root / "project.yml").is_file():
+        try:
+            with TargetFolder(chosen.target_dir) as folder, folder.append(LOG) as stream:
+                stream.write(text.encode("utf-8", "backslashreplace"))
+            where = f" The trace is in {chosen.target_dir / LOG}."
+        except (EngineError, OSError):
+            where = ""
+    if not where:
+        write(text, error=True, end="")
+    write(f"internal error: {type(error).__name__}: {error}.{where} [internal]", error=True)
+
+
+def errors_of(error: EngineError) -> int:
+    """The exit code of an error: 2 for the command line, 1 for everything else."""
+    return 2 if isinstance(error, UsageError) else 1

@@ -1,0 +1,59 @@
+"""`engine parse` and `engine compile`: what is wrong, and for a selection the SQL that Spark gets."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from engine.cli.command_setup import CommandSettings, Selection, Warnings, compiled, selected
+from engine.cli.console.terminal import write, write_json
+from engine.compile import Manifest, Model
+
+
+def parse(chosen: CommandSettings, wanted: Selection) -> None:
+    """Report what is wrong."""
+    manifest, _ = _compiled(chosen, wanted, must_hold=True)
+    chosen.out.say(_found(manifest))
+
+
+def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bool:
+    """Report what is wrong, write the artifacts, and print the SQL of what is selected; False if there are errors."""
+    from engine.compile.artifacts.write_artifacts import write_artifacts
+
+    manifest, nodes = _compiled(chosen, wanted, must_hold=False)
+    write_artifacts(manifest, chosen.target_dir)
+    for model in (manifest.nodes[node] for node in nodes):
+        if isinstance(model, Model) and model.sql:
+            _print(model, as_json=as_json)
+    chosen.out.say(_found(manifest))
+    return not manifest.errors
+
+
+def _compiled(chosen: CommandSettings, wanted: Selection, *, must_hold: bool) -> tuple[Manifest, list[str]]:
+    """The project and what of it is selected; nothing if nothing was said."""
+    if not (wanted.select or wanted.exclude or wanted.selector):
+        return compiled(chosen, must_hold=must_hold).manifest, []
+    manifest = compiled(chosen, must_hold=must_hold, warnings=Warnings.SELECTED).manifest
+    return manifest, selected(chosen, manifest, wanted)
+
+
+def _print(model: Model, *, as_json: bool) -> None:
+    if as_json:
+        write_json({"event": "Compiled", "node": model.id, "sql": model.sql})
+    else:
+        write(f"-- {model.name}: {model.file}\n{model.sql.rstrip()}\n")
+
+
+def _found(manifest: Manifest) -> str:
+    errors = len(manifest.errors)
+    warnings = len(manifest.diagnostics) - errors
+    # Counted by their ids: the nodes themselves need not be looked at.
+    kinds = Counter(node_id.partition(".")[0] for node_id in manifest.nodes)
+    counts = [
+        _count(kinds["model"], "model"), _count(kinds["test"], "data test"), _count(kinds["unit_test"], "unit test"),
+        _count(kinds["source"], "source"),
+    ]  # fmt: skip
+    return f"Found {', '.join(counts)}; {_count(errors, 'error')}, {_count(warnings, 'warning')}"
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,40 @@
+"""`engine debug`: a line for each part of the machine and of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from engine.characters import one_line
+from engine.cli.command_setup import CommandSettings, Warnings, compiled
+from engine.cli.console.terminal import Styled, write
+from engine.project import is_project, missing_project
+from engine.runtime.operations.debug import Finding, checkup, machine
+
+
+def debug(chosen: CommandSettings, *, security: bool) -> bool:
+    """Print what is checked; False if something will not do.
+
+    In a folder that is not a project only the machine is checked, and nothing is made there.
+    """
+    if not is_project(chosen.root):
+        found = missing_project(chosen.root)
+        _print([*machine(), Finding("project", False, found.message, found.hint)])
+        return False
+    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
+    target = result.target
+    if security:
+        from engine.cli.commands.debug_security import show_security
+
+        return show_security(chosen, target)
+    return _print(checkup(target, chosen.root, result.manifest))
+
+
+def _print(findings: Iterable[Finding]) -> bool:
+    good = True
+    for finding in findings:
+        good = good and finding.good
+        mark = Styled("OK   ", "green") if finding.good else Styled("ERROR", "red")
+        write(mark, f" {finding.part.ljust(10)} {one_line(finding.text)}")
+        if finding.remedy:
+            write(f"      {' ' * 10} {one_line(finding.remedy)}")
+    return good

@@ -1,0 +1,120 @@
+"""`engine docs` and `engine lineage`: the site, its server, and lineage in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine.characters import one_line
+from engine.cli.command_setup import CommandSettings, Selection, Warnings, check_project, compiled, selected
+from engine.cli.console.terminal import json_text, write
+from engine.errors import UsageError
+
+_SITE = "docs"
+
+
+def generate(chosen: CommandSettings) -> bool:
+    """Write the artifacts and the site; False if the project has errors, which the site shows."""
+    from engine.compile.artifacts.write_artifacts import write_artifacts
+    from engine.docs import Facts, read_results, write_site
+    from engine.docs.catalog import write_catalog
+    from engine.docs.site.freshness_status import read_freshness
+    from engine.docs.site.table_statistics import read_tables
+    from engine.docs.site.watermark_path import read_watermarks
+    from engine.runtime.context.run_results import read_results as stored_results
+
+    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
+    manifest, folder = result.manifest, chosen.target_dir
+    write_artifacts(manifest, folder)
+    tables = read_tables(manifest, result.target.catalog)
+    if tables:
+        write_catalog(manifest, tables, folder)
+    run = read_results(stored_results(folder))
+    now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
+    page = write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
+    chosen.out.say(f"Wrote {page.relative_to(chosen.root)}; open it in a browser, or run engine docs serve")
+    return not manifest.errors
+
+
+def serve(chosen: CommandSettings, port: int) -> None:
+    """Serve the written site on this machine until Ctrl-C.
+
+    Raises:
+        UsageError: there is no site, it is a link, or the port is taken.
+    """
+    from engine.docs.serve import HOST, serving
+
+    check_project(chosen)
+    folder = chosen.target_dir / _SITE
+    if chosen.target_dir.is_symlink() or folder.is_symlink():
+        hint = "Remove the link and run engine docs generate."
+        raise UsageError("usage", f"{_shown(folder, chosen)} is a link: only a site that is there is served", hint)
+    if not (folder / "index.html").is_file():
+        raise UsageError("usage", f"there is no site in {_shown(folder, chosen)}", "Run engine docs generate first.")
+    try:
+        with serving(folder, port) as server:
+            write(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
+            server.serve_forever()
+    except OSError as error:
+        message = f"port {port} cannot be used: {error.strerror}"
+        raise UsageError("usage", message, "Choose another: --port 8081, or 0 for any free one.") from error
+    except KeyboardInterrupt:
+        write("Stopped")
+
+
+def _shown(folder: Path, chosen: CommandSettings) -> str:
+    return folder.relative_to(chosen.root).as_posix()
+
+
+def lineage(chosen: CommandSettings, column: str | None, selection: Selection, output: str, *, impact: bool) -> None:
+    """Print where a column comes from and what goes with it; without a column, the graph of models and sources.
+
+    Raises:
+        UsageError: there is no such column.
+    """
+    from engine.docs.site import render_graph
+
+    manifest = compiled(chosen, must_hold=False, heard=False, warnings=Warnings.SELECTED).manifest
+    if column is None:
+        drawn = render_graph.graph(manifest, selected(chosen, manifest, selection, tell=output == "text", daily=True))
+        write(_drawn(drawn, output, {}) if output != "text" else "\n".join(_graph_lines(drawn)))
+    else:
+        _column(manifest, column, output, impact=impact)
+
+
+def _graph_lines(drawn: Any) -> Sequence[str]:
+    """Every node with what it reads."""
+    lines = []
+    for node, (name, kind) in drawn.nodes.items():
+        reads = [f"{drawn.nodes[e.start][0]}{' (stream)' if e.solid else ''}" for e in drawn.edges if e.end == node]
+        lines.append(f"{name}  ({kind})" + (f"  <- {', '.join(reads)}" if reads else ""))
+    return list(map(one_line, lines))
+
+
+def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
+    from engine.docs.site import render_graph
+    from engine.docs.site.column_trace import Columns, spot_named, trace
+    from engine.docs.site.column_trace import impact as impact_of
+
+    columns, spot = Columns(manifest), spot_named(manifest, text)
+    found, lost = trace(columns, spot), impact_of(columns, spot)
+    if output != "text":
+        drawn = render_graph.path(manifest, found, lost, columns)
+        write(_drawn(drawn, output, render_graph.column_record(manifest, found, lost)))
+        return
+    lines = list(render_graph.tree(manifest, found))
+    if found.deciders:
+        lines += ["", "decide on its rows:", *render_graph.deciders(manifest, found.deciders)]
+    if impact:
+        lines += ["", "impact:", *render_graph.loss(manifest, lost)]
+    write("\n".join(map(one_line, lines)))
+
+
+def _drawn(drawn: Any, output: str, more: dict[str, Any]) -> str:
+    from engine.docs.site import render_graph
+
+    if output == "json":
+        return json_text({**more, **render_graph.as_record(drawn)}, indent=1)
+    return render_graph.mermaid(drawn) if output == "mermaid" else render_graph.dot(drawn)

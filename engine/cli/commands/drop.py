@@ -1,0 +1,142 @@
+"""`engine drop` and `engine ls --orphans`: tables that nothing builds any more, and how they go."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from engine.characters import one_line
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
+from engine.cli.console.terminal import json_text, write, write_json
+from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from engine.compile import Target
+    from engine.runtime.operations.drop_table import Drop, Part
+
+_UNITS = ("bytes", "kB", "MB", "GB", "TB")
+
+
+def list_orphans(chosen: CommandSettings, output: str) -> None:
+    """Print the tables that this project and target have built, and that no model has any more."""
+    from engine.runtime.lifecycle.orphaned_tables import orphans, reason
+
+    result = compiled(chosen, heard=False, warnings=Warnings.DAILY)
+    lines = []
+    for known in orphans(result.manifest, result.target, chosen.root):
+        text = reason(result.manifest, known)
+        if output == "json":
+            record = {
+                "resource_type": "orphan",
+                "name": known.folder.table,
+                "relation": known.name,
+                "model": known.model,
+                "reason": text,
+            }
+            lines.append(json_text(record))
+        elif output == "name":
+            lines.append(one_line(known.name))
+        elif output == "path":
+            lines.append(one_line(str(known.folder.folder)))
+        else:
+            lines.append(one_line(f"orphan  {known.name}  ({text})"))
+    if lines:
+        write("\n".join(lines))
+
+
+def drop_tables(
+    chosen: CommandSettings, names: Sequence[str], accept: Sequence[str], log_format: str, *, yes: bool
+) -> None:
+    """Remove tables with their state and what stands beside them, after asking.
+
+    Raises:
+        UsageError: a name means no table or several; nobody can be asked.
+        StateError: `locked`, `state-unwritable`, `state-unreadable`.
+        SetupError: `lake-outside`, `lake-moved`, `catalog`, `catalog-busy`.
+    """
+    from engine.lake.catalog.moved_lake import check as lake_check
+    from engine.runtime.context.run_context import environment
+    from engine.runtime.operations.drop_checks import named, refusals
+    from engine.runtime.operations.drop_table import carry_out, look
+    from engine.state import locked
+
+    with log_file(chosen):
+        result = compiled(chosen, warnings=Warnings.DAILY)
+        target = result.target
+        lake_check(target.catalog)
+        tables = named(result.manifest, target, chosen.root, names)
+        if found := refusals(result.manifest, target, tables, accept):
+            chosen.out.diagnostics(found)
+            raise Failed
+        drops = [look(target, table) for table in tables]
+        if not any(drop.parts or drop.known.state or drop.known.unfinished for drop in drops):
+            chosen.out.say("Nothing was built there; nothing to drop")
+            return
+        as_json = log_format == "json"
+        if not as_json:
+            _show(drops, target)
+        if not yes and not _agreed():
+            chosen.out.say("Nothing was removed")
+            raise Failed
+        with locked([table.folder for table in tables]):
+            # What a build has done while the question was open counts.
+            for table in named(result.manifest, target, chosen.root, names):
+                for part in carry_out(target, look(target, table), environment(result.manifest, target)):
+                    _tell(chosen, part, target, as_json=as_json)
+                if as_json:
+                    write_json({"event": "StateDropped", "relation": table.name, "model": table.model})
+                else:
+                    chosen.out.say(f"Removed the state of {table.name}")
+
+
+def _show(drops: Sequence[Drop], target: Target) -> None:
+    """Print what will be removed, and what stays."""
+    lines = ["This will be removed, and cannot be restored:"]
+    for drop in drops:
+        for part in drop.parts:
+            lines.append(f"  {part.role:16} {target.catalog.name}.{part.schema}.{part.name}{_numbers(part)}")
+            lines += [f"  {'':16} {part.folder}"] if part.folder is not None else []
+        folder = drop.known.folder.folder
+        lines += [f"  {'state':16} {folder}"] if folder.exists() else []
+    lines += [f"  {text}" for drop in drops for text in drop.kept]
+    write("\n".join(map(one_line, lines)))
+
+
+def _numbers(part: Part) -> str:
+    stored = part.stored
+    if stored is None:
+        return "  (already out of the catalog)"
+    said = [
+        f"{stored.rows:,} rows" if stored.rows is not None else "",
+        _bytes(stored.size) if stored.size is not None else "",
+    ]
+    text = ", ".join(filter(None, said))
+    return f"  ({text})" if text else ""
+
+
+def _bytes(size: float) -> str:
+    unit = 0
+    while size >= 1000 and unit + 1 < len(_UNITS):  # noqa: PLR2004 - of the next unit
+        size, unit = size / 1000, unit + 1
+    return f"{size:,.0f} {_UNITS[unit]}" if not unit else f"{size:,.1f} {_UNITS[unit]}"
+
+
+def _agreed() -> bool:
+    """Ask; no answer is no."""
+    if not sys.stdin.isatty():
+        message = "drop removes tables for good, and nobody can be asked here"
+        raise UsageError("usage", message, "Add --yes if that is what you want.")
+    write("Remove them? [y/N] ", end="")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in {"y", "yes"}
+
+
+def _tell(chosen: CommandSettings, part: Part, target: Target, *, as_json: bool) -> None:
+    name = f"{target.catalog.name}.{part.schema}.{part.name}"
+    if not as_json:
+        chosen.out.say(f"Removed the {part.role} {name}")
+        return
+    stored = part.stored
+    record = {"event": "TableDropped", "relation": name, "role": part.role}
+    write_json({**record, "rows": stored.rows if stored else None, "bytes": stored.size if stored else None})

@@ -1,0 +1,31 @@
+"""`engine publish MODEL --accept`."""
+
+from __future__ import annotations
+
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, warn
+from engine.compile import Manifest, Model
+from engine.errors import UsageError
+
+
+def accept_rows(chosen: CommandSettings, name: str, *, accept: bool) -> None:
+    """Show the rows of a model that wait for its tests.
+
+    Raises:
+        UsageError: there is no such model, or the user does not say that they are accepted.
+        StateError: see `engine.runtime.operations.accept_rows`.
+    """
+    from engine.runtime.operations.accept_rows import accept as shown
+
+    with log_file(chosen):
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        manifest: Manifest = result.manifest
+        model = manifest.nodes.get(f"model.{name}")
+        if not isinstance(model, Model):
+            raise UsageError("usage", f"there is no model '{name}'", "engine ls names them.")
+        warn(chosen, manifest, [model.id], daily=True)
+        if not accept:
+            hint = f"Say it: engine publish {name} --accept. engine test -s {name} publishes them if its tests pass."
+            raise UsageError("usage", "publish shows rows to readers that have not passed their tests", hint)
+        snapshot = shown(manifest, result.target, chosen.root, model, chosen.target_dir)
+        what = "nothing waits for tests" if snapshot is None else f"what waited is published (snapshot {snapshot})"
+        chosen.out.say(f"{model.relation}: {what}")

@@ -1,0 +1,120 @@
+"""`engine warmup`: write Java's classes into an archive, from which later sessions start in about half the time.
+
+Which classes a build needs is found by building: a project of a few models in a folder that goes afterwards.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from engine.cli.command_setup import CommandSettings, compiled
+from engine.cli.console.printing import printer
+from engine.errors import SetupError
+
+_PROJECT = """name: warmup
+target: dev
+targets: {dev: {schema: warmup, catalog: {type: sqlite, name: lake, path: .engine/lake}, spark: {master: "local[2]"}}}
+"""
+_SOURCE = """sources:
+  - name: shop
+    tables:
+      - {name: events, format: json, path: landing, schema: "id int, at timestamp, kind string, amount double",
+         on_bad_record: quarantine}
+"""
+_INPUT = "shop.events: {watermark: at delay 10 minutes, max_files_per_trigger: 1"
+_FROM = "from {{ source('shop', 'events') }}"
+_MODELS = {
+    "events": f"""/*---
+streams: {{{_INPUT}, dedup: [id]}}}}
+columns: {{id: {{tests: [not_null, unique]}}}}
+expectations: [{{name: priced, check: amount > 0, on_fail: quarantine}}]
+---*/
+select id, at, kind, amount {_FROM}
+""",
+    "hourly": f"""/*---
+streams: {{{_INPUT}}}}}
+windows: {{hour: 'tumbling(at, 1 hour)'}}
+---*/
+select hour.start as hour, kind, count(*) as n, sum(amount) as amount {_FROM} group by hour, kind
+""",
+    "latest": """/*---
+streams: {shop.events: {max_files_per_trigger: 1}}
+unique_key: kind
+sequence_by: at
+delete_when: amount < 0
+---*/
+select kind, at, amount from {{ source('shop', 'events') }}
+""",
+    "pairs": """/*---
+streams: {events: {watermark: at delay 10 minutes}, shop.events: {watermark: at delay 10 minutes}}
+---*/
+select a.id, b.at from {{ ref('events') }} a
+join {{ source('shop', 'events') }} b on a.id = b.id and b.at between a.at and a.at + interval 1 hour
+""",
+    "kinds": "select kind, max(amount) as amount from {{ ref('events') }} group by kind\n",
+}
+_EXIT_SECONDS = 180.0
+
+
+def warm_up(*, force: bool = False) -> Path:
+    """Build the project in a session that writes the archive when it ends, unless there is an archive.
+
+    Args:
+        force: write it again.
+
+    Returns:
+        The archive.
+
+    Raises:
+        EngineError: `archive`, or Java, jars or the session cannot be had.
+    """
+    from engine.lake.catalog import catalog_settings
+    from engine.runtime.build import Options, build
+    from engine.runtime.inputs.register_inputs import CORE
+    from engine.spark import archive
+    from engine.spark.jars import jar_paths
+    from engine.spark.java import find_java
+    from engine.spark.session import SessionSettings, open_session
+
+    java = find_java()
+    jars = jar_paths(CORE, fetch=True, java=java)
+    core = archive.core_of(jars)
+    existing = archive.archive_path(java, core)
+    if existing is not None and not force:
+        return existing
+    with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
+        chosen = CommandSettings(Path(folder).resolve(), None, {}, printer("text", quiet=True))
+        _write_project(chosen.root)
+        result = compiled(chosen)
+        target, nodes = result.target, result.manifest.order
+        catalog_settings.prepare(target.catalog)
+        settings = SessionSettings(java, chosen.target_dir / "logs", jars, target.master)
+        settings = replace(settings, conf=catalog_settings.spark_conf(target.catalog))
+        options = Options("build", threads=2, fail_fast=False, target_dir=chosen.target_dir)
+        with archive.writing(java, core) as archiving:
+            session = open_session(replace(settings, archiving=archiving))
+            try:
+                build(result.manifest, target, chosen.root, nodes, options, lambda _: None, opened=session.spark)
+            finally:
+                session.close(_EXIT_SECONDS)
+        written = archive.archive_path(java, core)
+    if written is None:
+        raise SetupError("archive", "The archive of Java's classes is gone again.", "Run engine warmup once more.")
+    return written
+
+
+def _write_project(root: Path) -> None:
+    texts = {"project.yml": _PROJECT, "sources/shop.yml": _SOURCE}
+    texts |= {f"models/{name}.sql": text for name, text in _MODELS.items()}
+    for number in range(3):
+        rows = [
+            {"id": number, "at": f"2024-05-01T1{number}:00:00Z", "kind": "a", "amount": amount} for amount in (1, -1)
+        ]
+        texts[f"landing/{number}.json"] = "".join(json.dumps(row) + "\n" for row in rows)
+    for name, text in texts.items():
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")

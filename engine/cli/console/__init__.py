@@ -1,0 +1,1 @@
+"""What commands print: text, JSON lines, JUnit; all of it through `terminal`."""

@@ -1,0 +1,294 @@
+"""What commands print: text for people, one JSON object a line for machines."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any, Protocol
+
+from engine.characters import one_line
+from engine.cli.console.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
+from engine.errors import Diagnostic, Level
+from engine.events import (
+    BatchCommitted,
+    Diagnosed,
+    Event,
+    ModelFinished,
+    ModelStarted,
+    RunFinished,
+    RunResults,
+    RunStarted,
+    Status,
+    TestFinished,
+)
+
+_WIDTH = 76
+# Blanks before the second line of what is said: as wide as the time before the first.
+_STAMP = 10
+_HINT = 4
+_PROGRESS_SECONDS = 5.0
+_COLOURS = {
+    Status.SUCCESS: "green", Status.PASS: "green", Status.UNCHANGED: "green",
+    Status.WARN: "yellow", Status.SKIPPED: "yellow", Status.ERROR: "red", Status.FAIL: "red",
+}  # fmt: skip
+_LEVELS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "cyan"}
+_WORDS = {Status.SUCCESS: "OK", Status.UNCHANGED: "OK", Status.SKIPPED: "SKIP", Status.ERROR: "ERROR"}
+
+
+class Printer(Protocol):
+    """Where a command's words go."""
+
+    @property
+    def for_people(self) -> bool:
+        """Whether people read warnings here, who want to see each once; machines want all."""
+
+    def say(self, *parts: Part) -> None:
+        """A line for people; machines do not get it."""
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Findings."""
+
+    def event(self, event: Event) -> None:
+        """Something happened in a run."""
+
+    def summary(self, results: RunResults) -> None:
+        """The end of a run."""
+
+
+def printer(log_format: str, *, quiet: bool) -> Printer:
+    """The printer of --log-format."""
+    return JsonPrinter(quiet=quiet) if log_format == "json" else TextPrinter(quiet=quiet)
+
+
+class JsonPrinter:
+    """One JSON object a line on standard output."""
+
+    for_people = False
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self._quiet = quiet
+        self._lock = threading.Lock()
+
+    def _put(self, record: dict[str, Any]) -> None:
+        with self._lock:
+            write_json(record)
+
+    def say(self, *parts: Part) -> None:
+        """Nothing: the records say it."""
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """Each finding as a record."""
+        for diagnostic in found:
+            if diagnostic.is_error or not self._quiet:
+                self._put({"event": "Diagnosed", **diagnostic.to_dict()})
+
+    def event(self, event: Event) -> None:
+        """The event's fields."""
+        if isinstance(event, Diagnosed):
+            self.diagnostics([event.diagnostic])
+        else:
+            self._put({"event": type(event).__name__, **asdict(event)})
+
+    def summary(self, results: RunResults) -> None:
+        """The counts of the run."""
+        self._put({"event": "Summary", **counts(results)})
+
+
+class TextPrinter:
+    """Lines like dbt's."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._lock = threading.Lock()
+        self._shown: dict[str, float] = {}
+        self._sums: dict[str, tuple[int, int]] = {}
+        self._live = sys.stdout.isatty() and not quiet
+        self._status = False
+        self._hints: dict[str, str] = {}
+
+    @property
+    def for_people(self) -> bool:
+        """Unless they want errors alone."""
+        return not self._quiet
+
+    def say(self, *parts: Part) -> None:
+        """A line with the time before it."""
+        if not self._quiet:
+            self._put(*parts)
+
+    def _put(self, *parts: Part) -> None:
+        with self._lock:
+            self._clear()
+            stamp = f"{time.strftime('%H:%M:%S')}  "
+            write(stamp, *(indented(part, _STAMP) if isinstance(part, str) else part for part in parts))
+
+    def _clear(self) -> None:
+        if self._status:
+            clear_status()
+            self._status = False
+
+    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+        """`file:line:column: error: message [code]`, with the hint below; warnings not if only errors are wanted."""
+        self._diagnostics(found, {})
+
+    def _diagnostics(self, found: Iterable[Diagnostic], hints: dict[str, str]) -> None:
+        shown = [diagnostic for diagnostic in found if diagnostic.is_error or not self._quiet]
+        with self._lock:
+            self._clear()
+            if parts := [part for one in hints_once(shown, hints) for part in ("\n", *diagnostic_text(one))]:
+                write(*parts[1:], error=True)
+
+    def event(self, event: Event) -> None:
+        """The line of an event."""
+        match event:
+            case RunStarted():
+                self._hints.clear()
+                self.say(f"Target {event.target}, {event.total} nodes")
+            case ModelStarted():
+                self._row(event, "START", f"{event.kind} {event.relation}", "RUN", None)
+            case BatchCommitted():
+                self._progress(event)
+            case ModelFinished():
+                self._finished(event)
+            case TestFinished():
+                word = _WORDS.get(event.status, event.status.value.upper())
+                detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
+                self._row(event, word, event.node.split(".", 1)[1], f"{event.status.value.upper()} {detail}", event)
+            case Diagnosed():
+                self._diagnostics([event.diagnostic], self._hints)
+            case RunFinished():
+                self.say(f"Finished in {event.seconds:.1f}s")
+
+    def _row(
+        self,
+        event: ModelStarted | ModelFinished | TestFinished,
+        word: str,
+        what: str,
+        bracket: str,
+        ended: ModelFinished | TestFinished | None,
+    ) -> None:
+        if self._quiet and (ended is None or not ended.status.failed):
+            return
+        head = f"{event.index} of {event.total} {word} {what} "
+        head = head.ljust(_WIDTH, ".") if len(head) < _WIDTH else head
+        inside = Styled(bracket, _COLOURS[ended.status]) if ended is not None else bracket
+        self._put(f"{head} [", inside, "]")
+
+    def _finished(self, event: ModelFinished) -> None:
+        word = _WORDS.get(event.status, event.status.value.upper())
+        rows = "" if event.kind == "view" else f" {event.rows_out:,} rows"
+        status = {
+            Status.SUCCESS: f"OK{rows} in {event.seconds:.1f}s",
+            Status.UNCHANGED: f"UNCHANGED, {event.message} in {event.seconds:.1f}s",
+            Status.SKIPPED: f"SKIP {event.message}",
+        }.get(event.status, f"{event.status.value.upper()} in {event.seconds:.1f}s")
+        self._row(event, word, f"{event.kind} {event.relation}", status, event)
+        if event.kind == "streaming_table" and event.batches and not event.status.failed:
+            self.say(f"    {stream_text(event)}")
+        if taken := taken_out_text(event):
+            self.say(f"    {taken}")
+        if event.note:
+            self.say(f"    note: {event.note}")
+
+    def _progress(self, event: BatchCommitted) -> None:
+        rows_in, batches = self._sums.get(event.node, (0, 0))
+        rows_in, batches = rows_in + event.rows_in, batches + 1
+        self._sums[event.node] = (rows_in, batches)
+        rate = event.rows_in / event.seconds if event.seconds else 0.0
+        text = (
+            f"{event.node.split('.', 1)[1]}: {rows_in:,} rows in {batches} batches, {rate:,.0f} rows/s"
+            f", watermark {short_time(event.watermark)}"
+        )
+        if self._live:
+            with self._lock:
+                write_status(text)
+                self._status = True
+        elif not self._quiet and time.monotonic() - self._shown.get(event.node, 0.0) > _PROGRESS_SECONDS:
+            self._shown[event.node] = time.monotonic()
+            self._put(f"    {text}")
+
+    def summary(self, results: RunResults) -> None:
+        """The last line, in dbt's form."""
+        known = counts(results)
+        self._put("Done. " + " ".join(f"{key}={value}" for key, value in known.items()))
+
+
+def counts(results: RunResults) -> dict[str, int]:
+    """PASS, WARN, ERROR, SKIP and TOTAL of a run."""
+    return {
+        "PASS": results.count(Status.SUCCESS, Status.UNCHANGED, Status.PASS),
+        "WARN": results.count(Status.WARN),
+        "ERROR": results.count(Status.ERROR, Status.FAIL),
+        "SKIP": results.count(Status.SKIPPED),
+        "TOTAL": len(results.results),
+    }
+
+
+def hints_once(found: Sequence[Diagnostic], told: dict[str, str]) -> Iterator[Diagnostic]:
+    """Findings of which each hint is given once: equal hints behind the last of those that follow each other.
+
+    Args:
+        found: in the order in which they are printed.
+        told: the hints given before, each with what it was given for; this function adds to it.
+    """
+    keys = [_hint_of(diagnostic) for diagnostic in found]
+    for place, diagnostic in enumerate(found):
+        key, what = keys[place], str(diagnostic.location or diagnostic.node or "")
+        if place + 1 < len(found) and found[place + 1].hint == diagnostic.hint:
+            yield replace(diagnostic, hint="")
+        elif told.get(key):
+            yield replace(diagnostic, hint=f"As for {told[key]}." if diagnostic.hint else "")
+        else:
+            told[key] = what
+            yield diagnostic
+
+
+def _hint_of(found: Diagnostic) -> str:
+    """A hint without the name of what it is for: the same for each model."""
+    return found.hint.replace(found.node, "") if found.node else found.hint
+
+
+def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:
+    """One finding as text."""
+    level = Styled(f"{diagnostic.level.value}:", _LEVELS[diagnostic.level], bold=True)
+    place = f"{one_line(str(diagnostic.location))}: " if diagnostic.location else ""
+    message = indented(f" {diagnostic.message} [{diagnostic.code}]", _HINT)
+    return (place, level, message, f"\n{indented(f'    {diagnostic.hint}', _HINT)}" if diagnostic.hint else "")
+
+
+def stream_text(event: ModelFinished) -> str:
+    """The beginner's question after a stream: what came in, what went out, what is held and why."""
+    parts = [
+        f"rows in {event.rows_in:,}", f"out {event.rows_out:,}{_merged(event)}", f"late {event.late:,}",
+        f"held in state {event.state_rows:,}", f"batches {event.batches}",
+    ]  # fmt: skip
+    if event.watermark:
+        parts.append(f"watermark {short_time(event.watermark)}")
+    return ", ".join(parts)
+
+
+def _merged(event: ModelFinished) -> str:
+    """What became of rows that were in the table before."""
+    parts = [f"{event.rows_updated:,} updated"] if event.rows_updated else []
+    parts += [f"{event.rows_deleted:,} deleted"] if event.rows_deleted else []
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def taken_out_text(event: ModelFinished) -> str:
+    """Bad records by input, rows that failed expectations, and how many rows went to the quarantine."""
+    parts = []
+    if event.bad_records:
+        parts.append("bad records " + ", ".join(f"{name} {n:,}" for name, n in event.bad_records.items()))
+    if event.failed_checks:
+        parts.append("failed expectations " + ", ".join(f"{name} {n:,}" for name, n in event.failed_checks.items()))
+    if event.quarantined:
+        parts.append(f"{event.quarantined:,} rows in {event.relation}__quarantine")
+    return "; ".join(parts)
+
+
+def short_time(text: str | None) -> str:
+    """2013-03-14T00:00:00.000Z as 2013-03-14 00:00:00."""
+    return "-" if text is None else text.replace("T", " ").removesuffix("Z").removesuffix(".000")

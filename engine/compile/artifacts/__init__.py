@@ -1,0 +1,1 @@
+"""The nodes as others read them: dbt's manifest, compiled files, PySpark scripts, JSON."""

@@ -1,0 +1,311 @@
+"""Nodes in the shape of dbt's manifest, version 12, so that the tools that read dbt's artifacts read ours.
+
+What dbt has no word for stands in `config` (settings, in the words of a header) and under `meta.headrace`
+(what the compiler found out). Every function here is pure: the same node gives the same text.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.guarantee import Guarantee
+from engine.compile.nodes.manifest import Column, DataTest, Input, Macro, Model, Node, Source
+from engine.compile.nodes.model_settings import Partition, SortColumn
+from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
+from engine.sources import location
+from engine.sources.credentials import shown, shown_setting
+
+# The one key of `meta` that is ours.
+OWN = "headrace"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a node's record needs beside the node: the project's name, the model's guarantee, the macros it calls."""
+
+    project: str
+    guarantee: Guarantee | None = None
+    macros: tuple[str, ...] = ()
+
+
+def unique_id(node_id: str, project: str) -> str:
+    """The id in dbt's form: model.flights is model.<project>.flights."""
+    kind, _, rest = node_id.partition(".")
+    return f"{kind}.{project}.{rest}"
+
+
+def own_id(unique: str) -> str:
+    """The way back; an id of two parts (a model or test without a project) stays."""
+    kind, _, rest = unique.partition(".")
+    _, _, name = rest.partition(".")
+    return f"{kind}.{name}" if name else unique
+
+
+def node_dict(node: Node, about: About) -> dict[str, Any]:
+    """The record of a model, source, data test or unit test."""
+    if isinstance(node, Model):
+        return _model(node, about)
+    if isinstance(node, UnitTest):
+        return _unit_test(node, about)
+    return _source(node, about) if isinstance(node, Source) else _test(node, about)
+
+
+def macro_dict(macro: Macro, project: str) -> dict[str, Any]:
+    """The record of a macro."""
+    return {
+        "name": macro.name,
+        "resource_type": "macro",
+        "package_name": project,
+        "path": macro.file,
+        "original_file_path": macro.file,
+        "unique_id": f"macro.{project}.{macro.name}",
+        "macro_sql": macro.text,
+        "description": macro.description,
+        "arguments": [{"name": name, "type": None, "description": ""} for name in macro.arguments],
+        "depends_on": {"macros": []},
+    }
+
+
+def _common(node: Node, about: About, kind: str, path: str) -> dict[str, Any]:
+    folders = PurePosixPath(path).parent.parts
+    return {
+        "name": node.name,
+        "resource_type": kind,
+        "package_name": about.project,
+        "path": path,
+        "original_file_path": node.file,
+        "unique_id": unique_id(node.id, about.project),
+        "fqn": [about.project, *folders, node.name],
+    }
+
+
+def _below(file: str) -> str:
+    """A file's path below the first folder (models/)."""
+    return "/".join(PurePosixPath(file).parts[1:]) or file
+
+
+def _compiled(sql: str, raw: str, about: About, depends_on: Iterable[str]) -> dict[str, Any]:
+    return {
+        "checksum": {"name": "sha256", "checksum": hashlib.sha256(raw.encode("utf-8", "replace")).hexdigest()},
+        "raw_code": raw,
+        "compiled_code": sql,
+        "language": "sql",
+        "depends_on": {
+            "macros": [f"macro.{about.project}.{name}" for name in about.macros],
+            "nodes": list(dict.fromkeys(unique_id(node, about.project) for node in depends_on)),
+        },
+    }
+
+
+def _model(model: Model, about: About) -> dict[str, Any]:
+    relation = model.relation
+    reads = dict.fromkeys(model.depends_on)
+    return {
+        **_common(model, about, "model", _below(model.file)),
+        **_compiled(model.sql, model.raw_sql.strip(), about, reads),
+        "database": relation.catalog,
+        "schema": relation.schema,
+        "alias": relation.name,
+        "relation_name": relation.sql if model.stored else None,
+        "description": model.description,
+        "tags": list(model.tags),
+        "meta": {**model.meta, OWN: _found_out(model, about)},
+        "config": {**_settings(model), "tags": list(model.tags), "meta": dict(model.meta)},
+        "columns": {column.name: _column(column, about) for column in model.columns},
+        "refs": [
+            {"name": node.partition(".")[2], "package": None, "version": None}
+            for node in reads
+            if node.startswith("model.")
+        ],
+        "sources": [node.split(".", 2)[1:] for node in reads if node.startswith("source.")],
+        "compiled": bool(model.sql) and not model.broken,
+        "compiled_path": f"target/compiled/{about.project}/{model.file}" if model.sql else None,
+        "contract": {"enforced": model.contract, "alias_types": True, "checksum": None},
+        "access": "protected",
+    }
+
+
+def _found_out(model: Model, about: About) -> dict[str, Any]:
+    guarantee = about.guarantee
+    return {
+        "title": model.title,
+        "guarantee": guarantee.level.value if guarantee else None,
+        "guarantee_reason": guarantee.reason if guarantee else None,
+        "stateful": model.stateful,
+        "indirect": [_origin(origin, about) for origin in model.indirect],
+        "fingerprint": model.fingerprint,
+        "broken": model.broken,
+    }
+
+
+def _origin(origin: Origin, about: About) -> dict[str, str]:
+    return {"node": unique_id(origin.node, about.project), "column": origin.column, "kind": origin.kind}
+
+
+def _column(column: Column, about: About) -> dict[str, Any]:
+    lineage = {"origins": [_origin(origin, about) for origin in column.origins], "sql": column.sql}
+    return {
+        "name": column.name,
+        "description": column.description,
+        "data_type": column.type,
+        "meta": {**column.meta, OWN: lineage} if column.sql or column.origins else dict(column.meta),
+        "tags": [],
+    }
+
+
+def _settings(model: Model) -> dict[str, Any]:
+    """The settings of a model, in the words of a header."""
+    write, run = model.write, model.operation
+    docs = run.persist_docs
+    return {
+        "enabled": True,
+        "materialized": model.materialized.value,
+        "alias": model.relation.name,
+        "schema": model.relation.schema,
+        "database": model.relation.catalog,
+        "streams": {item.name: _stream(item) for item in model.inputs if item.stream},
+        "windows": dict(model.windows),
+        "output_mode": write.output_mode,
+        "unique_key": list(write.unique_key),
+        "sequence_by": list(write.sequence_by),
+        "delete_when": write.delete_when,
+        "history": write.history,
+        "exclude": list(write.exclude),
+        "deletes_remembered": write.deletes_remembered,
+        "partition_by": [partition_text(field) for field in write.partition_by],
+        "sort_by": [sort_text(field) for field in write.sort_by],
+        "overwrite": write.overwrite.value,
+        "table_properties": shown(write.table_properties),
+        "write_options": shown(write.write_options),
+        "format_version": write.format_version,
+        "on_schema_change": write.on_schema_change.value,
+        "publish": write.publish.value,
+        "expectations": [asdict(expectation) for expectation in model.expectations],
+        "trigger": " ".join(filter(None, [run.trigger.kind.value, run.trigger.interval])),
+        "schedule": run.schedule,
+        "full_refresh": run.full_refresh,
+        "pre-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.pre_hook],
+        "post-hook": [{"sql": sql, "transaction": False, "index": None} for sql in run.post_hook],
+        "explain": run.explain,
+        "persist_docs": {"relation": docs.relation, "columns": docs.columns},
+        "state_store": {"partitions": model.state_partitions, "provider": run.state_provider},
+        "contract": {"enforced": model.contract, "alias_types": True},
+    }
+
+
+def _stream(item: Input) -> dict[str, Any]:
+    return {
+        "watermark": asdict(item.watermark) if item.watermark else None,
+        "dedup": list(item.dedup),
+        "max_files_per_trigger": item.max_files_per_trigger,
+        "on_upstream_delete": item.on_upstream_delete.value,
+    }
+
+
+def partition_text(field: Partition) -> str:
+    """A partition field as a header has it: day(window_start), bucket(16, id) as part."""
+    inner = field.column if field.number is None else f"{field.number}, {field.column}"
+    text = field.column if field.transform == "identity" else f"{field.transform}({inner})"
+    return f"{text} as {field.name}" if field.name else text
+
+
+def sort_text(field: SortColumn) -> str:
+    """A column of the order of files as a header has it: window_start desc nulls last."""
+    nulls = {None: "", True: " nulls first", False: " nulls last"}[field.nulls_first]
+    return f"{field.column}{' desc' if field.descending else ''}{nulls}"
+
+
+def _source(source: Source, about: About) -> dict[str, Any]:
+    spec, where = source.spec, location(source.spec)
+    database, schema, identifier = _table(spec.format, where) or (None, source.source, source.table)
+    watermark = asdict(source.watermark) if source.watermark else None
+    settings = {key: shown_setting(value, key) for key, value in asdict(spec).items() if key not in {"name", "schema"}}
+    return {
+        **_common(source, about, "source", source.file),
+        "fqn": [about.project, source.source, source.table],
+        "name": source.table,
+        "source_name": source.source,
+        "source_description": "",
+        "loader": spec.format,
+        "database": database,
+        "schema": schema,
+        "identifier": identifier,
+        "relation_name": ".".join(f"`{part}`" for part in (database, schema, identifier)) if database else None,
+        "external": {"location": where, "file_format": spec.format},
+        "description": source.description,
+        "columns": {column.name: _column(column, about) for column in source.columns},
+        "tags": [],
+        "meta": {OWN: {"broken": source.broken}},
+        "config": {"enabled": True, **settings, "watermark": watermark, "dedup": list(source.dedup), "meta": {}},
+    }
+
+
+def _table(format_: str, where: str) -> tuple[str, str, str] | None:
+    """The names of an Iceberg table that is a source."""
+    parts = where.split(".")
+    return (parts[0], ".".join(parts[1:-1]), parts[-1]) if format_ == "iceberg" and len(parts) > 2 else None  # noqa: PLR2004
+
+
+def _test(test: DataTest, about: About) -> dict[str, Any]:
+    kind, _, name = test.model.partition(".")
+    parts = name.split(".", 1) if kind == "source" else [name]
+    called = f"{'source' if kind == 'source' else 'ref'}({', '.join(repr(part) for part in parts)})"
+    arguments: Mapping[str, Any] = {"model": f"{{{{ {called} }}}}"}
+    if test.column is not None:
+        arguments = {"column_name": test.column, **arguments}
+    return {
+        **_common(test, about, "test", f"{test.name}.sql"),
+        **_compiled(test.sql, test.sql, about, test.depends_on),
+        "schema": "",
+        "alias": test.name,
+        "tags": list(test.tags),
+        "config": {
+            "enabled": True,
+            "severity": test.severity.value.upper(),
+            "tags": list(test.tags),
+            "warn_if": test.warn_if or "!= 0",
+            "error_if": test.error_if or "!= 0",
+            "limit": test.limit,
+            "store_failures": test.stored is not None,
+        },
+        "compiled": True,
+        "test_metadata": {"name": test.kind, "kwargs": dict(arguments), "namespace": None},
+        "attached_node": unique_id(test.model, about.project),
+        "column_name": test.column,
+    }
+
+
+def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
+    given = [rows for step in test.steps for rows in step.given]
+    steps = [{**asdict(step), "kind": step.kind.value, "location": str(step.location)} for step in test.steps]
+    return {
+        **_common(test, about, "unit_test", _below(test.file)),
+        "fqn": [about.project, test.model.partition(".")[2], test.name],
+        "model": test.model.partition(".")[2],
+        "given": [_given(rows) for rows in (*test.static, *given)],
+        "expect": _expected(test.expect),
+        "description": test.description,
+        "overrides": {"macros": dict(test.macros), "vars": dict(test.variables), "env_vars": {}},
+        "depends_on": {"macros": [], "nodes": [unique_id(test.model, about.project)]},
+        "config": {"tags": list(test.tags), "meta": {OWN: {"steps": json.loads(json.dumps(steps, default=str))}}},
+    }
+
+
+def _given(given: GivenRows) -> dict[str, Any]:
+    sql = given.rows.sql
+    parts = given.input.split(".")
+    name = f"ref('{parts[0]}')" if len(parts) == 1 else f"source('{parts[0]}', '{'.'.join(parts[1:])}')"
+    return {"input": name, "rows": sql or [dict(row) for row in given.rows.values], "format": "sql" if sql else "dict"}
+
+
+def _expected(expected: ExpectedResult | None) -> dict[str, Any]:
+    rows = expected.rows if expected else None
+    if rows is None:
+        return {"rows": [], "format": "dict"}
+    return {"rows": rows.sql or [dict(row) for row in rows.values], "format": "sql" if rows.sql else "dict"}

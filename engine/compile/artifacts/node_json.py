@@ -1,0 +1,141 @@
+"""A compiled model as JSON: what the cache keeps, and what one process tells another.
+
+Facts only, never trees: a tree is as slow to load as the text is to parse.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from engine.compile.artifacts.dbt_manifest import About, node_dict
+from engine.compile.nodes.manifest import DataTest, Model, Node, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.errors import Diagnostic, ProjectError
+
+Buffer = bytes | memoryview | msgspec.Raw
+
+
+def _plain(value: Any) -> Any:
+    """Kinds of text that msgspec does not take for text; of JSON, what it says."""
+    if isinstance(value, msgspec.Raw):
+        return msgspec.json.decode(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise NotImplementedError(type(value))
+
+
+_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_KINDS: Mapping[str, type] = {"model": Model, "source": Source, "test": DataTest, "unit_test": UnitTest}
+_DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A node as JSON.
+
+    Attributes:
+        id: of the node.
+        depends_on: ids of the nodes it names.
+        json: all of it.
+        record: what manifest.json tells of it.
+    """
+
+    id: str
+    depends_on: tuple[str, ...]
+    json: msgspec.Raw
+    record: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledEntry:
+    """A compiled model and its tests.
+
+    Attributes:
+        given: what it gives to those that read it, as JSON.
+        problems: all that was found in it.
+        nodes: the model, then its tests.
+        reads: ids of everything whose columns it was compiled against.
+        mentions: ids of everything else that its tests name.
+        env: digests of the environment variables that its templates read; "" for one that is not set.
+        certain: reading the same again would give the same.
+        repeatable: the same, and without an error, so that it can be used again on its own.
+    """
+
+    given: msgspec.Raw
+    problems: tuple[Diagnostic, ...]
+    nodes: tuple[Encoded, ...]
+    reads: tuple[str, ...]
+    mentions: tuple[str, ...]
+    env: Mapping[str, str]
+    certain: bool
+    repeatable: bool
+
+
+def encoded(node: Node, about: About) -> Encoded:
+    """A node as JSON."""
+    depends_on = () if isinstance(node, Source) else node.depends_on
+    return Encoded(node.id, depends_on, to_json(node), to_json(node_dict(node, about)))
+
+
+def to_json(value: Any) -> msgspec.Raw:
+    """A record as JSON; half a surrogate pair, which has no UTF-8 form, becomes a question mark."""
+    try:
+        return msgspec.Raw(_ENCODER.encode(value))
+    except UnicodeEncodeError:
+        plain = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=_plain)), ensure_ascii=False)
+        return msgspec.Raw(plain.encode("utf-8"))
+
+
+def _whole(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {_whole(key): _whole(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_whole(inner) for inner in value]
+    return value.encode("utf-8", "replace").decode("utf-8") if isinstance(value, str) else value
+
+
+def digest(value: Any) -> str:
+    """A hash of a value that has a JSON form."""
+    return hashlib.blake2b(to_json(value), digest_size=16).hexdigest()
+
+
+class Nodes(Mapping[str, Node]):
+    """Nodes by id; those that come as JSON are decoded when they are looked at.
+
+    Args:
+        nodes: by id; None: as JSON, to be had from `load`.
+        load: gives the JSON of a node.
+    """
+
+    def __init__(self, nodes: Mapping[str, Node | None], load: Callable[[str], Buffer] | None = None) -> None:
+        self._nodes = dict(nodes)
+        self._load = load
+
+    def __getitem__(self, node_id: str) -> Node:
+        found = self._nodes[node_id]
+        if found is None:
+            if self._load is None:
+                raise KeyError(node_id)
+            found = self._nodes[node_id] = _decoded(node_id, self._load(node_id))
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._nodes)
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+
+def _decoded(node_id: str, data: Buffer) -> Node:
+    try:
+        node: Node = _DECODERS[node_id.split(".", 1)[0]].decode(data)
+    except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
+        message = f"what the cache keeps of '{node_id}' is damaged"
+        raise ProjectError("cache-damaged", message, "Run 'engine clean', and the command again.") from error
+    return node

@@ -1,0 +1,209 @@
+"""What compile leaves behind: target/manifest.json in the shape of dbt's version 12, and target/compiled/."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from engine import __version__
+from engine.compile.artifacts import written_files
+from engine.compile.artifacts.dbt_manifest import About, macro_dict, node_dict, unique_id
+from engine.compile.artifacts.node_json import to_json
+from engine.compile.artifacts.pyspark_script import script
+from engine.compile.artifacts.written_files import WrittenFiles
+from engine.compile.nodes.guarantee import guarantees
+from engine.compile.nodes.macro_docs import macros_used
+from engine.compile.nodes.manifest import Manifest, Model, NodeRecord, Source
+from engine.secrets import scrub, scrubber
+from engine.sources import location
+from engine.target_folder import TargetFolder
+from engine.user_cache import project_cache
+
+# The newest dbt whose manifest has this shape; tools read it to choose how they parse.
+DBT_VERSION = "1.10.0"
+MANIFEST = "manifest.json"
+_SCHEMA = "https://schemas.getdbt.com/dbt/{}.json"
+_EMPTY = (
+    "docs", "exposures", "metrics", "groups", "selectors", "disabled", "group_map", "saved_queries",
+    "semantic_models",
+)  # fmt: skip
+
+
+def write_artifacts(manifest: Manifest, folder: Path) -> None:
+    """Write the manifest, the compiled SQL and each stream as a PySpark script below target/.
+
+    What is there as it was written is left alone. What an earlier compilation wrote and belongs to no model now is
+    removed, and nothing else. Commands that do this at the same time take turns.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    kept = project_cache(folder)
+    with TargetFolder(folder) as target, written_files.alone(target):
+        before = written_files.load(kept)
+        now = _write(manifest, target, before)
+        if now != before:
+            _remove_others(target, before, now)
+            written_files.save(now, kept)
+
+
+def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> dict[str, WrittenFiles]:
+    now: dict[str, WrittenFiles] = {}
+    clean = scrubber()
+    for node_id, record in records_of(manifest).items():
+        if node_id.startswith("model."):
+            old = before.get(node_id)
+            kept = old is not None and old.stands(record.key, folder)
+            now[node_id] = old if kept and old else _write_model(manifest, node_id, record.key, folder, clean)
+    key = _manifest_key(manifest)
+    whole = before.get("")
+    if whole is None or not whole.stands(key, folder):
+        whole = WrittenFiles(key, {MANIFEST: written_files.write(folder, MANIFEST, clean(manifest_text(manifest)))})
+    now[""] = whole
+    return now
+
+
+def _write_model(
+    manifest: Manifest, node_id: str, key: str, folder: TargetFolder, clean: Callable[[str], str]
+) -> WrittenFiles:
+    """Write what is compiled of a model."""
+    model = manifest.nodes[node_id]
+    if not isinstance(model, Model) or not model.sql:
+        return WrittenFiles(key)
+    name = f"compiled/{manifest.project or 'project'}/{model.file}"
+    texts = {name: f"{_comment(model, manifest)}{model.sql}\n"}
+    if stream := script(model, manifest):
+        texts[f"{name.rpartition('.')[0]}.py"] = stream
+    return WrittenFiles(key, {name: written_files.write(folder, name, clean(text)) for name, text in texts.items()})
+
+
+def _manifest_key(manifest: Manifest) -> str:
+    parts = [[i, record.key] for i, record in records_of(manifest).items()]
+    macros = [[macro.name, macro.file, macro.text] for macro in manifest.macros]
+    text = json.dumps([__version__, manifest.project, manifest.target, parts, macros])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _remove_others(folder: TargetFolder, before: Mapping[str, WrittenFiles], now: Mapping[str, WrittenFiles]) -> None:
+    """Remove what an earlier compilation wrote and this one did not, folders too once they are empty."""
+    names = {name for item in now.values() for name in item.files}
+    for name in sorted({name for item in before.values() for name in item.files} - names):
+        folder.remove(name)
+
+
+def write_text(folder: Path, name: str, text: str) -> Path:
+    """Write a file below target/ at once or not at all, secrets masked; return its path.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    with TargetFolder(folder) as target:
+        written_files.write(target, name, scrub(text))
+    return folder / name
+
+
+def _comment(model: Model, manifest: Manifest) -> str:
+    lines = [f"-- {model.relation} ({model.materialized.value})"]
+    for item in model.inputs:
+        if not item.view.startswith("`__"):
+            continue
+        node = manifest.nodes[item.node]
+        what = f"{node.spec.format} from {location(node.spec)}" if isinstance(node, Source) else item.name
+        parts = [f"-- {item.view} is {'a stream of ' if item.stream else ''}{what}"]
+        if item.watermark:
+            made = f"{item.watermark.expression} as " if item.watermark.expression else ""
+            parts.append(f"watermark {made}{item.watermark.column} delay {item.watermark.delay}")
+        if item.dedup:
+            parts.append(f"repeats of ({', '.join(item.dedup)}) dropped")
+        lines.append("; ".join(parts))
+    return "\n".join(lines) + "\n"
+
+
+def about_nodes(manifest: Manifest) -> dict[str, About]:
+    """What the records of nodes need beside the nodes, by id."""
+    project, promised = manifest.project, guarantees(manifest)
+    names = [macro.name for macro in manifest.macros]
+    plain = About(project)
+    return {
+        node_id: About(project, promised.get(node_id), macros_used(node.raw_sql, names))
+        if isinstance(node, Model)
+        else plain
+        for node_id, node in manifest.nodes.items()
+    }
+
+
+def records_of(manifest: Manifest) -> Mapping[str, NodeRecord]:
+    """The nodes as manifest.json tells them, by id: as the compiler kept them, else made now."""
+    if manifest.records:
+        return manifest.records
+    about, made = about_nodes(manifest), {}
+    for node_id, node in manifest.nodes.items():
+        text = bytes(to_json(node_dict(node, about[node_id])))
+        made[node_id] = NodeRecord(manifest.parents(node_id), text, hashlib.sha256(text).hexdigest())
+    return made
+
+
+def manifest_text(manifest: Manifest) -> str:
+    """The manifest as JSON: the records of its nodes, joined; broken nodes are in it, marked."""
+    return b"".join(_manifest(manifest)).decode()
+
+
+def _manifest(manifest: Manifest) -> Iterator[bytes | memoryview]:
+    """The pieces of manifest.json."""
+    project, records = manifest.project, records_of(manifest)
+    names = {i: unique_id(i, project) for i in records}
+    kinds: dict[str, list[str]] = {"nodes": [], "sources": [], "unit_tests": []}
+    for i in records:
+        kinds.get(f"{i.partition('.')[0]}s", kinds["nodes"]).append(i)
+    macros = {f"macro.{project}.{macro.name}": macro_dict(macro, project) for macro in manifest.macros}
+    above = {names[i]: _ids(record.depends_on, names) for i, record in records.items()}
+    below: dict[str, list[str]] = {name: [] for name in above}
+    for name, parents in above.items():
+        for parent in parents:
+            below[parent].append(name)
+    yield b'{\n"metadata": '
+    yield json.dumps(_metadata(manifest)).encode()
+    for kind, ids in kinds.items():
+        yield f',\n"{kind}": {{'.encode()
+        for n, i in enumerate(ids):
+            yield f"{',' if n else ''}\n{json.dumps(names[i])}: ".encode()
+            yield records[i].text
+        yield b"\n}"
+    more = {"macros": macros, **{key: {} for key in _EMPTY}, "parent_map": above, "child_map": below}
+    for key, value in more.items():
+        yield f',\n"{key}": {json.dumps(value)}'.encode()
+    yield b"\n}\n"
+
+
+def _ids(nodes: Iterable[str], names: Mapping[str, str]) -> list[str]:
+    return list(dict.fromkeys(names[node] for node in nodes if node in names))
+
+
+def _metadata(manifest: Manifest) -> dict[str, Any]:
+    return {
+        **artifact_metadata("manifest/v12"),
+        "env": {"HEADRACE_VERSION": __version__, "HEADRACE_TARGET": manifest.target},
+        "project_name": manifest.project,
+        "adapter_type": "spark",
+        "quoting": {"database": True, "schema": True, "identifier": True, "column": True},
+    }
+
+
+def artifact_metadata(schema: str, **more: Any) -> dict[str, Any]:
+    """The `metadata` of an artifact.
+
+    Args:
+        schema: such as `manifest/v12`.
+        more: further keys.
+    """
+    return {
+        "dbt_schema_version": _SCHEMA.format(schema),
+        "dbt_version": DBT_VERSION,
+        "generated_at": datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        "env": {"HEADRACE_VERSION": __version__},
+        **more,
+    }

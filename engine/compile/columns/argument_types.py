@@ -1,0 +1,198 @@
+"""Functions whose arguments must fit each other, or that take more than one kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns import type_mismatch
+from engine.compile.columns.column_scope import ColumnValue
+from engine.compile.columns.walk import Walk
+from engine.compile.types import spark_types
+from engine.compile.types.accepted_types import TIMES, family, grouped
+from engine.compile.types.comparable_types import meet
+
+Parts = Sequence[tuple[exp.Expr, ColumnValue]]
+_SIGNS = {
+    "mod": "%", "pmod": "%", "try_add": "+", "try_divide": "/", "try_mod": "%", "try_multiply": "*",
+    "try_subtract": "-",
+}  # fmt: skip
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
+_COUNTED = {"small", "bigint", "string", *TIMES}
+
+
+def checked(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> bool:
+    """Report arguments of a function that is known here; whether it is."""
+    rule = _RULES.get(name)
+    if rule is not None:
+        rule(walk, name, node, parts)
+    return rule is not None
+
+
+def _several(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """Two arrays whose elements meet."""
+    type_mismatch.argued(walk, name, node, parts)
+    if len(parts) > 1:
+        (_, left), (second, right) = parts[:2]
+        if (
+            spark_types.element(left.type)
+            and spark_types.element(right.type)
+            and not meet(left.type, right.type, "compared")
+        ):
+            _differ(walk, name, left, right, second, node)
+
+
+def _inserted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    type_mismatch.argued(walk, name, node, parts)
+    if len(parts) > 2:  # noqa: PLR2004
+        element, given = spark_types.element(parts[0][1].type), parts[2][1].type
+        if (
+            element is not None
+            and given is not None
+            and not meet(spark_types.array(element), spark_types.array(given), "compared")
+        ):
+            _differ(walk, name, parts[0][1], parts[2][1], parts[2][0], node)
+
+
+def _differ(walk: Walk, name: str, left: ColumnValue, right: ColumnValue, at: exp.Expr, node: exp.Expr) -> None:
+    message = f"{name}() does not take {left.type} and {right.type}"
+    walk.fault(type_mismatch.CODE, message, "Cast one of them, so that the elements have one type.", at, node)
+
+
+def _operated(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    if len(parts) > 1:
+        type_mismatch.calculated(walk, node, _SIGNS[name], parts[0][1], parts[1][1])
+
+
+def _equal(walk: Walk, _: str, node: exp.Expr, parts: Parts) -> None:
+    if len(parts) > 1:
+        type_mismatch.compared(walk, node, parts[0], parts[1])
+
+
+def _flattened(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    given = parts[0][1].type if parts else None
+    kind = family(spark_types.element(given))
+    if (family(given) and family(given) != "array") or (kind and kind != "array") or given == "array<void>":
+        hint = "Give it an array of arrays; an array of other values is flat."
+        walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", hint, parts[0][0], node)
+
+
+def _sequenced(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    for argument, value in parts[:2]:
+        kind = family(value.type)
+        if kind and kind not in _COUNTED:
+            given = f"{type_mismatch.shown(argument)} is {value.type}"
+            message = f"{name}() counts whole numbers, dates or timestamps, and {given}"
+            walk.fault(type_mismatch.CODE, message, "Cast it.", argument, node)
+            return
+    type_mismatch.joined(walk, node, parts[:2], f"{name}()")
+
+
+def _shifted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`lag(a, 1, 0)`: the default is of the type of the column."""
+    if len(parts) > 2:  # noqa: PLR2004
+        given, default = parts[0], parts[2]
+        if given[1].type == "void" != default[1].type:
+            walk.fault(type_mismatch.CODE, f"{name}() of NULL takes no default", "Cast NULL to a type.", given[0], node)
+        type_mismatch.joined(walk, node, [given, default], f"{name}()")
+
+
+def _hashed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    for argument, value in parts:
+        if value.type is not None and (not grouped(value.type) or value.type == "variant"):
+            hint = "Take to_json(..) of it."
+            walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
+
+
+def _texts(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """Texts, or bytes all along."""
+    type_mismatch.argued(walk, name, node, parts)
+    kinds = {family(value.type) for _, value in parts[:2]}
+    if "binary" in kinds and "string" in kinds:
+        walk.fault(type_mismatch.CODE, f"{name}() does not mix bytes and text", "Cast one of them.", parts[0][0], node)
+
+
+def _words(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`concat_ws`: texts and arrays of texts."""
+    for argument, value in parts:
+        inner = spark_types.element(value.type) or value.type
+        if family(inner) in {"array", "map", "struct"}:
+            walk.fault(
+                type_mismatch.CODE, f"{name}() does not take {value.type}", "Take to_json(..) of it.", argument, node
+            )
+
+
+def _listed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`array_join`: an array of what can be written as text."""
+    type_mismatch.argued(walk, name, node, parts)
+    if parts and family(spark_types.element(parts[0][1].type)) in {"array", "map", "struct"}:
+        given = parts[0][1].type
+        walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", "Take to_json(..) of it.", parts[0][0], node)
+
+
+def keyed(walk: Walk, node: exp.Expr, parts: Parts) -> None:
+    """Report keys of a map that hold maps, or are of type VARIANT."""
+    for argument, value in parts:
+        if value.type is not None and (not grouped(value.type) or value.type == "variant"):
+            walk.fault(
+                type_mismatch.CODE, f"a key of a map cannot be {value.type}", "Take to_json(..) of it.", argument, node
+            )
+
+
+def _reversed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    for argument, value in parts[:1]:
+        if family(value.type) in {"map", "struct"}:
+            hint = "Give it a text or an array."
+            walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
+
+
+def _dated(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """`to_timestamp(a, format)`: no numbers where there is a format."""
+    type_mismatch.argued(walk, name, node, parts[:1])
+    if len(parts) > 1 and family(parts[0][1].type) in {"small", "bigint", "decimal", "float"}:
+        message = f"{name}() with a format takes a text, and {type_mismatch.shown(parts[0][0])} is {parts[0][1].type}"
+        walk.fault(type_mismatch.CODE, message, "Cast it to STRING.", parts[0][0], node)
+
+
+def extracted(walk: Walk, unit: str, node: exp.Expr, value: ColumnValue) -> None:
+    """Report a part that an interval does not have: `extract(year from interval '1' month)`."""
+    type_ = value.type or ""
+    if not type_.startswith("interval ") or unit.removesuffix("s") not in _UNITS:
+        return
+    ends = [_UNITS.index(word) for word in type_.split() if word in _UNITS]
+    if ends and not ends[0] <= _UNITS.index(unit.removesuffix("s")) <= ends[-1]:
+        hint = "Extract one of its own units."
+        walk.fault(type_mismatch.CODE, f"{type_} has no {unit}", hint, node)
+
+
+def element_at(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
+    """Report `element_at(x, y)` of what has no elements, or under a key that it cannot have."""
+    type_mismatch.argued(walk, name, node, parts[:1])
+    if len(parts) > 1:
+        (base, given), (key, index) = parts[:2]
+        kind, of = family(given.type), family(index.type)
+        wanted = spark_types.entry(given.type)[0]
+        whole = kind != "array" or not of or of in {"small", "bigint"}
+        if not whole or (
+            wanted is not None and not meet(spark_types.array(wanted), spark_types.array(index.type), "compared")
+        ):
+            message = f"{name}() of {given.type} takes no {index.type}"
+            walk.fault(type_mismatch.CODE, message, "Count from 1 in an array; name a key of a map.", key, base, node)
+
+
+_RULES: dict[str, Callable[[Walk, str, exp.Expr, Parts], None]] = {
+    **dict.fromkeys(("arrays_overlap", "array_union", "array_except", "array_intersect"), _several),
+    **dict.fromkeys(_SIGNS, _operated),
+    **dict.fromkeys(("hash", "xxhash64"), _hashed),
+    **dict.fromkeys(("lag", "lead"), _shifted),
+    **dict.fromkeys(("listagg", "string_agg", "overlay"), _texts),
+    "array_insert": _inserted,
+    "array_join": _listed,
+    "concat_ws": _words,
+    "equal_null": _equal,
+    "flatten": _flattened,
+    "reverse": _reversed,
+    "sequence": _sequenced,
+    "to_timestamp": _dated,
+}

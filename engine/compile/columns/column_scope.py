@@ -1,0 +1,271 @@
+"""What names mean inside one SELECT: the relations it reads, and Spark's order of looking a name up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from engine.compile.types import spark_types
+
+Place = tuple[str, str]
+# Of a query or of what it reads; with CTEs over CTEs, `p.*, q.*` doubles them at each step.
+MAX_COLUMNS = 100_000
+
+
+class TooWideError(Exception):
+    """A query has more columns than anything may have."""
+
+
+class ColumnValue(Struct, frozen=True):
+    """What is known of a value.
+
+    Attributes:
+        type: as Spark prints it, or None.
+        origins: node and column of what it comes from.
+        exact: it is its origin unchanged, so that a field of it is a field of the origin.
+        parts: the fields of a struct that the query itself makes.
+    """
+
+    type: str | None
+    origins: tuple[Place, ...] = ()
+    exact: bool = False
+    parts: Mapping[str, ColumnValue] | None = None
+
+
+NOTHING = ColumnValue(None)
+
+
+class ScopeColumn(Struct, frozen=True):
+    """A named value; `item` is the number of the projection that gives it, -1 if there is none."""
+
+    name: str
+    value: ColumnValue
+    named: bool = True
+    item: int = -1
+
+
+@dataclass(slots=True)
+class OutputColumns:
+    """What a query or an item of FROM gives.
+
+    Attributes:
+        columns: those that are known, in order.
+        open: there are others.
+        rest: the node that has the others, if it is one.
+        lost: it stands for something that does not exist, which is said elsewhere.
+        hidden: columns that a star leaves out.
+    """
+
+    columns: list[ScopeColumn]
+    open: bool = False
+    rest: str | None = None
+    hidden: Mapping[str, ColumnValue] = field(default_factory=dict)
+    lost: bool = False
+
+
+@dataclass(slots=True)
+class ScopeRelation:
+    """An item of FROM under the names by which its columns may be qualified, in lower case."""
+
+    names: tuple[str, ...]
+    output: OutputColumns
+    _index: dict[str, list[ColumnValue]] | None = None
+
+    def find(self, name: str) -> list[ColumnValue]:
+        """The columns of a name in lower case."""
+        if self._index is None:
+            self._index = index(self.output.columns)
+        return self._index.get(name) or ([self.output.hidden[name]] if name in self.output.hidden else [])
+
+
+def index(columns: Iterable[ScopeColumn]) -> dict[str, list[ColumnValue]]:
+    """Values by name in lower case."""
+    found: dict[str, list[ColumnValue]] = {}
+    for column in columns:
+        found.setdefault(column.name.lower(), []).append(column.value)
+    return found
+
+
+class Missing(Exception):  # noqa: N818 - no error of ours, but an answer
+    """A name that nothing has: the name, and those that could be meant."""
+
+    def __init__(self, name: str, candidates: Sequence[str], part: int) -> None:
+        super().__init__(name)
+        self.name = name
+        self.candidates = candidates
+        self.part = part
+
+
+@dataclass(slots=True)
+class ColumnScope:
+    """The names of one SELECT.
+
+    Attributes:
+        ctes: what can be read by name.
+        outer: the SELECT around it, for subqueries that look out.
+        relations: what FROM reads.
+        columns: what a star gives.
+        made: values under names that FROM does not have: declared windows, aliases of the SELECT.
+        variables: parameters of the lambda around.
+        quiet: names that are not found are not to be reported here.
+        outside: a column of the SELECT around it was used.
+    """
+
+    ctes: Mapping[str, Any]
+    outer: ColumnScope | None = None
+    relations: list[ScopeRelation] = field(default_factory=list)
+    columns: list[ScopeColumn] = field(default_factory=list)
+    made: dict[str, ColumnValue] = field(default_factory=dict)
+    variables: dict[str, ColumnValue] = field(default_factory=dict)
+    quiet: bool = False
+    outside: bool = False
+    _index: dict[str, list[ColumnValue]] | None = None
+
+    @property
+    def open(self) -> bool:
+        """Whether something that is read has columns nobody knows."""
+        return any(relation.output.open for relation in self.relations)
+
+    def add(self, relation: ScopeRelation) -> None:
+        """Read one more relation; the columns of a star are extended by the caller."""
+        self.relations.append(relation)
+        self._index = None
+
+    def forget(self) -> None:
+        """Forget what was looked up in columns that have changed since."""
+        self._index = None
+
+    def named(self, name: str) -> ScopeRelation | None:
+        """The relation of an alias in lower case."""
+        return next((r for r in self.relations if name in r.names), None)
+
+    def look_up(self, parts: Sequence[str]) -> ColumnValue:
+        """The value of a dotted name; raises Missing if certainly nothing has it."""
+        lower = [part.lower() for part in parts]
+        missing: Missing | None = None
+        # Spark looks into the SELECT around a subquery, and no further.
+        for scope in (self, self.outer):
+            try:
+                found = scope.here(parts, lower) if scope is not None else None
+            except Missing as error:
+                found, missing = None, missing or error
+            if found is not None:
+                self.outside = self.outside or (scope is not self)
+                return found
+        raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
+
+    def here(self, parts: Sequence[str], lower: list[str]) -> ColumnValue | None:
+        """The value of a dotted name in this SELECT alone; None if it is not there."""
+        found, taken = self._qualified(parts, lower)
+        if not found:
+            if self._index is None:
+                self._index = index(self.columns)
+            found, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
+        if not found and lower[0] in self.made:
+            found, taken = [self.made[lower[0]]], 1
+        if not found:
+            return self._unknown(parts)
+        value = found[0] if len(found) == 1 else _either(found)
+        for position in range(taken, len(parts)):
+            value = member(value, parts, position)
+        return value
+
+    def _hidden(self, name: str) -> list[ColumnValue]:
+        return [r.output.hidden[name] for r in self.relations if name in r.output.hidden]
+
+    def _qualified(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
+        """The columns that `alias.column`, or `schema.alias.column`, can mean, and the parts that took."""
+        # Every relation has an alias in what runs, so that no catalog or schema can stand before it.
+        for at in range(min(len(parts) - 1, 1)):
+            for relation in self.relations:
+                if lower[at] in relation.names:
+                    found = relation.find(lower[at + 1])
+                    if not found and relation.output.open and relation.output.rest is not None:
+                        return [_unseen(relation.output.rest, parts[at + 1 :])], len(parts)
+                    if not found and relation.output.open:
+                        return [NOTHING], len(parts)
+                    if found:
+                        return found, at + 2
+        return [], 0
+
+    def _unknown(self, parts: Sequence[str]) -> ColumnValue | None:
+        """A column of the one relation whose columns nobody knows."""
+        if not self.open or self._surely_not(parts):
+            return None
+        nodes = {r.output.rest for r in self.relations if r.output.open}
+        node = nodes.pop()
+        return NOTHING if nodes or node is None else _unseen(node, parts)
+
+    def _surely_not(self, parts: Sequence[str]) -> bool:
+        """Whether a name is qualified by a relation that has no such column, and all else is lost.
+
+        Else `o.x` could also be a field of a column `o` that nobody knows.
+        """
+        named = self.named(parts[0].lower()) if len(parts) > 1 else None
+        unknown = [relation.output for relation in self.relations if relation.output.open]
+        return named is not None and not named.output.open and all(output.lost for output in unknown)
+
+    def candidates(self, lower: list[str]) -> Iterator[str]:
+        """Names that could be meant, with the alias in front if there is one in the query."""
+        for relation in self.relations if len(lower) > 1 else ():
+            for name in relation.names[:1]:
+                yield from (f"{name}.{column.name}" for column in relation.output.columns)
+        yield from (column.name for column in self.columns)
+        yield from self.made
+        if self.outer is not None:
+            yield from self.outer.candidates(lower)
+
+
+def _unseen(node: str, parts: Sequence[str]) -> ColumnValue:
+    return ColumnValue(None, ((node, ".".join(parts)),), exact=True)
+
+
+def _either(found: list[ColumnValue]) -> ColumnValue:
+    """An ambiguous name: all that it may mean."""
+    kinds = {value.type for value in found}
+    return ColumnValue(kinds.pop() if len(kinds) == 1 else None, origins(found))
+
+
+def origins(values: Iterable[ColumnValue]) -> tuple[Place, ...]:
+    """All origins once, in order."""
+    if isinstance(values, list) and len(values) == 1:
+        return values[0].origins  # type: ignore[no-any-return]
+    return tuple(dict.fromkeys(place for value in values for place in value.origins))
+
+
+def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnValue:
+    """The field of a struct, of the structs of an array, or the value of a map under a key."""
+    name = parts[position]
+    if value.parts is not None:
+        part = value.parts.get(name.lower())
+        if part is None:
+            raise Missing(".".join(parts), _inside(parts, position, value.parts), position)
+        return part
+    type_ = value.type
+    many = spark_types.element(type_)
+    fields = spark_types.fields(many or type_)
+    if fields is not None:
+        found = next((pair for pair in fields if pair[0].lower() == name.lower()), None)
+        if found is None:
+            raise Missing(".".join(parts), _inside(parts, position, [f for f, _ in fields]), position)
+        inner: str | None = spark_types.array(found[1]) if many else found[1]
+        return extended(value, found[0], inner)
+    if type_ is not None and spark_types.opaque(many or type_):
+        raise Missing(".".join(parts), [], position)
+    if type_ is not None:
+        return ColumnValue(spark_types.entry(type_)[1], value.origins)
+    return extended(value, name, None)
+
+
+def _inside(parts: Sequence[str], position: int, names: Iterable[str]) -> list[str]:
+    return [".".join([*parts[:position], name]) for name in names]
+
+
+def extended(value: ColumnValue, name: str, type_: str | None) -> ColumnValue:
+    """A field of a value: of its origin where it is that unchanged."""
+    if not value.exact:
+        return ColumnValue(type_, value.origins)
+    return ColumnValue(type_, tuple((node, f"{column}.{name}") for node, column in value.origins), exact=True)

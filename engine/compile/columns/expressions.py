@@ -1,0 +1,505 @@
+"""Type and origins of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns import function_calls, function_placement, list_lengths, type_mismatch
+from engine.compile.columns.argument_types import element_at, keyed
+from engine.compile.columns.column_scope import (
+    NOTHING,
+    ColumnScope,
+    ColumnValue,
+    Missing,
+    OutputColumns,
+    member,
+    origins,
+)
+from engine.compile.columns.walk import Walk, children, operand_types, path
+from engine.compile.types import spark_types
+from engine.compile.types.accepted_types import family
+from engine.compile.types.function_types import returned
+from engine.compile.types.widening import arithmetic, interval, is_numeric, widest
+
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div",
+}  # fmt: skip
+_CHAINED = {**_SIGNS, exp.DPipe: "||"}
+_BITS: dict[type[exp.Expr], str] = {exp.BitwiseAnd: "&", exp.BitwiseOr: "|", exp.BitwiseXor: "^"}
+_COMPARED: frozenset[type[exp.Expr]] = frozenset({
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ,
+})  # fmt: skip
+_CONNECTED = (exp.And, exp.Or)
+_PATTERNS, _PATTERN = (exp.Like, exp.ILike, exp.RegexpLike), "like"
+_TRUE = ColumnValue("boolean")
+_TRUTHS: frozenset[type[exp.Expr]] = frozenset({
+    exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE, exp.NullSafeEQ, exp.NullSafeNEQ, exp.And, exp.Or,
+    exp.Xor, exp.Not, exp.Is, exp.Between, exp.Like, exp.ILike, exp.RegexpLike, exp.RegexpILike, exp.Escape,
+    exp.Any, exp.All,
+})  # fmt: skip
+_SHELLS: tuple[type[exp.Expr], ...] = (
+    exp.Paren,
+    exp.Kwarg,
+    exp.Alias,
+    exp.IgnoreNulls,
+    exp.RespectNulls,
+    exp.Ordered,
+    exp.PropertyEQ,
+)
+_RANKING = {"cume_dist", "dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"}
+# What sqlglot puts around the arguments of functions of times.
+_WRAPPED = (exp.TsOrDsToDate, exp.TimeStrToTime)
+_UNITS = ("year", "month", "day", "hour", "minute", "second")
+_INT, _LONG = 2**31, 2**63
+
+
+def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """What is known of the value of an expression."""
+    handler = _HANDLERS.get(type(node))
+    if handler is not None:
+        found = handler(walk, node, scope)
+    elif isinstance(node, exp.Query):
+        found = _scalar(walk, node, scope)
+    elif name := walk.name_of(node):
+        found = function_calls.call(walk, name, node, scope)
+    elif isinstance(node, _WRAPPED) and isinstance(node.this, exp.Expr):
+        return value(walk, node.this, scope)
+    else:
+        return ColumnValue(None, origins(_quietly(walk, node, scope)))
+    if found.type is not None and len(found.type) > spark_types.MAX_LENGTH:
+        # struct(x, x) of a struct(x, x) of ...: the text of the type doubles at each step.
+        return ColumnValue(None, found.origins)
+    return found
+
+
+def values(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope) -> list[ColumnValue]:
+    """The same for several."""
+    return [value(walk, node, scope) for node in nodes]
+
+
+def _quietly(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[ColumnValue]:
+    """What stands below a construct that is not known here, where a word may be no column."""
+    before, scope.quiet = scope.quiet, True
+    try:
+        return [value(walk, child, scope) for child in children(node)]
+    finally:
+        scope.quiet = before
+
+
+def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    identifiers, base = path(node)
+    if base is not None:
+        return _part_of(walk, base, identifiers, scope)
+    if isinstance(node.this, exp.Star) or not identifiers:
+        return NOTHING
+    parts = [identifier.this for identifier in identifiers]
+    try:
+        return scope.look_up(parts)
+    except Missing as missing:
+        walk.miss(missing, identifiers, scope)
+        name = parts[0].lower() if len(parts) == 1 else ""
+        return ColumnValue(function_calls.constant(name))
+
+
+def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: ColumnScope) -> ColumnValue:
+    if not identifiers:
+        return ColumnValue(None, origins(_quietly(walk, base, scope)))
+    result = value(walk, base, scope)
+    parts = [identifier.this for identifier in identifiers]
+    for position in range(len(parts)):
+        try:
+            result = member(result, parts, position)
+        except Missing as missing:
+            walk.miss(missing, identifiers, scope)
+            return ColumnValue(None, result.origins)
+    return result
+
+
+def _identifier(_: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    return scope.variables.get(node.name.lower(), NOTHING)
+
+
+def _bracket(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    base = value(walk, node.this, scope)
+    indexes = values(walk, node.expressions, scope)
+    key = node.expressions[0] if len(indexes) == 1 else None
+    name = walk.name_of(node)
+    if name and key is not None:
+        element_at(walk, name, node, [(node.this, base), (key, indexes[0])])
+        return _of_item(base, indexes)
+    if key is not None and family(base.type) == "struct" and family(indexes[0].type) not in {"", "string"}:
+        type_mismatch.indexed(walk, node, base, key, indexes[0])
+    many = (
+        spark_types.fields(spark_types.element(base.type)) is not None
+        and isinstance(key, exp.Literal)
+        and key.is_string
+    )
+    if many or spark_types.fields(base.type) is not None or base.parts is not None:
+        try:
+            return member(base, [key.name], 0) if isinstance(key, exp.Literal) else NOTHING
+        except Missing:
+            message = f"{type_mismatch.shown(node.this)} has no field '{key.name if key is not None else ''}'"
+            walk.fault("unknown-column", message, "Name one of its fields.", node.this, node)
+            return ColumnValue(None, base.origins)
+    if len(indexes) == 1:
+        type_mismatch.indexed(walk, node, base, node.expressions[0], indexes[0])
+    return _of_item(base, indexes)
+
+
+def _of_item(base: ColumnValue, indexes: Sequence[ColumnValue]) -> ColumnValue:
+    if any(index.origins for index in indexes):
+        return ColumnValue(item(base.type), origins([base, *indexes]))
+    return ColumnValue(item(base.type), base.origins, base.exact)
+
+
+def item(type_: str | None) -> str | None:
+    """The type of an element of an array, or of a value of a map."""
+    return spark_types.element(type_) or spark_types.entry(type_)[1]
+
+
+def _literal(_: Walk, node: exp.Expr, __: ColumnScope) -> ColumnValue:
+    return ColumnValue("string" if node.is_string else number(node.name))
+
+
+def number(text: str, sign: int = 1) -> str:
+    """The type of a number as written."""
+    if "e" in text.lower():
+        return "double"
+    whole, point, behind = text.partition(".")
+    digits = (whole + behind).lstrip("0")
+    if point:
+        return f"decimal({max(len(digits), len(behind), 1)},{len(behind)})"
+    if sign * int(whole) in range(-_INT, _INT):
+        return "int"
+    return "bigint" if sign * int(whole) in range(-_LONG, _LONG) else f"decimal({len(digits)},0)"
+
+
+def _negative(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    if isinstance(node.this, exp.Literal) and not node.this.is_string:
+        return ColumnValue(number(node.this.name, -1))
+    inner = value(walk, node.this, scope)
+    plain = inner.type is not None and is_numeric(inner.type)
+    if isinstance(node.this, exp.Cast) and isinstance(node.this.this, exp.Literal) and not plain:
+        # -3::string casts -3, and the tree negates what is cast.
+        return ColumnValue(None)
+    type_mismatch.argued(walk, "negative", node, [(node.this, inner)])
+    return ColumnValue("double" if inner.type in {"string", "void"} else inner.type, inner.origins)
+
+
+def _arithmetic(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`a + b - c || d`; a long sum is a deep tree on its left, so that it is not walked by recursion."""
+    steps = [node]
+    while type(steps[-1].this) in _CHAINED:
+        steps.append(steps[-1].this)
+    parts = [value(walk, steps[-1].this, scope)]
+    left = parts[0]
+    for step in reversed(steps):
+        parts.append(value(walk, step.expression, scope))
+        left = ColumnValue(_calculated(walk, step, left, parts[-1]))
+    return ColumnValue(left.type, origins(parts))
+
+
+def _calculated(walk: Walk, node: exp.Expr, left: ColumnValue, right: ColumnValue) -> str | None:
+    sign = _CHAINED[type(node)]
+    type_mismatch.calculated(walk, node, sign, left, right)
+    if sign == "||":
+        return returned("concat", [left.type, right.type])
+    return arithmetic(sign, *operand_types([node.this, node.expression], [left.type, right.type]))
+
+
+def _bits(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    found = values(walk, list(children(node)), scope)
+    kinds = [v.type for v in found]
+    sign = _BITS.get(type(node))
+    if isinstance(node, exp.BitwiseNot):
+        type_mismatch.argued(walk, "~", node, [(node.this, found[0])])
+    if sign is not None and found:
+        type_mismatch.calculated(walk, node, sign, found[0], found[-1])
+    numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
+    return ColumnValue(widest(kinds) if numeric else None, origins(found))
+
+
+def _truth(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """Conditions; long chains of AND and OR are deep trees, so they are not walked by recursion."""
+    waiting, found = [node], []
+    checked: list[exp.Expr] = []
+    known: dict[int, ColumnValue] = {}
+    while waiting:
+        current = waiting.pop()
+        if type(current) in _TRUTHS:
+            waiting.extend(reversed(list(children(current))))
+            checked.append(current)
+        else:
+            known[id(current)] = value(walk, current, scope)
+            found.append(known[id(current)])
+    for current in reversed(checked) if not scope.quiet else ():
+        _check_truth(walk, current, known)
+    return ColumnValue("boolean", origins(found))
+
+
+def _check_truth(walk: Walk, node: exp.Expr, known: Mapping[int, ColumnValue]) -> None:
+    """Report a condition whose parts do not fit; parts that are not among the known are conditions themselves."""
+    # The name of a declared window may stand for a column of the output.
+    own = (part for part in children(node) if isinstance(part, exp.Column) and part.name in walk.windows)
+    unsure = {id(part): NOTHING for part in own}
+    parts = [(part, unsure.get(id(part)) or known.get(id(part), _TRUE)) for part in children(node)]
+    two = len(parts) == len(("left", "right"))
+    if type(node) in _COMPARED and two:
+        type_mismatch.compared(walk, node, parts[0], parts[1])
+    elif isinstance(node, _CONNECTED) and two:
+        type_mismatch.connected(walk, node, parts[0], parts[1])
+    elif isinstance(node, exp.Not) and parts:
+        type_mismatch.condition(walk, *parts[0], "NOT", text=True)
+    elif isinstance(node, exp.Between):
+        for bound in parts[1:3]:
+            type_mismatch.compared(walk, node, parts[0], bound)
+    elif isinstance(node, exp.Is) and isinstance(node.expression, exp.Boolean) and two:
+        type_mismatch.compared(walk, node, parts[0], parts[1])
+    elif isinstance(node, _PATTERNS):
+        type_mismatch.argued(walk, _PATTERN, node, parts)
+
+
+def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    found = [value(walk, node.this, scope), *values(walk, node.expressions, scope)]
+    query = node.args.get("query")
+    if query is not None:
+        output = walk.query(walk, query, scope.ctes, scope)
+        list_lengths.compared(walk, node.this, query, output)
+        found.append(_only(output))
+    listed = [query] if query is not None else node.expressions
+    for part in zip(listed, found[1:], strict=False):
+        type_mismatch.compared(walk, node, (node.this, found[0]), part, "joined")
+    return ColumnValue("boolean", origins(found))
+
+
+def _exists(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    if not isinstance(node.this, exp.Query):
+        return function_calls.call(walk, "exists", node, scope)
+    walk.query(walk, node.this, scope.ctes, scope)
+    return ColumnValue("boolean")
+
+
+def _scalar(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    output = walk.query(walk, node, scope.ctes, scope)
+    list_lengths.scalar(walk, node, output)
+    return _only(output)
+
+
+def _only(output: OutputColumns) -> ColumnValue:
+    """The one column of a subquery."""
+    if output.open or len(output.columns) != 1:
+        return ColumnValue(None, origins([column.value for column in output.columns]))
+    only = output.columns[0].value
+    return ColumnValue(only.type, only.origins)
+
+
+def _cast(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    inner = value(walk, node.this, scope)
+    target = node.args["to"]
+    type_ = spark_types.of_node(target) if isinstance(target, exp.DataType) else None
+    # sqlglot writes casts of its own around what some functions take.
+    if walk.name_of(node) == "to_timestamp":
+        type_mismatch.argued(walk, "to_timestamp", node, [(node.this, inner)])
+    elif not isinstance(node.parent, (exp.AtTimeZone, exp.FromTimeZone)):
+        type_mismatch.converted(walk, node, inner.type, type_)
+    return ColumnValue(type_, inner.origins)
+
+
+def _case(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    tested = [value(walk, node.this, scope)] if isinstance(node.this, exp.Expr) else []
+    compared = (node.this, tested[0]) if tested else None
+    results = []
+    for branch in node.args.get("ifs") or ():
+        tested.append(value(walk, branch.this, scope))
+        if compared is not None:
+            type_mismatch.compared(walk, node, compared, (branch.this, tested[-1]))
+        else:
+            type_mismatch.condition(walk, branch.this, tested[-1], "WHEN")
+        results.append((branch.args["true"], value(walk, branch.args["true"], scope)))
+    default = node.args.get("default")
+    if default is not None:
+        results.append((default, value(walk, default, scope)))
+    type_mismatch.joined(walk, node, results, "CASE")
+    given = [v for _, v in results]
+    return ColumnValue(widest(v.type for v in given), origins([*tested, *given]))
+
+
+def _if(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    branches = [node.args[key] for key in ("true", "false") if isinstance(node.args.get(key), exp.Expr)]
+    condition, results = value(walk, node.this, scope), values(walk, branches, scope)
+    type_mismatch.condition(walk, node.this, condition, "IF")
+    type_mismatch.joined(walk, node, list(zip(branches, results, strict=True)), "IF")
+    return ColumnValue(widest(v.type for v in results), origins([condition, *results]))
+
+
+def _interval(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    places = _quietly(walk, node, scope)
+    unit = node.args.get("unit")
+    words = (
+        [unit.this.name, unit.expression.name] if isinstance(unit, exp.IntervalSpan) else [unit.name if unit else ""]
+    )
+    if not unit and isinstance(node.this, exp.Literal):
+        words = [word for word in node.this.name.split() if word[0].isalpha()]
+    units = [word.lower().removesuffix("s") for word in words]
+    units = ["day" if unit == "week" else "second" if unit.endswith("second") else unit for unit in units]
+    sure = bool(units) and all(unit in _UNITS for unit in units)
+    return ColumnValue(interval(*units) if sure else None, origins(places))
+
+
+def _shell(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    inner = node.expression if isinstance(node, (exp.PropertyEQ, exp.Kwarg)) else node.this
+    return value(walk, inner, scope)
+
+
+def _several(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """What is DISTINCT: one value, or several."""
+    found = values(walk, node.expressions, scope)
+    return found[0] if len(found) == 1 else ColumnValue(None, origins(found))
+
+
+def _ordered_argument(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`array_agg(a order by b)`."""
+    for part in node.expressions:
+        by = part.this if isinstance(part, exp.Ordered) else part
+        ranked(walk, by, value(walk, by, scope), "sort", "ORDER BY")
+    return value(walk, node.this, scope) if isinstance(node.this, exp.Expr) else NOTHING
+
+
+def _over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    for part in node.args.get("partition_by") or ():
+        ranked(walk, part, value(walk, part, scope), "window", "PARTITION BY")
+    order = node.args.get("order")
+    sorts = [(part, value(walk, part, scope)) for part in order.expressions] if order is not None else []
+    for part, found in sorts:
+        ranked(walk, part, found, "window", "ORDER BY")
+    function_placement.over(walk, node, node.this)
+    function = walk.name_of(function_placement.inner(node.this))
+    if order is None and not node.args.get("alias") and function in _RANKING:
+        message = f"{function}() needs an order"
+        walk.fault("clause", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
+    if node.args.get("spec") is not None:
+        function_placement.framed(walk, node, function, sorts)
+    return value(walk, node.this, scope)
+
+
+def ranked(walk: Walk, node: exp.Expr, found: ColumnValue, how: str, clause: str) -> None:
+    """Note what is sorted by."""
+    walk.influence(found.origins, how)
+    type_mismatch.sorted_by(walk, node, found, clause)
+
+
+def tested(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause: str) -> None:
+    """Note a condition that decides on rows."""
+    found = value(walk, node, scope)
+    walk.influence(found.origins, how)
+    type_mismatch.condition(walk, node, found, clause)
+    if found.type == "void" and clause == "WHERE":
+        walk.fault(type_mismatch.CODE, f"{clause} takes a condition, and it is NULL", "Write a condition.", node, node)
+
+
+def _filtered(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`sum(a) filter (where b)`."""
+    inner = value(walk, node.this, scope)
+    where = node.expression
+    where = where.this if isinstance(where, exp.Where) else where
+    condition = value(walk, where, scope)
+    type_mismatch.condition(walk, where, condition, "FILTER")
+    function_placement.filtered(walk, node.this, where)
+    if condition.type == "void":
+        walk.fault(type_mismatch.CODE, "FILTER takes a condition, and it is NULL", "Write a condition.", where, node)
+    return ColumnValue(inner.type, origins([inner, condition]))
+
+
+def _within_group(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`percentile_cont(0.5) within group (order by a)`: the value is that of the order."""
+    within = node.args.get("expression")
+    order = [ordered.this for ordered in within.expressions] if isinstance(within, exp.Expr) else []
+    found = values(walk, order, scope)
+    name = walk.name_of(node.this)
+    inner = value(walk, node.this, scope)
+    if name in {"percentile_cont", "percentile_disc", "mode"} and found:
+        type_mismatch.argued(walk, name, node, list(zip(order, found, strict=True)))
+        return ColumnValue(returned(name, [found[0].type, inner.type]), origins([*found, inner]))
+    for part, by in zip(order, found, strict=True):
+        ranked(walk, part, by, "sort", "ORDER BY")
+    return inner
+
+
+def _struct(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    parts: dict[str, ColumnValue] = {}
+    members: list[tuple[str, str | None]] = []
+    for name, part in _members(walk, node, scope):
+        parts[name.lower()] = part
+        members.append((name, part.type))
+    return ColumnValue(spark_types.struct(members), origins(list(parts.values())), parts=parts)
+
+
+def _members(walk: Walk, node: exp.Expr, scope: ColumnScope) -> Iterator[tuple[str, ColumnValue]]:
+    for position, part in enumerate(node.expressions, 1):
+        if isinstance(part, exp.Star) or (isinstance(part, exp.Column) and isinstance(part.this, exp.Star)):
+            yield from ((column.name, column.value) for column in scope.columns)
+            continue
+        name = f"col{position}"
+        if isinstance(part, (exp.Column, exp.Alias, exp.PropertyEQ, exp.Identifier)) or (
+            isinstance(part, exp.Dot) and path(part)[1] is None
+        ):
+            named = part.this if isinstance(part, exp.PropertyEQ) else part
+            name = named.output_name or named.name or name
+        yield name, value(walk, part, scope)
+
+
+def _map(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`map(k, v, ..)`, which the tree keeps as two lists."""
+    sides = [node.args.get("keys"), node.args.get("values")]
+    lists = [values(walk, side.expressions if side is not None else [], scope) for side in sides]
+    for side, found in zip(sides, lists, strict=True):
+        if side is not None:
+            type_mismatch.joined(walk, node, list(zip(side.expressions, found, strict=True)), "map()")
+    if sides[0] is not None:
+        keyed(walk, node, list(zip(sides[0].expressions, lists[0], strict=True)))
+    kinds = [widest(v.type for v in side) for side in lists]
+    return ColumnValue(spark_types.map_of(*kinds), origins([*lists[0], *lists[1]]))
+
+
+def _extracted(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    return function_calls.call(walk, "extract", node, scope)
+
+
+def _star(_: Walk, __: exp.Expr, ___: ColumnScope) -> ColumnValue:
+    return NOTHING
+
+
+def _constant(type_: str) -> Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]:
+    return lambda *_: ColumnValue(type_)
+
+
+def _time_added(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`timestampadd(hour, 1, ts)`."""
+    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    type_mismatch.argued(walk, "date_add", node, [(node.this, found[0])])
+    type_mismatch.argued(walk, "ceil", node, [(node.expression, found[1])])
+    kind = found[0].type
+    return ColumnValue("timestamp" if kind in {"date", "string", "void"} else kind, origins(found))
+
+
+def _difference(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` what it is told."""
+    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    type_mismatch.argued(walk, "datediff", node, list(zip((node.this, node.expression), found, strict=True)))
+    return ColumnValue("bigint" if node.args.get("unit") else "int", origins(found))
+
+
+_HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]] = {
+    exp.Column: _column, exp.Dot: _column, exp.Identifier: _identifier, exp.Bracket: _bracket,
+    exp.Literal: _literal, exp.Boolean: _constant("boolean"), exp.Null: _constant("void"), exp.Neg: _negative,
+    exp.Var: _star, exp.Star: _star, exp.DataType: _star, exp.In: _in, exp.Exists: _exists,
+    exp.Cast: _cast, exp.TryCast: _cast, exp.Case: _case, exp.If: _if, exp.Interval: _interval,
+    exp.Tuple: _struct, exp.Distinct: _several, exp.Order: _ordered_argument, exp.Window: _over,
+    exp.Filter: _filtered, exp.WithinGroup: _within_group, exp.Struct: _struct, exp.VarMap: _map,
+    exp.TimestampAdd: _time_added, exp.TimestampDiff: _difference, exp.DateDiff: _difference,
+    exp.Extract: _extracted, exp.HexString: _constant("binary"),
+    exp.BitwiseAnd: _bits, exp.BitwiseOr: _bits, exp.BitwiseXor: _bits, exp.BitwiseNot: _bits,
+    **dict.fromkeys(_CHAINED, _arithmetic), **dict.fromkeys(_TRUTHS, _truth), **dict.fromkeys(_SHELLS, _shell),
+}  # fmt: skip

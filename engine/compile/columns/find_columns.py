@@ -1,0 +1,73 @@
+"""The columns of a query, and the names in it that no input has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from engine.compile.columns.column_scope import MAX_COLUMNS, OutputColumns, ScopeColumn, TooWideError
+from engine.compile.columns.column_texts import projections
+from engine.compile.columns.expressions import value
+from engine.compile.columns.queries import query
+from engine.compile.columns.walk import Walk
+from engine.compile.nodes.column_facts import ColumnFacts, ColumnFault, InputColumns, Origin, QueryColumns, Unresolved
+
+
+def columns_of(
+    tree: exp.Expr,
+    inputs: Mapping[str, InputColumns],
+    windows: Mapping[str, tuple[str, str]],
+    text: str,
+) -> QueryColumns:
+    """Find the columns of a query.
+
+    Args:
+        tree: as `engine.compile.sql.parse.parse` gives it; it is only looked at.
+        inputs: by the name in the tree (`@ref flights`, `@source ops.departures`).
+        windows: kind and time (a column or SQL) of the declared windows, by name.
+        text: the text that was parsed, to which the places in the tree belong.
+    """
+    walk = Walk(text, query, value, inputs, windows)
+    try:
+        output = query(walk, tree, {}, None)
+    except RecursionError:
+        return QueryColumns(None, unknown=("the query is nested too deeply",))
+    except TooWideError:
+        message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
+        fault = ColumnFault("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
+        return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
+    shown = projections(text, tree)
+    columns = None if output.open else tuple(_facts(column, shown) for column in output.columns)
+    return QueryColumns(
+        columns,
+        tuple(Origin(node, name, how) for (node, name), how in walk.influences),
+        tuple(_reasons(walk, output)),
+        tuple(sorted(walk.unresolved.values(), key=lambda missing: missing.offset)),
+        tuple(walk.faults.values()),
+    )
+
+
+def unresolved(
+    tree: exp.Expr,
+    inputs: Mapping[str, InputColumns],
+    windows: Mapping[str, tuple[str, str]],
+    text: str,
+) -> tuple[Unresolved, ...]:
+    """The names that certainly no input has; the arguments are those of `columns_of`."""
+    return columns_of(tree, inputs, windows, text).unresolved
+
+
+def _facts(column: ScopeColumn, shown: list[str]) -> ColumnFacts:
+    found = column.value
+    sql = shown[column.item] if 0 <= column.item < len(shown) else ""
+    origins = tuple(Origin(node, name) for node, name in found.origins)
+    return ColumnFacts(column.name, found.type, origins, sql, column.named)
+
+
+def _reasons(walk: Walk, output: OutputColumns) -> list[str]:
+    reasons = list(walk.reasons)
+    if output.open:
+        reasons.append(f"the columns of {output.rest or 'an input'} are not known")
+    reasons += [f"the type of {column.name} is not known" for column in output.columns if not column.value.type]
+    return reasons

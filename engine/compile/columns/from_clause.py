@@ -1,0 +1,316 @@
+"""What FROM reads: inputs, CTEs, subqueries, joins, lateral views."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sqlglot import exp
+
+from engine.compile.columns import function_calls, list_lengths, pivot_columns, type_mismatch
+from engine.compile.columns.column_scope import (
+    MAX_COLUMNS,
+    ColumnScope,
+    ColumnValue,
+    Missing,
+    OutputColumns,
+    ScopeColumn,
+    ScopeRelation,
+    TooWideError,
+    index,
+    origins,
+)
+from engine.compile.columns.column_texts import expression
+from engine.compile.columns.expressions import tested
+from engine.compile.columns.walk import Walk
+from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.types import spark_types
+from engine.compile.types.builtin_functions import BUILTIN
+from engine.compile.types.widening import wider, widest
+
+UNKNOWN = OutputColumns([], open=True)
+LOST = OutputColumns([], open=True, lost=True)
+_PLACEHOLDER = "@"
+
+
+@dataclass(slots=True)
+class Cte:
+    """A query under a name, read when it is first used; in itself it is its first half (a recursive one)."""
+
+    node: exp.Expr
+    ctes: Mapping[str, Cte]
+    outer: ColumnScope | None
+    output: OutputColumns | None = None
+    busy: bool = False
+
+
+def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte], outer: ColumnScope | None) -> Mapping[str, Cte]:
+    """The CTEs that a query sees: its own before those around it, each one those before it."""
+    clause = node.args.get("with_")
+    if clause is None:
+        return ctes
+    known = dict(ctes)
+    recursive = clause.args.get("recursive")
+    for cte in clause.expressions:
+        entry = Cte(cte, dict(known), outer)
+        if recursive:
+            entry.ctes = {**known, cte.alias.lower(): entry}
+        known[cte.alias.lower()] = entry
+    return known
+
+
+def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
+    """What a CTE gives."""
+    if cte.output is not None:
+        return cte.output
+    body = cte.node.this
+    if cte.busy:
+        if not isinstance(body, exp.SetOperation):
+            return UNKNOWN
+        body = body.this
+    cte.busy = True
+    output = renamed(walk, walk.query(walk, body, cte.ctes, cte.outer), cte.node.args.get("alias"))
+    if body is cte.node.this:
+        cte.output = output
+    return output
+
+
+def read_unread(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any]) -> None:
+    """Read the CTEs of a query that nothing has read: Spark analyses them, too. They have no part in its lineage."""
+    aside = replace(walk, influences={}, reasons={})
+    for cte in node.args["with_"].expressions:
+        entry = ctes.get(cte.alias.lower())
+        if isinstance(entry, Cte) and entry.node is cte and entry.output is None:
+            cte_output(aside, entry)
+
+
+def renamed(walk: Walk, output: OutputColumns, alias: exp.Expr | None) -> OutputColumns:
+    """The same under the names of `AS t(a, b)`."""
+    names = alias.args.get("columns") if isinstance(alias, exp.TableAlias) else None
+    if not names:
+        return output
+    list_lengths.names(walk, names, output)
+    if output.open or len(names) != len(output.columns):
+        return OutputColumns([ScopeColumn(identifier.name, ColumnValue(None)) for identifier in names])
+    return OutputColumns([ScopeColumn(i.name, c.value) for i, c in zip(names, output.columns, strict=True)])
+
+
+def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
+    """Fill a scope with what a SELECT reads."""
+    start = select.args.get("from_")
+    if start is not None:
+        _add(scope, *_item(walk, start.this, scope))
+    for join in select.args.get("joins") or ():
+        _join(walk, join, scope)
+    for lateral in select.args.get("laterals") or ():
+        _add(scope, *_item(walk, lateral, scope))
+
+
+def _add(scope: ColumnScope, relations: list[ScopeRelation], columns: list[ScopeColumn]) -> None:
+    if len(scope.columns) + len(columns) > MAX_COLUMNS:
+        raise TooWideError
+    for relation in relations:
+        scope.add(relation)
+    scope.columns = [*scope.columns, *columns]
+
+
+def _item(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[list[ScopeRelation], list[ScopeColumn]]:
+    """The relations that an item of FROM adds, and their columns."""
+    if isinstance(node, exp.TableSample):
+        return _item(walk, node.this, scope)
+    reader = _READERS.get(type(node))
+    if isinstance(node, exp.Subquery) and _in_brackets(node):
+        relations, columns = _item(walk, node.this, scope)
+        if node.args.get("alias") is not None:
+            whole = OutputColumns(columns, open=any(r.output.open for r in relations))
+            relations, columns = _one(walk, node, whole, [], scope)
+    else:
+        output, names = reader(walk, node, scope) if reader is not None else (UNKNOWN, [])
+        relations, columns = _one(walk, node, output, names, scope)
+    nested = ColumnScope(scope.ctes, scope.outer, relations, columns)
+    for join in node.args.get("joins") or ():
+        _join(walk, join, nested)
+    return nested.relations, nested.columns
+
+
+def _in_brackets(node: exp.Expr) -> bool:
+    """Whether brackets hold tables and joins, and not a query."""
+    while isinstance(node, exp.Subquery):
+        node = node.this
+    return isinstance(node, exp.Table)
+
+
+def _one(
+    walk: Walk, node: exp.Expr, output: OutputColumns, names: list[str], scope: ColumnScope
+) -> tuple[list[ScopeRelation], list[ScopeColumn]]:
+    alias = node.args.get("alias")
+    output = renamed(walk, output, alias)
+    called = alias.name.lower() if alias is not None else ""
+    known = [called, *names[1:]] if called else names
+    for pivot in node.args.get("pivots") or ():
+        before = ColumnScope(scope.ctes, scope.outer, [ScopeRelation(tuple(known), output)], output.columns)
+        alias = pivot.args.get("alias")
+        output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
+        known = [alias.name.lower()] if alias is not None and alias.name else known
+    return [ScopeRelation(tuple(known), output)], output.columns
+
+
+def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
+    """What a name stands for, and the names by which it can be called: by itself and as it is written."""
+    identifier = node.this
+    if not isinstance(identifier, exp.Identifier):
+        _beside(walk, identifier, scope)
+        made = function_calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
+        name = walk.name_of(identifier)
+        if made is None and name and (name not in BUILTIN or function_calls.scalar(name)):
+            hint = "Read files by a source: {{ source('name', 'table') }}."
+            walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
+        columns = [ScopeColumn(name, value) for name, value in made or ()]
+        return OutputColumns(columns, open=made is None), [walk.name_of(identifier)]
+    written = identifier.name
+    if node.args.get("db") is None:
+        cte = scope.ctes.get(written.lower())
+        if isinstance(cte, Cte):
+            return cte_output(walk, cte), [written.lower()]
+    known = walk.inputs.get(written)
+    short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
+    names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
+    return (LOST if known is None else _input(walk, known)), names
+
+
+def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
+    """Report columns of the tables beside a table function, which it does not see without LATERAL."""
+    for column in function.find_all(exp.Column) if scope.relations else ():
+        try:
+            scope.look_up([part.name for part in column.parts])
+        except Missing:
+            continue
+        name = walk.name_of(function)
+        message = f"{name}() in FROM does not see '{column.name}' of the table beside it"
+        walk.fault("clause", message, f"Write LATERAL {name}(..).", column)
+
+
+def _input(walk: Walk, known: InputColumns) -> OutputColumns:
+    node = known.node
+
+    def column(name: str, type_: str | None) -> ScopeColumn:
+        return ScopeColumn(name, ColumnValue(spark_types.normal(type_) if type_ else None, ((node, name),), exact=True))
+
+    columns = [column(name, type_) for name, type_ in known.columns or ()]
+    hidden = {name.lower(): column(name, type_).value for name, type_ in known.hidden}
+    more = known.columns is None or not known.complete
+    output = OutputColumns(columns, more, node if more else None, hidden)
+    if known.added:
+        base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
+        by_name = {column.name.lower(): column for column in columns}
+        for name, sql in known.added:
+            by_name[name.lower()] = ScopeColumn(name, _added(walk, sql, base))
+        output = replace(output, columns=list(by_name.values()))
+    return output
+
+
+def _added(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue:
+    tree = expression(sql)
+    return ColumnValue(None) if tree is None else replace(walk, text=f"select {sql}", faults={}).value(tree, scope)
+
+
+def _subquery(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
+    return walk.query(walk, node.this, with_ctes(node, scope.ctes, scope.outer), scope.outer), []
+
+
+def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
+    inner = node.this
+    if isinstance(inner, exp.Subquery):
+        return walk.query(walk, inner.this, with_ctes(inner, scope.ctes, scope), scope), []
+    made = function_calls.generated(walk, inner, scope)
+    if made is not None:
+        return OutputColumns([ScopeColumn(name, value) for name, value in made]), []
+    name = walk.name_of(inner)
+    if function_calls.scalar(name):
+        walk.fault("unknown-function", f"{name}() makes no rows", "Write explode(..), or a subquery.", inner)
+    value = walk.value(inner, scope)
+    alias = node.args.get("alias")
+    names = alias.args.get("columns") if alias is not None else None
+    return OutputColumns(
+        [ScopeColumn(i.name, ColumnValue(None, value.origins)) for i in names or ()], open=not names
+    ), []
+
+
+def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
+    found = [[walk.value(item, scope) for item in row] for row in rows]
+    width = len(found[0]) if found else 0
+    places = [[row[place] for row in found if place < len(row)] for place in range(width)]
+    columns = (ColumnValue(widest(v.type for v in place), origins(place)) for place in places)
+    return OutputColumns([ScopeColumn(f"col{number}", value) for number, value in enumerate(columns, 1)]), []
+
+
+_READERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], tuple[OutputColumns, list[str]]]] = {
+    exp.Table: _table,
+    exp.Lateral: _lateral,
+    exp.Values: _values,
+    exp.Subquery: _subquery,
+}
+
+
+def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
+    """Add what is joined, and note the columns on which it is."""
+    before = ColumnScope(scope.ctes, None, list(scope.relations), scope.columns)
+    added = ColumnScope(scope.ctes, None, *_item(walk, join.this, scope))
+    kind, side, method = (str(join.args.get(key) or "").upper() for key in ("kind", "side", "method"))
+    scope.relations = [*before.relations, *added.relations]
+    common = list(join.args.get("using") or ())
+    if method == "NATURAL":
+        theirs = index(added.columns)
+        common = [exp.to_identifier(column.name) for column in before.columns if column.name.lower() in theirs]
+    scope.columns = [*before.columns, *added.columns]
+    scope.forget()
+    if common:
+        scope.columns = _merged(walk, common, before, added, side)
+    elif (on := join.args.get("on")) is not None:
+        tested(walk, on, scope, "join", "ON")
+    if kind in {"SEMI", "ANTI"}:
+        scope.relations, scope.columns = before.relations, before.columns
+    scope.forget()
+
+
+def _merged(
+    walk: Walk, common: list[exp.Identifier], left: ColumnScope, right: ColumnScope, side: str
+) -> list[ScopeColumn]:
+    """The columns of a join by USING: the common ones once and first."""
+    merged = []
+    for identifier in common:
+        ours, theirs = _common(walk, identifier, left), _common(walk, identifier, right)
+        walk.influence(origins([ours, theirs]), "join")
+        type_mismatch.compared(walk, identifier, (identifier, ours), (identifier, theirs))
+        value = theirs if side == "RIGHT" else ours
+        if side == "FULL":
+            value = ColumnValue(wider(ours.type, theirs.type), origins([ours, theirs]))
+        columns = right.columns if side == "RIGHT" else left.columns
+        like = (c.name for c in columns if c.name.lower() == identifier.name.lower())
+        merged.append(ScopeColumn(next(like, identifier.name), value))
+    taken = {identifier.name.lower() for identifier in common}
+    return [*merged, *(c for c in [*left.columns, *right.columns] if c.name.lower() not in taken)]
+
+
+def _common(walk: Walk, identifier: exp.Identifier, scope: ColumnScope) -> ColumnValue:
+    try:
+        return scope.look_up([identifier.name])
+    except Missing as missing:
+        walk.miss(missing, [identifier], scope)
+        return ColumnValue(None)
+
+
+def window_value(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue | None:
+    """A declared window over a column or expression; None if the SELECT does not have it."""
+    own = ColumnScope({}, None, scope.relations, scope.columns, quiet=True)
+    tree = expression(sql)
+    if tree is None:
+        return None
+    try:
+        for column in tree.find_all(exp.Column):
+            own.look_up([part.name for part in column.parts])
+    except Missing:
+        return None
+    return function_calls.window(replace(walk, text=f"select {sql}", faults={}).value(tree, own))

@@ -1,0 +1,422 @@
+"""Type and origins of function calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns import function_placement, type_mismatch
+from engine.compile.columns.argument_types import checked, extracted
+from engine.compile.columns.column_scope import NOTHING, ColumnScope, ColumnValue, extended, origins
+from engine.compile.columns.walk import WORDS, Walk, children, operand_types
+from engine.compile.nodes.column_facts import ColumnFault
+from engine.compile.types import spark_types
+from engine.compile.types.accepted_types import family
+from engine.compile.types.builtin_functions import BUILTIN
+from engine.compile.types.comparable_types import meet
+from engine.compile.types.function_types import returned, rounded
+from engine.compile.types.widening import widest
+from engine.errors import near
+
+Arguments = Sequence[exp.Expr]
+_TIME_PARTS = {"second": "decimal(8,6)", "seconds": "decimal(8,6)", "sec": "decimal(8,6)", "s": "decimal(8,6)"}
+_ROUNDING = {"bround", "ceil", "ceiling", "floor", "round"}
+_OPERATORS = {"mod", "pmod", "try_add", "try_divide", "try_mod", "try_multiply", "try_subtract"}
+_PARTS = {
+    "year", "y", "years", "yr", "yrs", "yearofweek", "quarter", "qtr", "month", "mon", "mons", "months", "week", "w",
+    "weeks", "day", "d", "days", "dayofweek", "dow", "dayofweek_iso", "dow_iso", "doy", "hour", "h", "hours", "hr",
+    "hrs", "minute", "m", "min", "mins", "minutes", "second", "s", "sec", "seconds", "secs",
+}  # fmt: skip
+_NEAR_PARTS = {
+    "epoch": "unix_timestamp(ts)", "dayofyear": "doy", "isodow": "dow_iso", "isoyear": "yearofweek",
+    "millisecond": "second, which has fractions", "milliseconds": "second, which has fractions",
+    "microsecond": "second, which has fractions", "microseconds": "second, which has fractions",
+    "date": "to_date(ts)", "timezone": "current_timezone()",
+}  # fmt: skip
+# Functions whose arguments have one type, and from which argument on.
+_ONE_TYPE = {"array": 0, "coalesce": 0, "ifnull": 0, "nvl": 0, "nvl2": 1}
+_LOOKING = {"array_append", "array_contains", "array_position", "array_prepend", "array_remove"}
+_PAIR = 2
+_DECIDING = {"exists", "filter", "forall"}
+_SMALL_PARTS = ("month", "mon", "hour", "hr", "minute", "min")
+
+
+def constant(name: str) -> str | None:
+    """The type of what Spark reads as a call although it has no brackets (current_date)."""
+    if name == "grouping__id":
+        return "bigint"
+    return returned(name, []) if name in WORDS else None
+
+
+def call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    """What is known of the result of a function."""
+    if name not in BUILTIN:
+        _unheard_of(walk, name, node)
+    arguments = list(children(node))
+    if isinstance(node, (exp.AtTimeZone, exp.FromTimeZone)) and isinstance(node.this, exp.Cast):
+        # sqlglot's own cast of what from_utc_timestamp() takes.
+        arguments[0] = node.this.this
+    if name in function_placement.PLACED or (arguments and isinstance(arguments[0], exp.Distinct)):
+        function_placement.called(walk, name, node, arguments)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(walk, arguments, scope)
+    if name in _ROUNDING and (len(arguments) > 1 or name.endswith("round")):
+        return _round(walk, name, arguments, scope)
+    if any(isinstance(argument, exp.Lambda) for argument in arguments):
+        return _higher(walk, name, arguments, scope)
+    found = _values(walk, arguments, scope)
+    kinds = [v.type for v in found]
+    if not scope.quiet:
+        _checked(walk, name, node, list(zip(arguments, found, strict=False)))
+    if name in _OPERATORS and len(kinds) == len(arguments):
+        kinds = operand_types(arguments, kinds)
+    return ColumnValue(returned(name, kinds), origins(found))
+
+
+def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report arguments whose types do not fit."""
+    if name in _ONE_TYPE:
+        type_mismatch.joined(walk, node, parts[_ONE_TYPE[name] :], f"{name}()")
+    elif name in {"greatest", "least"}:
+        type_mismatch.alike(walk, node, parts, f"{name}()")
+    elif name in _LOOKING:
+        type_mismatch.held(walk, name, node, parts)
+    elif name == "concat":
+        type_mismatch.concatenated(walk, node, parts)
+    elif name == "nullif" and len(parts) == _PAIR:
+        type_mismatch.compared(walk, node, parts[0], parts[1])
+    elif not checked(walk, name, node, parts):
+        type_mismatch.argued(walk, name, node, parts)
+
+
+def _unheard_of(walk: Walk, name: str, node: exp.Expr) -> None:
+    """Note a function that Spark does not have; functions of catalogs have names with dots."""
+    start, after = node.meta.get("start", -1), node.meta.get("end", 0) + 1
+    if (
+        start < 0
+        or (isinstance(node.parent, exp.Dot) and node.parent.expression is node)
+        or not walk.text[after:].lstrip().startswith("(")
+    ):
+        return
+    hint = near(name, BUILTIN)
+    hint = hint if hint.startswith("Did you mean") else "Write one of Spark's functions, or a macro."
+    walk.faults.setdefault(start, ColumnFault("unknown-function", f"Spark has no function '{name}'", hint, start))
+
+
+def _values(walk: Walk, arguments: Arguments, scope: ColumnScope) -> list[ColumnValue]:
+    found = []
+    for argument in arguments:
+        if isinstance(argument, exp.Star):
+            found += [column.value for column in scope.columns]
+        elif not isinstance(argument, (exp.Var, exp.DataType)):
+            found.append(walk.value(argument, scope))
+    return found
+
+
+def part(value: ColumnValue, type_: str | None) -> ColumnValue:
+    """An element of an array, or a key or value of a map."""
+    return ColumnValue(type_, value.origins, value.exact)
+
+
+def _parameters(name: str, found: list[ColumnValue]) -> list[ColumnValue]:
+    """What the parameters of a function's lambda stand for."""
+    first = found[0]
+    element = part(first, spark_types.element(first.type))
+    if name in {"transform_keys", "transform_values", "map_filter"}:
+        return [part(first, type_) for type_ in spark_types.entry(first.type)]
+    if name == "map_zip_with" and len(found) > 1:
+        key, value = spark_types.entry(first.type)
+        return [part(first, key), part(first, value), part(found[1], spark_types.entry(found[1].type)[1])]
+    if name == "zip_with" and len(found) > 1:
+        return [element, part(found[1], spark_types.element(found[1].type))]
+    if name in {"aggregate", "reduce"} and len(found) > 1:
+        return [found[1], element]
+    return [element, element if name == "array_sort" else ColumnValue("int")]
+
+
+def _higher(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """A function that takes a function."""
+    plain = [a for a in arguments if not isinstance(a, exp.Lambda)]
+    found = _values(walk, plain, scope)
+    if not found:
+        return NOTHING
+    type_mismatch.argued(walk, name, plain[0].parent or plain[0], list(zip(plain, found, strict=False)))
+    given = _parameters(name, found)
+    bodies = [_body(walk, a, given, scope) for a in arguments if isinstance(a, exp.Lambda)]
+    if name in _DECIDING:
+        function = next(a for a in arguments if isinstance(a, exp.Lambda))
+        type_mismatch.condition(walk, function.this, bodies[0], f"{name}()")
+    if name in {"aggregate", "reduce"} and len(found) > 1:
+        _kept_type(walk, name, arguments, found[1], bodies[0])
+    rule = _HIGHER.get(name)
+    kinds = [v.type for v in found]
+    type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
+    return ColumnValue(type_, origins([*found, *bodies]))
+
+
+def _kept_type(walk: Walk, name: str, arguments: Arguments, start: ColumnValue, body: ColumnValue) -> None:
+    """Report a function that gives another type than it starts with."""
+    kinds = {family(start.type), family(body.type)}
+    if start.type != body.type and "" not in kinds:
+        message = f"{name}() starts with {start.type}, and its function gives {body.type}"
+        function = next(a for a in arguments if isinstance(a, exp.Lambda))
+        walk.fault(type_mismatch.CODE, message, f"Start with cast(.. as {body.type}).", function.this, function)
+
+
+def _body(walk: Walk, function: exp.Expr, given: list[ColumnValue], scope: ColumnScope) -> ColumnValue:
+    names = [identifier.name.lower() for identifier in function.expressions]
+    before = scope.variables
+    scope.variables = {**before, **dict(zip(names, given, strict=False))}
+    try:
+        return walk.value(function.this, scope)
+    finally:
+        scope.variables = before
+
+
+_HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
+    "aggregate": lambda found, body: body if found[1] is not None else None,
+    "map_zip_with": lambda found, body: spark_types.map_of(spark_types.entry(found[0])[0], body),
+    "reduce": lambda found, body: body if found[1] is not None else None,
+    "transform": lambda _, body: spark_types.array(body),
+    "transform_keys": lambda found, body: spark_types.map_of(body, spark_types.entry(found[0])[1]),
+    "transform_values": lambda found, body: spark_types.map_of(spark_types.entry(found[0])[0], body),
+    "zip_with": lambda _, body: spark_types.array(body),
+}
+
+
+def _parsed(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`from_json(text, 'a int')`: the type stands in the query."""
+    found = _values(walk, arguments, scope)
+    type_mismatch.argued(
+        walk, "from_json", arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False))
+    )
+    schema = arguments[1].name if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
+    if not schema.strip():
+        return ColumnValue(None, origins(found))
+    return ColumnValue(spark_types.normal(f"struct<{schema}>") or spark_types.normal(schema), origins(found))
+
+
+def _variant(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`variant_get(v, '$.a', 'int')`."""
+    found = _values(walk, arguments, scope)
+    if not arguments[2:]:
+        return ColumnValue("variant", origins(found))
+    schema = arguments[2]
+    return ColumnValue(spark_types.normal(schema.name) if isinstance(schema, exp.Literal) else None, origins(found))
+
+
+def _round(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`round(x, 2)`, `ceil(x, 2)`: the digits stand in the query."""
+    found = _values(walk, arguments, scope)
+    type_mismatch.argued(walk, name, arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False)))
+    places: int | None = 0
+    if len(arguments) > 1:
+        sign, given = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
+        places = sign * int(given.name) if isinstance(given, exp.Literal) and given.is_int else None
+    return ColumnValue(rounded(name, found[0].type, places) if found else None, origins(found))
+
+
+def window(time: ColumnValue) -> ColumnValue:
+    """The window that a time falls into; a window of a window takes the time of that."""
+    type_: str | None = time.type
+    if type_ is not None and type_ != "timestamp_ntz":
+        type_ = "timestamp"
+    edge = ColumnValue(type_, time.origins)
+    whole = spark_types.struct([("start", type_), ("end", type_)])
+    return ColumnValue(whole, time.origins, parts={"start": edge, "end": edge})
+
+
+def _window(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    found = _values(walk, arguments, scope)
+    if found and [name for name, _ in spark_types.fields(found[0].type) or ()] != ["start", "end"]:
+        type_mismatch.argued(walk, "window", arguments[0], [(arguments[0], found[0])])
+    return window(ColumnValue(found[0].type if found else None, origins(found)))
+
+
+def _time_part(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`extract(year from ts)`, `date_part('year', ts)`."""
+    found = _values(walk, arguments[1:], scope)
+    unit = arguments[0].name.lower() if arguments and isinstance(arguments[0], (exp.Var, exp.Literal)) else ""
+    if unit and unit not in _PARTS and not scope.quiet:
+        known = near(unit, [part for part in _PARTS if len(part) > 1])
+        hint = f"Write {_NEAR_PARTS[unit]}." if unit in _NEAR_PARTS else known
+        walk.fault("time-part", f"Spark has no part '{unit}' of a time", hint, *arguments)
+    if found:
+        parts = [(arguments[0], NOTHING), (arguments[1], found[0])]
+        type_mismatch.argued(walk, "extract", arguments[0].parent or arguments[0], parts)
+        extracted(walk, unit, arguments[1], found[0])
+    type_ = _TIME_PARTS.get(unit, "int") if unit else None
+    if unit in _SMALL_PARTS and found and (found[0].type is None or found[0].type.startswith("interval")):
+        type_ = "tinyint" if found[0].type else None
+    return ColumnValue(type_, origins(found))
+
+
+def _to_number(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`to_number(text, '999.99')`: the digits stand in the query."""
+    found = _values(walk, arguments, scope)
+    parts = list(zip(arguments, found, strict=False))
+    type_mismatch.argued(walk, "to_number", arguments[0].parent or arguments[0], parts)
+    shape = arguments[1].name.upper() if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
+    whole, _, behind = shape.replace("D", ".").partition(".")
+    digits, scale = (sum(text.count(digit) for digit in "09") for text in (whole, behind))
+    return ColumnValue(f"decimal({digits + scale},{scale})" if digits + scale else None, origins(found))
+
+
+def _counted_units(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`timediff(hour, a, b)`: the first word is no column."""
+    return ColumnValue("bigint", origins(_values(walk, arguments[1:], scope)))
+
+
+def _zipped(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    found = _values(walk, arguments, scope)
+    names = [a.output_name or str(place) for place, a in enumerate(arguments)]
+    members = [(name, spark_types.element(v.type)) for name, v in zip(names, found, strict=False)]
+    return ColumnValue(spark_types.array(spark_types.struct(members)), origins(found))
+
+
+def _decoded(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`decode(x, 'utf-8')`, or `decode(x, 1, 'one', 2, 'two', 'many')`."""
+    found = _values(walk, arguments, scope)
+    if len(found) == _PAIR:
+        type_mismatch.argued(walk, "decode", arguments[0], list(zip(arguments, found, strict=True)))
+    results = found[2::2] + (found[-1:] if len(found) % 2 == 0 else [])
+    return ColumnValue(widest(v.type for v in results) if found[2:] else "string", origins(found))
+
+
+def _counted(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    """`count(*)` comes from no column."""
+    found = _values(walk, [a for a in arguments if not isinstance(a, exp.Star)], scope)
+    return ColumnValue("bigint", origins(found))
+
+
+def _histogram(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
+    found = _values(walk, arguments, scope)
+    return ColumnValue(spark_types.array(spark_types.struct([("x", found[0].type), ("y", "double")])), origins(found))
+
+
+_SPECIAL: dict[str, Callable[[Walk, Arguments, ColumnScope], ColumnValue]] = {
+    "arrays_zip": _zipped,
+    "count": _counted,
+    "date_part": _time_part,
+    "datepart": _time_part,
+    "decode": _decoded,
+    "extract": _time_part,
+    "from_csv": _parsed,
+    "from_json": _parsed,
+    "from_xml": _parsed,
+    "histogram_numeric": _histogram,
+    "session_window": _window,
+    "timediff": _counted_units,
+    "to_number": _to_number,
+    "try_to_number": _to_number,
+    "try_variant_get": _variant,
+    "variant_get": _variant,
+    "window": _window,
+}
+
+
+def generated(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[tuple[str, ColumnValue]] | None:
+    """The columns of a function that makes rows; None if it is none, or its columns are not known."""
+    name = walk.name_of(node).removesuffix("_outer")
+    maker = _GENERATORS.get(name)
+    if maker is None:
+        return None
+    arguments = list(children(node))
+    found = _values(walk, arguments, scope)
+    parts = list(zip(arguments, found, strict=False))
+    type_mismatch.argued(walk, name, node, parts)
+    if name == "stack":
+        _stacked_alike(walk, node, parts)
+    return maker(arguments, found)
+
+
+def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report values that stack() puts into one column and that have no common type; it reads no text as a number."""
+    rows = parts[0][0] if parts else None
+    if isinstance(rows, exp.Literal) and rows.is_int and int(rows.name):
+        items = parts[1:]
+        width = -(-len(items) // int(rows.name))
+        for place, part in enumerate(items[width:], width):
+            one, two = items[place % width][1].type, part[1].type
+            if not meet(spark_types.array(one), spark_types.array(two), "compared"):
+                message = f"stack() puts {one} and {two} into one column"
+                walk.fault(type_mismatch.CODE, message, "Cast them to one type.", part[0], node)
+                return
+
+
+def generates(walk: Walk, node: exp.Expr) -> bool:
+    """Whether a function makes rows."""
+    return walk.name_of(node).removesuffix("_outer") in _GENERATORS
+
+
+def scalar(name: str) -> bool:
+    """Whether Spark has a function of this name, and it gives one value."""
+    return name in BUILTIN and name.removesuffix("_outer") not in _GENERATORS and name not in _TABLES
+
+
+# Functions of FROM whose columns are not known here, and what only the grammar calls a function.
+_TABLES = {"collations", "python_worker_logs", "sql_keywords", "identifier"}
+
+
+def _exploded(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    if len(found) != 1 or found[0].type is None:
+        return None
+    value = found[0]
+    key, inner = spark_types.entry(value.type)
+    if key is not None:
+        return [("key", part(value, key)), ("value", part(value, inner))]
+    element = spark_types.element(value.type)
+    return None if element is None else [("col", part(value, element))]
+
+
+def _with_position(arguments: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    columns = _exploded(arguments, found)
+    return None if columns is None else [("pos", ColumnValue("int")), *columns]
+
+
+def _inlined(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    members = spark_types.fields(spark_types.element(found[0].type)) if found else None
+    if members is None:
+        return None
+    row = part(found[0], spark_types.element(found[0].type))
+    return [(name, extended(row, name, type_)) for name, type_ in members]
+
+
+def _stacked(arguments: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    rows = arguments[0] if arguments else None
+    if not isinstance(rows, exp.Literal) or not rows.is_int or not int(rows.name):
+        return None
+    items, count = found[1:], int(rows.name)
+    width = -(-len(items) // count)
+    columns = [items[place::width] for place in range(width)]
+    return [(f"col{i}", ColumnValue(widest(v.type for v in c), origins(c))) for i, c in enumerate(columns)]
+
+
+def _json_tuple(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    return [(f"c{place}", ColumnValue("string", found[0].origins)) for place in range(len(found) - 1)]
+
+
+def _ranged(_: Arguments, __: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    return [("id", ColumnValue("bigint"))]
+
+
+def _variant_exploded(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    places = origins(found)
+    return [
+        ("pos", ColumnValue("int")),
+        ("key", ColumnValue("string", places)),
+        ("value", ColumnValue("variant", places)),
+    ]
+
+
+_GENERATORS: dict[str, Callable[[Arguments, list[ColumnValue]], list[tuple[str, ColumnValue]] | None]] = {
+    "explode": _exploded,
+    "inline": _inlined,
+    "json_tuple": _json_tuple,
+    "posexplode": _with_position,
+    "range": _ranged,
+    "stack": _stacked,
+    "variant_explode": _variant_exploded,
+}

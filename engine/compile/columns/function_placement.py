@@ -1,0 +1,145 @@
+"""Where a function stands and what is written behind it: OVER, FILTER, DISTINCT, frames, grouping sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns.column_scope import ColumnValue
+from engine.compile.columns.walk import Walk
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.types.accepted_types import NUMBERS, TIMES, family
+from engine.compile.types.builtin_functions import AGGREGATES, BUILTIN, RANKING
+
+CODE = "clause"
+_WRAPPING = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
+_GROUPING = {"grouping", "grouping_id", "grouping__id"}
+# Functions that do not stand everywhere.
+PLACED = RANKING | _GROUPING
+_SETS = ("rollup", "cube", "grouping_sets")
+# Functions of which Spark fixes the frame.
+_FRAMED = {"dense_rank", "lag", "lead", "ntile", "percent_rank", "rank", "row_number"}
+_WHOLE_FRAME = ("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW")
+
+
+def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
+    """Report a call that does not stand where Spark computes such a function."""
+    if name in RANKING:
+        around = node.parent
+        while isinstance(around, _WRAPPING):
+            around = around.parent
+        if not isinstance(around, exp.Window):
+            walk.fault(CODE, f"{name}() needs OVER", "Write OVER (PARTITION BY .. ORDER BY ..) behind it.", node)
+    elif name in _GROUPING:
+        grouping(walk, name, node, arguments)
+    if name in BUILTIN and name not in AGGREGATES and any(isinstance(a, exp.Distinct) for a in arguments):
+        walk.fault(CODE, f"{name}() is no aggregate and takes no DISTINCT", "Take DISTINCT out.", node)
+
+
+def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
+    """Report GROUPING() and its like without grouping sets, or of a column that is no key."""
+    select = node.find_ancestor(exp.Select)
+    group = select.args.get("group") if select is not None else None
+    if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
+        hint = "Group by rollup(..), cube(..) or grouping sets (..)."
+        walk.fault(CODE, f"{name}() tells grouping sets apart, and there are none", hint, node)
+        return
+    keys = _plain_keys(group)
+    names = [argument.name.lower() for argument in arguments if isinstance(argument, exp.Column)]
+    if keys is None or len(names) != len(arguments):
+        return
+    wrong = [n for n in names if n not in keys] if name == "grouping" else names if names and names != keys else []
+    if wrong:
+        message = f"{name}() takes the keys of GROUP BY{'' if name == 'grouping' else ', all of them in their order'}"
+        walk.fault(CODE, message, f"Its keys are: {', '.join(keys)}.", node)
+
+
+def _plain_keys(group: exp.Expr) -> list[str] | None:
+    """The names of the keys, if all of them are columns."""
+    found: dict[str, None] = {}
+    for key in ("expressions", *_SETS):
+        for item in group.args.get(key) or ():
+            for part in item.walk():
+                if isinstance(part, exp.Column):
+                    found[part.name.lower()] = None
+                elif not isinstance(
+                    part, (exp.Identifier, exp.Tuple, exp.Paren, exp.Rollup, exp.Cube, exp.GroupingSets)
+                ):
+                    return None
+    return list(found)
+
+
+def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
+    """Report FILTER behind what is no aggregate, and what Spark does not compute inside it."""
+    name = walk.name_of(function)
+    if name in BUILTIN and name not in AGGREGATES:
+        walk.fault(CODE, f"{name}() is no aggregate and takes no FILTER", "Write case when .. then .. end.", function)
+    for part in where.walk(prune=lambda node: isinstance(node, exp.Query)):
+        if isinstance(part, exp.Window) or is_aggregate(part):
+            what = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
+            walk.fault(CODE, f"{what} stands in FILTER", "Compute it in a subquery.", part, where)
+            return
+
+
+def inner(function: exp.Expr) -> exp.Expr:
+    """The function itself, without FILTER, IGNORE NULLS and the like."""
+    while isinstance(function, _WRAPPING):
+        function = function.this
+    return function
+
+
+def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
+    """Report OVER behind what Spark does not compute over a window of rows."""
+    function = inner(function)
+    name = walk.name_of(function)
+    if name in BUILTIN and name not in AGGREGATES | RANKING:
+        message = f"{name}() is computed for each row and takes no OVER"
+        walk.fault(CODE, message, "Take OVER out, or aggregate: max(..) over (..).", function, node)
+    if isinstance(function.args.get("this"), exp.Distinct):
+        message = "a function with OVER takes no DISTINCT"
+        walk.fault(CODE, message, "Write size(collect_set(x) over (..)), or group in a subquery.", function, node)
+
+
+def framed(walk: Walk, node: exp.Expr, function: str, order: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report a frame (ROWS or RANGE BETWEEN ..) that the function or the order does not allow."""
+    spec = node.args.get("spec")
+    if spec is None:
+        return
+    kind = str(spec.args.get("kind") or "").upper()
+    start, end = spec.args.get("start"), spec.args.get("end")
+    if function in _FRAMED and (function in {"lag", "lead"} or not _is_whole(spec, kind)):
+        walk.fault(CODE, f"{function}() takes no frame", "Take ROWS or RANGE BETWEEN .. out.", node)
+        return
+    sides = [str(spec.args.get(key) or "").upper() for key in ("start_side", "end_side")]
+    if sides == ["FOLLOWING", "PRECEDING"]:
+        walk.fault(CODE, "the frame begins behind its end", "Write BETWEEN .. PRECEDING AND .. FOLLOWING.", node)
+        return
+    for bound in (start, end):
+        if isinstance(bound, exp.Expr):
+            _bounded(walk, node, kind, bound, order)
+
+
+def _is_whole(spec: exp.Expr, kind: str) -> bool:
+    start, side, end = (spec.args.get(key) for key in ("start", "start_side", "end"))
+    return (kind, start, str(side).upper(), end or "CURRENT ROW") == _WHOLE_FRAME
+
+
+def _bounded(
+    walk: Walk, node: exp.Expr, kind: str, bound: exp.Expr, order: Sequence[tuple[exp.Expr, ColumnValue]]
+) -> None:
+    interval = isinstance(bound, exp.Interval)
+    if kind == "ROWS":
+        if interval:
+            walk.fault(CODE, "ROWS counts rows, not time", "Write RANGE BETWEEN INTERVAL ..", bound, node)
+        return
+    if len(order) != 1:
+        message = f"RANGE with a distance needs one column in ORDER BY, not {len(order)}"
+        walk.fault(CODE, message, "Sort by one number or time, or write ROWS.", bound, node)
+        return
+    by = family(order[0][1].type)
+    # Spark casts the distance to the type that it sorts by: an interval to a whole number, too.
+    fits = by in {"small", "bigint", "decimal", *TIMES} if interval else by in {*NUMBERS, "date"}
+    if by and not fits and isinstance(bound, (exp.Interval, exp.Literal)):
+        message = f"RANGE cannot count from {order[0][1].type} in {'intervals' if interval else 'numbers'}"
+        walk.fault(CODE, message, "Sort by a number or a time, and count in numbers or intervals.", bound, node)

@@ -1,0 +1,42 @@
+"""Lists that Spark wants to be as long as each other: names behind AS, and what a subquery gives."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+
+from engine.compile.columns.column_scope import OutputColumns
+from engine.compile.columns.walk import Walk
+
+CODE = "column-count"
+
+
+def names(walk: Walk, given: list[exp.Identifier], output: OutputColumns) -> None:
+    """Report names behind AS that are more or fewer than the columns they are for."""
+    if output.open or len(given) == len(output.columns):
+        return
+    message = f"{_names(len(given))} for {_columns(len(output.columns))}"
+    walk.fault(CODE, message, "Give each column one name, or none at all.", given[0])
+
+
+def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColumns) -> None:
+    """Report a subquery behind IN that gives more or fewer columns than stand before it."""
+    wanted = len(node.expressions) if isinstance(node, (exp.Tuple, exp.Struct)) else 1
+    if not output.open and len(output.columns) != wanted:
+        message = f"IN compares {_columns(wanted)} with {_columns(len(output.columns))} of the subquery"
+        hint = "Select as many columns as stand before IN."
+        walk.fault(CODE, message, hint, subquery, node)
+
+
+def scalar(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
+    """Report a subquery that stands for one value and gives several columns."""
+    if not output.open and len(output.columns) != 1:
+        message = f"a subquery that stands for a value gives {_columns(len(output.columns))}"
+        walk.fault(CODE, message, "Select one column, or struct(..) of them.", node)
+
+
+def _names(count: int) -> str:
+    return f"{count} name{'s' * (count != 1)}"
+
+
+def _columns(count: int) -> str:
+    return f"{count} column{'s' * (count != 1)}"

@@ -1,0 +1,79 @@
+"""The columns of PIVOT and UNPIVOT."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+
+from engine.compile.columns import type_mismatch
+from engine.compile.columns.column_scope import ColumnScope, ColumnValue, OutputColumns, ScopeColumn, origins
+from engine.compile.columns.default_names import column_name
+from engine.compile.columns.walk import Walk, path
+from engine.compile.types.widening import widest
+
+
+def pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
+    """What a PIVOT or UNPIVOT makes of the columns of a scope."""
+    open_ = scope.open
+    alias = pivot.args.get("alias")
+    if alias is not None and not pivot.args.get("unpivot"):
+        hint = "Put it into a subquery: from (select * from .. pivot (..)) p."
+        walk.fault("sql-syntax", "Spark has no alias behind PIVOT", hint, alias)
+    columns = list(_unpivoted(walk, pivot, scope) if pivot.args.get("unpivot") else _pivoted(walk, pivot, scope))
+    return OutputColumns(columns, open_, rest=scope.relations[0].output.rest if open_ else None)
+
+
+def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
+    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    by = [walk.value(field.this, scope) for field in fields]
+    results = [(*column_name(walk, call, scope), walk.value(call, scope)) for call in pivot.expressions]
+    walk.influence(origins(by), "group")
+    named = _names([*(field.this for field in fields), *pivot.expressions])
+    yield from (column for column in scope.columns if column.name.lower() not in named)
+    for field in fields:
+        for item in field.expressions:
+            value, sure = _value(item)
+            for name, certain, result in results:
+                several = len(results) > 1
+                shown = f"{value}_{name}" if several else value
+                yield ScopeColumn(shown, ColumnValue(result.type, result.origins), sure and (certain or not several))
+
+
+def _value(item: exp.Expr) -> tuple[str, bool]:
+    """What a value of a PIVOT is called, and whether that is sure."""
+    if isinstance(item, (exp.PivotAlias, exp.Alias)):
+        alias = item.args["alias"]
+        return alias.name, True
+    return item.name, isinstance(item, exp.Literal) and (item.is_string or item.is_int)
+
+
+def _names(nodes: list[exp.Expr]) -> set[str]:
+    """The names of the columns that expressions use."""
+    found = (path(column)[0] for node in nodes for column in node.find_all(exp.Column))
+    return {part.name.lower() for identifiers in found for part in identifiers[:2]}
+
+
+def _unpivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:
+    fields = [field for field in pivot.args.get("fields") or () if isinstance(field, exp.In)]
+    items = [_bare(item) for field in fields for item in field.expressions]
+    named = _names(items)
+    yield from (column for column in scope.columns if column.name.lower() not in named)
+    rows = [[(part, walk.value(part, scope)) for part in _parts(item)] for item in items]
+    for field in fields:
+        yield ScopeColumn(field.this.name, ColumnValue("string"))
+    targets = [part for given in pivot.expressions for part in _parts(given)]
+    for place, target in enumerate(targets):
+        parts = [row[place] for row in rows if place < len(row)]
+        type_mismatch.joined(walk, pivot, parts, "UNPIVOT")
+        yield ScopeColumn(target.name, ColumnValue(widest(v.type for _, v in parts), origins([v for _, v in parts])))
+
+
+def _bare(item: exp.Expr) -> exp.Expr:
+    return item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
+
+
+def _parts(item: exp.Expr) -> list[exp.Expr]:
+    return (
+        list(item.expressions) if isinstance(item, exp.Tuple) else [item.this if isinstance(item, exp.Paren) else item]
+    )

@@ -1,0 +1,314 @@
+"""Types that do not fit: what Spark's analyser refuses of operators, conditions, functions and casts.
+
+Only what is certain is a fault: both types are known, and Spark was asked about their families (a test asks again).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from engine.compile.columns.column_scope import ColumnValue
+from engine.compile.columns.walk import Walk
+from engine.compile.types.accepted_types import (
+    INTERVALS,
+    NESTED,
+    NUMBERS,
+    TAKES,
+    TIMES,
+    WANTED,
+    family,
+    grouped,
+    ordered,
+)
+from engine.compile.types.comparable_types import Where, comparable, meet
+from engine.compile.types.spark_types import element
+
+CODE = "type-mismatch"
+_QUALITIES = {"sorted": ordered, "hashed": grouped}
+_NUMERIC = NUMBERS | {"string"}
+_OF_NUMBERS = {"%", "*", "/", "div", "&", "|", "^", "+", "-"}
+_NO_NUMBER = {
+    **dict.fromkeys(("%", "&", "|", "^"), NESTED | TIMES | INTERVALS | {"boolean", "binary", "variant"}),
+    **dict.fromkeys(("*", "/", "div", "+", "-"), NESTED | {"boolean", "binary", "variant"}),
+}
+_WHOLE = {"small", "bigint"}
+_COMPARE = "Cast one side, so that both have one type."
+_CONDITION = "Compare it with something, such as {} > 0 or {} is not null."
+_SECONDS = "Write timestamp_seconds({0}) or date_from_unix_date({0}) for a number that counts seconds or days."
+
+
+def compared(
+    walk: Walk,
+    node: exp.Expr,
+    left: tuple[exp.Expr, ColumnValue],
+    right: tuple[exp.Expr, ColumnValue],
+    how: Where = "compared",
+) -> None:
+    """Report values that cannot be compared; IN looks for a type in which they can be."""
+    ours, theirs = family(left[1].type), family(right[1].type)
+    if not ours or not theirs:
+        return
+    if not meet(left[1].type, right[1].type, how):
+        message = (
+            f"{shown(left[0])} is {left[1].type} and {shown(right[0])} is {right[1].type}: they cannot be compared"
+        )
+        hint = "Write the time as text, such as '2026-01-31'." if {ours, theirs} & TIMES else _COMPARE
+        walk.fault(CODE, message, hint, left[0], right[0], node)
+    elif "variant" in {ours, theirs} or (ours == theirs == "map"):
+        message = f"values of {left[1].type} cannot be compared"
+        walk.fault(CODE, message, "Compare its keys, fields or elements.", left[0], node)
+
+
+def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], what: str) -> None:
+    """Report values that have no common type."""
+    seen: tuple[exp.Expr, ColumnValue] | None = None
+    for part in parts:
+        kind = family(part[1].type)
+        if not kind:
+            continue
+        if seen is not None and not meet(seen[1].type, part[1].type, "joined"):
+            message = f"{what} gives {seen[1].type} in one place and {part[1].type} in another"
+            walk.fault(CODE, message, "Cast them to one type.", part[0], node)
+            return
+        # A text takes the type of what it meets.
+        if seen is None or family(seen[1].type) == "string":
+            seen = part
+
+
+def calculated(walk: Walk, node: exp.Expr, sign: str, left: ColumnValue, right: ColumnValue) -> None:
+    """Report operands that an operator does not take."""
+    ours, theirs = family(left.type), family(right.type)
+    arrays = sign == "||" and "array" in {ours, theirs}
+    unlike = arrays and (not meet(left.type, right.type, "joined") or "void" in {left.type, right.type})
+    if unlike or _void(sign, left, right) or (ours and theirs and not _fits(sign, ours, theirs)):
+        hint = _hint_of_sign(sign, ours, theirs)
+        message = f"{sign} does not take {left.type} and {right.type}"
+        walk.fault(CODE, message, hint, node.this if isinstance(node.this, exp.Expr) else node, node)
+
+
+def _void(sign: str, left: ColumnValue, right: ColumnValue) -> bool:
+    """Whether NULL stands beside what an operator never takes."""
+    other = right if left.type == "void" else left
+    return "void" in {left.type, right.type} and sign in _OF_NUMBERS and family(other.type) in _NO_NUMBER[sign]
+
+
+def _fits(sign: str, left: str, right: str) -> bool:
+    pair = {left, right}
+    if sign == "||":
+        return left == right == "array" or not pair & NESTED
+    if sign in {"&", "|", "^", "div"}:
+        whole = pair <= _WHOLE | {"string"} and pair != {"string"}
+        return whole or (sign == "div" and (pair <= _WHOLE | {"decimal"} or _same_interval(left, right)))
+    if pair <= _NUMERIC:
+        return pair != {"string"}
+    if sign in {"+", "-"}:
+        return _same_interval(left, right) or _with_time(sign, left, right)
+    scaled = left in INTERVALS and right in _NUMERIC
+    return (sign in {"*", "/"} and scaled) or (sign == "*" and left in _NUMERIC and right in INTERVALS)
+
+
+def _same_interval(left: str, right: str) -> bool:
+    return left == right and left in INTERVALS
+
+
+def _with_time(sign: str, left: str, right: str) -> bool:
+    if sign == "-":
+        return (
+            (left in TIMES and right in TIMES | INTERVALS | {"string"})
+            or (left == "string" and right in TIMES | {"days"})
+            or (left == "date" and right == "small")
+        )
+    pairs = ((left, right), (right, left))
+    return any(
+        (a in TIMES and b in INTERVALS) or (a == "date" and b == "small") or (a == "string" and b == "days")
+        for a, b in pairs
+    )
+
+
+def _hint_of_sign(sign: str, left: str, right: str) -> str:
+    pair = {left, right}
+    if pair & TIMES and pair & NUMBERS:
+        return "Add an interval, such as ts + interval 1 hour, or take unix_seconds(ts)."
+    if "boolean" in pair:
+        return "Cast the condition: cast(.. as int)."
+    if sign == "||" and pair & {"map", "struct"}:
+        return "Write to_json(..) of it, or name a field."
+    if sign == "||":
+        return "Join the elements to a text: array_join(.., ',')."
+    if "array" in pair:
+        return f"Apply {sign} to each element: transform(.., x -> ..), or name one: ..[0]."
+    return "Cast the operands to types that fit."
+
+
+def condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, text: bool = False) -> None:
+    """Report what is not true or false where it has to be; `text`: Spark reads a text as one here."""
+    kind = family(value.type)
+    if value.type == "void" or not kind or kind == "boolean" or (text and kind == "string"):
+        return
+    name = shown(node)
+    walk.fault(
+        CODE, f"{where} takes a condition, and {name} is {value.type}", _CONDITION.format(name, name), node, node
+    )
+
+
+def connected(
+    walk: Walk, node: exp.Expr, left: tuple[exp.Expr, ColumnValue], right: tuple[exp.Expr, ColumnValue]
+) -> None:
+    """Report what AND or OR cannot connect."""
+    word = node.key.upper()
+    kinds = {family(left[1].type), family(right[1].type)}
+    for part, value in (left, right):
+        condition(walk, part, value, word, text=kinds != {"string"})
+
+
+def held(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report values that cannot be elements of the array that a function looks into."""
+    if len(parts) < len(("array", "value")):
+        return
+    (array, given), (item, value) = parts[:2]
+    kind = family(given.type) or ("void" if given.type == "void" else "")
+    ours, theirs = family(element(given.type)), family(value.type)
+    if value.type == "void" and ours and name == "array_contains":
+        walk.fault(CODE, f"{name}() does not look for NULL", "Write exists(.., x -> x is null).", item, node)
+    if kind and kind != "array":
+        message = f"{name}() takes an array, and {shown(array)} is {given.type}"
+        walk.fault(CODE, message, _hint_of_argument("array", kind, array), array, node)
+    elif ours and theirs and (not comparable(ours, theirs) or (ours != theirs and "string" in {ours, theirs})):
+        message = f"{shown(array)} is {given.type}, and {shown(item)} is {value.type}"
+        walk.fault(CODE, message, f"Write a value of the type of its elements, {element(given.type)}.", item, node)
+
+
+def concatenated(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report what concat() does not take: arrays beside other things, maps and structs."""
+    for part, value in parts[1:]:
+        first, kind = family(parts[0][1].type), family(value.type)
+        arrays = "array" in {first, kind}
+        void = arrays and "void" in {parts[0][1].type, value.type}
+        unlike = arrays and not meet(parts[0][1].type, value.type, "joined")
+        if void or unlike or (first and kind and not _fits("||", first, kind)):
+            message = f"concat() does not take {parts[0][1].type} and {value.type}"
+            walk.fault(CODE, message, _hint_of_sign("||", first, kind), part, node)
+            return
+
+
+def alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]], what: str) -> None:
+    """Report texts beside other types, which greatest() and least() do not cast."""
+    kinds = {family(value.type) for _, value in parts} - {""}
+    if "string" in kinds and len(kinds) > 1:
+        message = f"{what} does not compare texts with other types"
+        walk.fault(CODE, message, "Cast them to one type.", node)
+    else:
+        joined(walk, node, parts, what)
+
+
+def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
+    """Report arguments that a function does not take."""
+    for (argument, value), word in zip(parts, TAKES.get(name, ()), strict=False):
+        kind = family(value.type) or ("void" if value.type == "void" and word.endswith("!") else "")
+        if not kind or word == "-":
+            continue
+        if word in _QUALITIES:
+            if not _QUALITIES[word](value.type or ""):
+                message = f"{name}() does not take {value.type}"
+                walk.fault(
+                    CODE, message, "Give it a field, key or element, or to_json(..) of the value.", argument, node
+                )
+            continue
+        wanted = WANTED[word.removesuffix("!")]
+        if kind not in wanted.families:
+            message = f"{name}() takes {wanted.words}, and {shown(argument)} is {value.type}"
+            walk.fault(CODE, message, _hint_of_argument(word, kind, argument), argument, node)
+
+
+def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
+    name = shown(node)
+    word = word.removesuffix("!")
+    hint = f"Give it {WANTED[word].words}."
+    if word == "truth":
+        hint = f"Write a condition, such as {name} > 0."
+    elif word in {"time", "point"} and kind in NUMBERS:
+        hint = _SECONDS.format(name)
+    elif kind == "array" and word not in {"map", "time", "point"}:
+        hint = f"Name an element ({name}[0]), or call it for each: transform({name}, x -> ..)."
+    elif kind in {"struct", "map"}:
+        hint = "Name a field or a key of it, or write to_json(..)."
+    elif kind == "boolean":
+        hint = f"Cast it: cast({name} as int)."
+    elif kind == "string" and word in {"array", "many", "map"}:
+        hint = f"Make it from the text first: split({name}, ',') or from_json({name}, ..)."
+    elif word in {"string", "bytes"}:
+        hint = f"Cast it: cast({name} as string)."
+    return hint
+
+
+def converted(walk: Walk, node: exp.Expr, given: str | None, target: str | None) -> None:
+    """Report a cast that Spark does not have."""
+    ours, theirs = family(given), family(target)
+    if not ours or not theirs or theirs not in _NO_CAST.get(ours, ()):
+        return
+    name = shown(node.this)
+    hint = "Name a field, key or element of it, and cast that." if ours in NESTED else "Cast it by way of another type."
+    if ours in NUMBERS and theirs in TIMES:
+        hint = _SECONDS.format(name)
+    elif ours == "date" and theirs in NUMBERS:
+        hint = f"Write unix_date({name}) for its days since 1970, or year({name}) and its like."
+    elif ours in NUMBERS and theirs == "binary":
+        hint = f"Write cast(cast({name} as string) as binary)."
+    elif theirs in NESTED:
+        hint = f"Write from_json({name}, '<type>'), or split({name}, ',')."
+    walk.fault(CODE, f"{given} cannot be cast to {target}", hint, node.this, node)
+
+
+_FAR = NESTED | INTERVALS
+_NO_CAST: dict[str, frozenset[str]] = {
+    "string": NESTED,
+    **dict.fromkeys(("small", "bigint", "decimal"), NESTED | {"date", "timestamp_ntz", "binary"}),
+    "float": _FAR | {"date", "timestamp_ntz", "binary"},
+    "boolean": _FAR | TIMES | {"binary"},
+    **dict.fromkeys(("date", "timestamp_ntz"), _FAR | NUMBERS | {"boolean", "binary"}),
+    "timestamp": _FAR | {"boolean", "binary"},
+    "binary": _FAR | NUMBERS | TIMES | {"boolean"},
+    "array": (_FAR | NUMBERS | TIMES | {"boolean", "binary"}) - {"array"},
+    "map": (_FAR | NUMBERS | TIMES | {"boolean", "binary", "variant"}) - {"map"},
+    "struct": (_FAR | NUMBERS | TIMES | {"boolean", "binary", "variant"}) - {"struct"},
+    "variant": INTERVALS,
+    "days": NESTED | TIMES | {"float", "boolean", "binary", "variant", "months"},
+    "months": NESTED | TIMES | {"float", "boolean", "binary", "variant", "days"},
+}
+
+
+def sorted_by(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
+    """Report values that have no order."""
+    if value.type is not None and family(value.type) and not ordered(value.type):
+        message = f"{where} sorts, and {value.type} has no order"
+        walk.fault(CODE, message, "Name a field, key or element that can be sorted.", node, node)
+
+
+def indexed(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index: ColumnValue) -> None:
+    """Report `x[y]` of what has no elements, or with an index that fits none."""
+    kind, of = family(base.type) or ("void" if base.type == "void" else ""), family(index.type)
+    name = shown(node.this)
+    named = isinstance(key, exp.Literal) and key.is_string
+    if kind == "array" and named and family(element(base.type)) == "struct":
+        return
+    if kind and kind not in NESTED:
+        message = f"{name} is {base.type}, which has no elements"
+        walk.fault(CODE, message, f"Write substr({name}, 1, 1) for a part of a text.", node.this, node)
+    elif kind == "struct" and not named:
+        message = f"a field of {name} is named by a text, and {shown(key)} is none"
+        walk.fault(CODE, message, f"Write {name}.<field>.", key, node)
+    elif kind == "array" and of and of not in _WHOLE:
+        message = f"an element of {name} has a whole number, and {shown(key)} is {index.type}"
+        walk.fault(CODE, message, "Count from 0: tags[0]; exists(tags, x -> x = 'a') looks for a value.", key, node)
+
+
+def shown(node: exp.Expr) -> str:
+    """A short name of an expression, for a message."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Column):
+        return str(bare.name)
+    if isinstance(bare, exp.Literal):
+        return f"'{bare.name}'" if bare.is_string else str(bare.name)
+    return "its value"

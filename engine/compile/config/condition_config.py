@@ -1,0 +1,113 @@
+"""Conditions over a row of the output: `delete_when`, and the checks of `expectations`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import sqlglot
+from sqlglot import exp
+
+from engine.compile.config.merged_config import MergedSettings
+from engine.compile.nodes.model_settings import Expectation, OnFail
+from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.parse import DIALECT, is_expression
+from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
+from engine.errors import Location
+from engine.project.yaml_section import UNKNOWN, Section, shown
+
+_KEYS = ("name", "check", "on_fail", "description")
+_CONDITION = "Write one SQL condition over the columns of the SELECT, such as amount > 0."
+_EXPECTATION = "Write '- name: plausible', 'check: amount > 0' and 'on_fail: quarantine'."
+_NOT_BOOLEAN = (exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Star)
+
+
+def read_condition(settings: MergedSettings, key: str, section: Section | None) -> str | None:
+    """Read a condition; its columns are noted as named by the key."""
+    if section is None or section.value is UNKNOWN:
+        return None
+    text = section.text().strip()
+    if not text and not isinstance(section.value, str):
+        return None
+    if _has_variable(section, text):
+        return None
+    fault = _fault(text)
+    if fault:
+        section.report("condition-syntax", f"{shown(text)} {fault}", _CONDITION)
+        return None
+    for column in _columns(text):
+        settings.name(key, column, section)
+    return text
+
+
+def _has_variable(section: Section, text: str) -> bool:
+    found = variable(text)
+    if found:
+        section.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
+    return found is not None
+
+
+def _fault(text: str) -> str:
+    """What is wrong with a condition; empty if nothing is."""
+    if not is_expression(text):
+        return "is not an SQL expression"
+    tree = _tree(text)
+    if tree.find(exp.Query):
+        return "reads a table, and sees one row only"
+    if tree.find(exp.Window) or has_aggregate(tree):
+        return "looks at several rows, and sees one only"
+    return "is not true or false" if isinstance(tree.unnest(), _NOT_BOOLEAN) else ""
+
+
+def _tree(text: str) -> exp.Expr:
+    select = sqlglot.parse_one(f"SELECT {text}", dialect=DIALECT)
+    tree: exp.Expr = select.expressions[0]
+    return tree
+
+
+def _columns(text: str) -> Iterator[str]:
+    roots = (column.parts[0].name for column in _tree(text).find_all(exp.Column))
+    yield from dict.fromkeys(roots)
+
+
+def read_expectations(settings: MergedSettings) -> tuple[Expectation, ...]:
+    """Read `expectations:`."""
+    section = settings.get("expectations")
+    found: dict[str, Expectation] = {}
+    for item in section.items() if section else ():
+        expectation = _expectation(settings, item)
+        if expectation is None:
+            continue
+        if expectation.name in found:
+            message = f"two expectations are called '{expectation.name}'"
+            (item.child("name") or item).report("duplicate-name", message, "Give one of them another name.")
+        found.setdefault(expectation.name, expectation)
+    return tuple(found.values())
+
+
+def condition_places(settings: MergedSettings) -> Iterator[tuple[str, Location]]:
+    """Where the check of each expectation stands (`expectations.plausible`), and `delete_when`."""
+    deletes, section = settings.get("delete_when"), settings.get("expectations")
+    if deletes is not None:
+        yield "delete_when", deletes.place
+    if section is not None and isinstance(section.value, list):
+        for item in section.items():
+            name, check = item.child("name"), item.child("check")
+            if check is not None and name is not None and isinstance(name.value, str):
+                yield f"expectations.{name.value}", check.place
+
+
+def _expectation(settings: MergedSettings, item: Section) -> Expectation | None:
+    if not isinstance(item.value, dict):
+        if item.value is not UNKNOWN:
+            item.expected("an expectation with 'name' and 'check'")
+        return None
+    item.check_keys(_KEYS, "an expectation")
+    name, check, on_fail = (item.child(key) for key in _KEYS[:3])
+    if name is None or check is None:
+        item.report("missing-key", "an expectation needs 'name' and 'check'", _EXPECTATION)
+        return None
+    policy = on_fail.choice(*OnFail) if on_fail else ""
+    called, condition = name.identifier(), read_condition(settings, "expectations", check)
+    if not called or condition is None:
+        return None
+    return Expectation(called, condition, OnFail(policy) if policy in set(OnFail) else OnFail.WARN)

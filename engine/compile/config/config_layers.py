@@ -1,0 +1,158 @@
+"""Where a model's settings are said: folder defaults of project.yml, the header, config().
+
+Folder defaults are `+key` in the `models:` tree; the project's own name is accepted as its first level.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from engine.compile.config.dbt_keys import HABITS
+from engine.errors import Diagnostic, Location, near
+from engine.project import ModelFile, Project
+from engine.project.model_header import location_of
+from engine.project.parse_yaml import Path, Yaml
+from engine.project.yaml_section import Section
+
+KEYS = (
+    "title", "description", "tags", "meta", "enabled", "columns", "contract", "data_tests", "tests",
+    "materialized", "schema", "alias", "streams", "windows", "output_mode", "state_store",
+    "unique_key", "sequence_by", "delete_when", "history", "exclude", "deletes_remembered", "overwrite",
+    "expectations", "publish", "on_schema_change", "full_refresh",
+    "partition_by", "sort_by", "table_properties", "write_options", "format_version",
+    "trigger", "schedule", "pre_hook", "post_hook", "explain", "persist_docs",
+)  # fmt: skip
+_CONFIG = re.compile(r"\bconfig\s*\(")
+_ADDING = {"tags", "meta"}
+
+
+def not_yet(section: Section, name: str) -> None:
+    """Report a key or form that a later version brings."""
+    section.report("not-supported", f"'{name}' is not part of this version", "Take it out.", at_key=True)
+
+
+def folder_layers(project: Project, model: ModelFile, found: list[Diagnostic]) -> list[Section]:
+    """The defaults for the model's folders, outermost first, with the plus taken off the keys."""
+    top = Section.of(project.doc, found).child("models")
+    if top is None or not isinstance(top.value, dict):
+        return []
+    chains = [[level] for level in (top, _project_level(project, top)) if level is not None]
+    for chain in chains:
+        for name in model.folders:
+            inner = chain[-1].child(name)
+            if inner is None or not isinstance(inner.value, dict):
+                break
+            chain.append(inner)
+    depth = max(len(chain) for chain in chains)
+    return [_without_plus(chain[i]) for i in range(depth) for chain in chains if i < len(chain)]
+
+
+def _project_level(project: Project, top: Section) -> Section | None:
+    """`models: {flights: ...}` in the project flights, unless a folder is called so."""
+    if any(model.folders[:1] == (project.name,) for model in project.models):
+        return None
+    level = top.child(project.name)
+    return level if level is not None and isinstance(level.value, dict) else None
+
+
+def _without_plus(level: Section) -> Section:
+    keys = {key[1:]: value for key, value in level.value.items() if key.startswith("+")}
+
+    def moved(places: dict[Path, Any]) -> dict[Path, Any]:
+        depth = len(level.path)
+        return {
+            (*path[:depth], str(path[depth])[1:], *path[depth + 1 :]): place
+            for path, place in places.items()
+            if len(path) > depth and path[:depth] == level.path and str(path[depth]).startswith("+")
+        }
+
+    doc = Yaml(
+        level.doc.data,
+        level.doc.file,
+        moved(dict(level.doc.values)),
+        moved(dict(level.doc.keys)),
+        moved(dict(level.doc.written)),
+        level.place,
+    )
+    return Section(doc, level.path, keys, level.found)
+
+
+def call_layers(model: ModelFile, calls: list[dict[str, Any]], found: list[Diagnostic]) -> list[Section]:
+    """The config() calls of a model, with the places of their keys as well as they can be found."""
+    places = [match.start() for match in _CONFIG.finditer(model.sql)] or [0]
+    layers = []
+    for index, call in enumerate(calls):
+        start = places[index] if len(places) == len(calls) else places[0]
+        origin = location_of(model.sql, start, model.file)
+        keys: dict[Path, Location] = {}
+        values: dict[Path, Location] = {}
+        for key in call:
+            match = re.compile(rf"\b({re.escape(key)})\s*=\s*").search(model.sql, start)
+            if match:
+                keys[(key,)] = location_of(model.sql, match.start(), model.file)
+                values[(key,)] = location_of(model.sql, match.end(), model.file)
+        layers.append(Section.of(Yaml(call, model.file, values, keys, origin=origin), found, model.name))
+    return layers
+
+
+def check_own(layers: list[Section]) -> None:
+    """Check that the keys of header and config() are known and do not contradict each other."""
+    seen: dict[str, Section] = {}
+    for key, section in _pairs(layers):
+        check_key(section, key)
+        first = seen.setdefault(key, section)
+        if first.value != section.value and key not in _ADDING:
+            section.report(
+                "config-conflict",
+                f"'{key}' is set twice to different values (also in line {first.key_place.line})",
+                "Keep it in the header or in config(), not in both.",
+                at_key=True,
+            )
+
+
+def check_key(section: Section, key: str) -> None:
+    """Report a key that a model does not have, with what stands here for it."""
+    if key not in KEYS:
+        hint = HABITS.get(key) or near(key, KEYS)
+        section.report("unknown-key", f"a model has no key '{key}'", hint, at_key=True)
+
+
+def _pairs(layers: list[Section]) -> Iterator[tuple[str, Section]]:
+    for layer in layers:
+        yield from layer.mapping()
+
+
+def check_folder_defaults(project: Project, found: list[Diagnostic]) -> None:
+    """Check the `models:` tree of project.yml: `+key` is a known key, all else a folder that exists."""
+    top = Section.of(project.doc, found).child("models")
+    if top is None:
+        return
+    folders = {model.folders[:depth] for model in project.models for depth in range(1, len(model.folders) + 1)}
+    own_level = _project_level(project, top)
+
+    def walk(level: Section, path: tuple[str, ...]) -> None:
+        for key, section in level.mapping():
+            if key.startswith("+"):
+                check_key(section, key[1:])
+            elif own_level is not None and section.path == own_level.path:
+                walk(section, path)
+            elif (*path, key) in folders:
+                walk(section, (*path, key))
+            else:
+                _no_folder(section, key, [f[len(path)] for f in folders if _below(f, path)])
+
+    walk(top, ())
+
+
+def _below(folder: tuple[str, ...], path: tuple[str, ...]) -> bool:
+    return len(folder) > len(path) and folder[: len(path)] == path
+
+
+def _no_folder(section: Section, key: str, names: list[str]) -> None:
+    if key in KEYS:
+        section.report("unknown-key", f"'{key}' needs a plus here", f"Write '+{key}:'.", at_key=True)
+        return
+    hint = near(key, names) or f"Settings have a plus (+{key}); folders are those of models/."
+    section.report("unknown-key", f"models/ has no folder '{key}'", hint, at_key=True)

@@ -1,0 +1,118 @@
+"""A model's settings after the layers are merged: the winning value of each key."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.errors import Diagnostic, Location
+from engine.project import ModelFile
+from engine.project.yaml_section import Section, shown
+
+_UNSAID: tuple[object, ...] = (None, False, "false", [], {})
+# In backquotes or without, as in SQL; a name of several words needs neither there.
+_COLUMN = re.compile(r"`([^`]+)`|([\w]+(?:[ -][\w]+)*)")
+
+
+@dataclass(frozen=True, slots=True)
+class NamedColumn:
+    """A column of the output that a setting names."""
+
+    key: str
+    column: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class MergedSettings:
+    """The winning value of each key.
+
+    Attributes:
+        model: the file.
+        keys: the values.
+        own: the keys that header or config() say; the others are folder defaults.
+        layers: all values, weakest first.
+        found: takes findings.
+        named: takes the columns that the settings name.
+    """
+
+    model: ModelFile
+    keys: dict[str, Section]
+    own: frozenset[str]
+    layers: list[Section]
+    found: list[Diagnostic]
+    named: list[NamedColumn] = field(default_factory=list)
+
+    def get(self, key: str) -> Section | None:
+        """The value of a key."""
+        return self.keys.get(key)
+
+    def text(self, key: str) -> str:
+        """The value as text; empty if there is none."""
+        return self.keys[key].text() if key in self.keys else ""
+
+    def boolean(self, key: str) -> bool:
+        """The value as true or false; false if there is none."""
+        return self.keys[key].boolean() if key in self.keys else False
+
+    def word(self, key: str, *allowed: str) -> str:
+        """The value as one of a closed set of words; empty if it is none of them."""
+        value = self.keys[key].choice(*allowed) if key in self.keys else ""
+        return value if value in allowed else ""
+
+    def says(self, key: str) -> bool:
+        """Whether a key has a value that asks for something."""
+        return key in self.keys and self.keys[key].value not in _UNSAID
+
+    def columns(self, key: str) -> tuple[str, ...]:
+        """The value as the names of columns: one text or a list."""
+        return tuple(column for column, _ in self.column_places(key))
+
+    def column_places(self, key: str) -> list[tuple[str, Section]]:
+        """The columns that a key names, with their places."""
+        section = self.get(key)
+        found: dict[str, tuple[str, Section]] = {}
+        for item in section.items() if section else ():
+            column = self._column(key, item)
+            if column.lower() in found:
+                item.report("duplicate-name", f"'{key}' names '{column}' twice", "Keep one of them.")
+            elif column:
+                found[column.lower()] = (column, item)
+        return list(found.values())
+
+    def _column(self, key: str, item: Section) -> str:
+        text = item.text().strip()
+        match = _COLUMN.fullmatch(text)
+        if match is None:
+            if text:
+                hint = f"Write a list: {key}: [{text}]." if "," in text else "Name a column of the SELECT."
+                item.report("bad-value", f"{shown(text)} is not a column", hint)
+            return ""
+        column = match[1] or match[2]
+        self.name(key, column, item)
+        return column
+
+    def name(self, key: str, column: str, at: Section) -> None:
+        """Note that a setting names a column, to be looked for in the SELECT."""
+        self.named.append(NamedColumn(key, column, at.place))
+
+    def where(self, key: str) -> str:
+        """The place of a key in words, as seen from the model."""
+        place = self.keys[key].key_place
+        return f"in line {place.line}" if place.file == self.model.file else f"in {place}"
+
+    def refuse(self, key: str, code: str, message: str, hint: str) -> None:
+        """Report a key that does not fit the others; a folder default is reported at the model."""
+        section = self.keys[key]
+        if key in self.own:
+            section.report(code, message, hint, at_key=True)
+            return
+        message = f"{message} ('{key}' comes from {section.key_place})"
+        place = Location(self.model.file)
+        self.found.append(Diagnostic(code, message, hint, node=self.model.name, location=place))
+
+    def places(self) -> Iterator[tuple[str, Location]]:
+        """Where each key stands."""
+        for key, section in self.keys.items():
+            yield key, section.key_place

@@ -1,0 +1,145 @@
+"""Reading how a model is run: trigger, schedule, hooks and the like."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from sqlglot.errors import SqlglotError
+
+from engine.compile.config import cron
+from engine.compile.config.merged_config import MergedSettings
+from engine.compile.nodes.model_settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
+from engine.compile.sql.parse import tokenize
+from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
+from engine.compile.templates.template_names import THIS
+from engine.errors import Diagnostic, Level
+from engine.project.yaml_section import Section, duration_seconds, parse_duration, shown
+
+_EVERY = re.compile(r"every\s+(.+)", re.DOTALL)
+_TRIGGERS = "Write 'every 30 seconds', or leave it out: micro-batches then begin as fast as it goes."
+_CONTINUOUS = (
+    "Continuous processing knows no aggregates, joins or exactly-once tables: write 'every 1 second', or leave it out."
+)
+_ONCE = (
+    "Leave it out (Spark has deprecated it): build and run read all that waits in several micro-batches, "
+    "and close windows at the end."
+)
+_CRON = "Write minute, hour, day of the month, month and day of the week: '0 6 * * mon-fri', or '0-59/5 * * * *'."
+
+
+def read_operation(settings: MergedSettings) -> Operation:
+    """Read the settings that say how a model is run."""
+    provider = _provider(settings.get("state_store"))
+    return Operation(
+        trigger=_trigger(settings.get("trigger")),
+        schedule=_schedule(settings.get("schedule")),
+        full_refresh=settings.keys["full_refresh"].boolean(otherwise=True) if "full_refresh" in settings.keys else None,
+        pre_hook=_hooks(settings.get("pre_hook")),
+        post_hook=_hooks(settings.get("post_hook")),
+        explain=settings.boolean("explain"),
+        persist_docs=_persist_docs(settings.get("persist_docs")),
+        state_provider=provider,
+    )
+
+
+def placed(operation: Operation, table: str) -> Operation:
+    """The same with the model's table in its hooks."""
+    mine = f"`{THIS}`"
+    return replace(
+        operation,
+        pre_hook=tuple(sql.replace(mine, table) for sql in operation.pre_hook),
+        post_hook=tuple(sql.replace(mine, table) for sql in operation.post_hook),
+    )
+
+
+def read_state_partitions(section: Section | None) -> int | None:
+    """Read `state_store: {partitions: 8}`."""
+    if section is None:
+        return None
+    section.check_keys(("partitions", "provider"), "state_store")
+    partitions = section.child("partitions")
+    return partitions.integer() if partitions else None
+
+
+def _provider(section: Section | None) -> StateProvider | None:
+    part = section.child("provider") if section else None
+    value = part.choice(*StateProvider) if part else ""
+    return StateProvider(value) if value in set(StateProvider) else None
+
+
+def _trigger(section: Section | None) -> Trigger:
+    text = " ".join(section.text().lower().split()) if section else ""
+    if section is None or not text or text == TriggerKind.FAST:
+        return Trigger()
+    if text == TriggerKind.ONCE:
+        message = "trigger 'once' reads all that waits in one micro-batch, so that late rows count otherwise"
+        section.found.append(Diagnostic("trigger-once", message, _ONCE, Level.WARNING, section.node, section.place))
+        return Trigger(TriggerKind.ONCE)
+    if text.startswith("continuous"):
+        section.report("trigger-continuous", f"the trigger {shown(text)} cannot be run", _CONTINUOUS)
+        return Trigger()
+    every = _EVERY.fullmatch(text)
+    interval = parse_duration(every[1]) if every else None
+    if interval is None:
+        _no_trigger(section, text, every)
+        return Trigger()
+    return Trigger(TriggerKind.EVERY, interval) if duration_seconds(interval) else Trigger()
+
+
+def _no_trigger(section: Section, text: str, every: re.Match[str] | None) -> None:
+    if every:
+        hint = "Write a number and a unit: every 30 seconds, every 10 minutes."
+        section.report("bad-duration", f"{shown(every[1])} is not a duration", hint)
+        return
+    hint = f"Write 'every {text}'." if parse_duration(text) else _TRIGGERS
+    if text.replace("_", "").replace(" ", "") == "availablenow":
+        hint = "Leave it out: build and run do that in any case; 'trigger' is for start."
+    section.report("bad-value", f"{shown(text)} is not a trigger", hint)
+
+
+def _schedule(section: Section | None) -> str | None:
+    text = " ".join(section.text().split()) if section else ""
+    if section is None or not text:
+        return None
+    fault = cron.fault(text)
+    if fault:
+        section.report("schedule-syntax", f"{shown(text)} is not a schedule: {fault}", _CRON)
+        return None
+    return text
+
+
+def _hooks(section: Section | None) -> tuple[str, ...]:
+    texts = []
+    for item in section.items() if section else ():
+        text = item.text().strip()
+        if text and not _is_sql(text):
+            item.report("sql-syntax", f"{shown(text)} cannot be read", "Write one SQL statement in each item.")
+        elif found := variable(text):
+            item.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
+        elif text:
+            texts.append(text.rstrip(";"))
+    return tuple(texts)
+
+
+def _is_sql(text: str) -> bool:
+    """Whether the text is one statement, as far as can be told: Spark knows more statements than sqlglot."""
+    try:
+        tokens = tokenize(text.rstrip(";"))
+    except SqlglotError:
+        return False
+    return bool(tokens) and all(token.text != ";" for token in tokens)
+
+
+def _persist_docs(section: Section | None) -> PersistDocs:
+    if section is None:
+        return PersistDocs()
+    if not isinstance(section.value, dict):
+        said = section.boolean(otherwise=True)
+        return PersistDocs(said, said)
+    section.check_keys(("relation", "columns"), "persist_docs")
+    relation, columns = section.child("relation"), section.child("columns")
+    return PersistDocs(
+        relation.boolean(otherwise=True) if relation else False,
+        columns.boolean(otherwise=True) if columns else False,
+    )

@@ -1,0 +1,149 @@
+"""Reading `streams:` and `windows:` of a header, and watermarks wherever they are declared."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.compile.nodes.manifest import Watermark
+from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
+from engine.compile.sql.parse import is_expression
+from engine.errors import Diagnostic, Location
+from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.sources import OnBadRecord
+
+STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete", "on_bad_record")
+_WATERMARK_KEYS = ("column", "as", "delay", "max_future", "on_null")
+_WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECASE | re.DOTALL)
+_NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
+_FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
+_CALL = re.compile(r"(?:ref|source)\s*\((.*)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfig:
+    """A stream as listed in a header; `places` are those of its settings."""
+
+    name: str
+    location: Location
+    watermark: Watermark | None = None
+    dedup: tuple[str, ...] = ()
+    max_files_per_trigger: int | None = None
+    on_upstream_delete: OnUpstreamDelete | None = None
+    on_bad_record: OnBadRecord | None = None
+    places: Mapping[str, Location] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WindowConfig:
+    """A declared window: `text` as written."""
+
+    name: str
+    text: str
+    location: Location
+
+
+def read_streams(section: Section) -> tuple[StreamConfig, ...]:
+    """Read a list of names, or a mapping of names to settings."""
+    streams: dict[str, StreamConfig] = {}
+    for stream in _streams(section):
+        first = streams.setdefault(stream.name, stream)
+        if first is not stream:
+            message = f"the stream '{stream.name}' is listed twice"
+            place = stream.location
+            section.found.append(
+                Diagnostic("duplicate-name", message, "Keep one of them.", node=section.node, location=place)
+            )
+    return tuple(streams.values())
+
+
+def _streams(section: Section) -> Iterator[StreamConfig]:
+    if isinstance(section.value, dict):
+        for name, value in section.mapping():
+            yield _stream(name, value)
+        return
+    for item in section.items():
+        if isinstance(item.value, dict):
+            yield from _streams(item)
+        elif name := node_name(item.text()):
+            yield StreamConfig(name, item.place)
+
+
+def _stream(name: str, section: Section) -> StreamConfig:
+    place = section.key_place
+    if section.empty:
+        return StreamConfig(node_name(name), place)
+    section.check_keys(STREAM_KEYS, "a stream")
+    watermark, dedup, files, deletes, bad = (section.child(key) for key in STREAM_KEYS)
+    policy = deletes.choice(*OnUpstreamDelete) if deletes else ""
+    taken = bad.choice(*OnBadRecord) if bad else ""
+    return StreamConfig(
+        name=node_name(name),
+        location=place,
+        watermark=read_watermark(watermark) if watermark else None,
+        dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
+        max_files_per_trigger=files.integer() if files else None,
+        on_upstream_delete=OnUpstreamDelete(policy) if policy in set(OnUpstreamDelete) else None,
+        on_bad_record=OnBadRecord(taken) if taken in set(OnBadRecord) else None,
+        places={key: part.key_place for key, part in section.mapping()} if isinstance(section.value, dict) else {},
+    )
+
+
+def node_name(text: str) -> str:
+    """`flights`, `ref('flights')`, `github.events` and `source('github', 'events')` mean the same."""
+    match = _CALL.fullmatch(text.strip())
+    if match is None:
+        return text.strip()
+    parts = [part.strip().strip("'\"") for part in match[1].split(",")]
+    return ".".join(parts) if text.lstrip().startswith("source") else parts[-1]
+
+
+def read_windows_config(section: Section) -> tuple[WindowConfig, ...]:
+    """Read `windows:` as names and texts."""
+    windows = ((name, part, part.text()) for name, part in section.mapping() if part.value is not UNKNOWN)
+    return tuple(WindowConfig(n, text, p.place) for n, p, text in windows if isinstance(p.value, str))
+
+
+def read_watermark(section: Section) -> Watermark | None:
+    """Read `<column> delay <interval>`, `<SQL> as <column> delay <interval>`, or the mapping form."""
+    if isinstance(section.value, dict):
+        return _watermark_mapping(section)
+    text = section.text().strip()
+    if not text:
+        return None
+    match = _WATERMARK.fullmatch(text)
+    if match is None:
+        section.report("watermark-syntax", f"{shown(text)} is not a watermark", _FORMS)
+        return None
+    delay = section.holding(match["delay"].strip())
+    what = match["what"].strip()
+    named = _NAMED.fullmatch(what)
+    column = (named["name"] if named else what).strip().strip("`")
+    if not re.fullmatch(r"\w+", column):
+        section.report("watermark-syntax", f"{shown(what)} is an expression without a name", _FORMS)
+        return None
+    return _watermark(section, column, named["sql"].strip() if named else None, delay)
+
+
+def _watermark_mapping(section: Section) -> Watermark | None:
+    section.check_keys(_WATERMARK_KEYS, "a watermark")
+    column, sql, delay, future, null = (section.child(key) for key in _WATERMARK_KEYS)
+    if column is None or delay is None:
+        section.report("missing-key", "a watermark needs 'column' and 'delay'", _FORMS)
+        return None
+    watermark = _watermark(section, column.text(), sql.text() if sql else None, delay)
+    bound = future.duration() if future else ""
+    policy = null.choice(*OnNull) if null else ""
+    on_null = OnNull(policy) if policy in set(OnNull) else None
+    return replace(watermark, max_future=bound or None, on_null=on_null) if watermark else None
+
+
+def _watermark(section: Section, column: str, sql: str | None, delay: Section) -> Watermark | None:
+    if sql is not None and not is_expression(sql):
+        section.report("watermark-syntax", f"{shown(sql)} is not an SQL expression", _FORMS)
+        return None
+    if not column:
+        return None
+    # A delay that was reported leaves a watermark: what needs one is not told that there is none.
+    return Watermark(column, delay.duration() or "0 seconds", sql)

@@ -1,0 +1,101 @@
+"""What can be said about any data test, beside the arguments of its macro."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import chain
+
+from engine.compile.config.config_layers import not_yet
+from engine.compile.nodes.manifest import Severity
+from engine.project.yaml_section import UNKNOWN, Section
+
+_KEYS = (
+    "severity", "where", "warn_if", "error_if", "limit", "store_failures", "tags", "name", "enabled", "description",
+)  # fmt: skip
+_LATER = ("fail_calc", "store_failures_as", "schema", "database", "alias")
+_OPTIONS = frozenset((*_KEYS, *_LATER, "config", "meta"))
+_BOUND = re.compile(r"(?P<sign>=|==|!=|<>|<=|>=|<|>)\s*(?P<number>[0-9]{1,18})")
+
+
+@dataclass(frozen=True, slots=True)
+class TestOptions:
+    """How a test is run and judged.
+
+    Attributes:
+        severity: what a number of failures that `error_if` holds for means.
+        where: which rows of the model are looked at, as SQL.
+        warn_if: for which number of failures the test warns, such as `> 10`.
+        error_if: for which it fails.
+        limit: so many failing rows are counted at most.
+        store_failures: failing rows are kept in a table.
+        tags: beside the model's.
+        name: instead of the one that is made from kind, model and column.
+        enabled: it is run at all.
+    """
+
+    severity: Severity = Severity.ERROR
+    where: str = ""
+    warn_if: str = ""
+    error_if: str = ""
+    limit: int | None = None
+    store_failures: bool = False
+    tags: tuple[str, ...] = ()
+    name: str = ""
+    enabled: bool = True
+
+
+def read_options(body: Section) -> TestOptions:
+    """Read the options of a test, which stand beside its arguments or under `config:`."""
+    config = body.child("config")
+    keys: dict[str, Section] = {}
+    for key, part in chain(body.mapping(), _config(config) if config else ()):
+        if key in _LATER:
+            not_yet(part, key)
+        elif key in _KEYS and not part.empty:
+            keys[key] = part
+
+    def flag(key: str, *, otherwise: bool) -> bool:
+        return keys[key].boolean(otherwise=otherwise) if key in keys else otherwise
+
+    return TestOptions(
+        severity=_severity(keys.get("severity")),
+        where=keys["where"].text() if "where" in keys else "",
+        warn_if=_bound(keys.get("warn_if")),
+        error_if=_bound(keys.get("error_if")),
+        limit=keys["limit"].integer() if "limit" in keys else None,
+        store_failures=flag("store_failures", otherwise=False),
+        tags=tuple(item.text() for item in keys["tags"].items()) if "tags" in keys else (),
+        name=keys["name"].identifier() if "name" in keys else "",
+        enabled=flag("enabled", otherwise=True),
+    )
+
+
+def is_option(key: str) -> bool:
+    """Whether a key of a test is no argument of its macro."""
+    return key in _OPTIONS
+
+
+def _config(section: Section) -> Iterator[tuple[str, Section]]:
+    section.check_keys((*_KEYS, *_LATER, "meta"), "the config of a test")
+    return section.mapping()
+
+
+def _severity(part: Section | None) -> Severity:
+    level = part.text().lower() if part else ""
+    if part is not None and level and level not in set(Severity):
+        part.choice(*Severity)
+    return Severity(level) if level in set(Severity) else Severity.ERROR
+
+
+def _bound(part: Section | None) -> str:
+    if part is None or part.value is UNKNOWN:
+        return ""
+    match = _BOUND.fullmatch(part.text().strip())
+    if match is None:
+        part.report(
+            "bad-value", f"'{part.text()}' is no bound of a number of failures", "Write it as '> 10' or '!= 0'."
+        )
+        return ""
+    return f"{match['sign']} {match['number']}"

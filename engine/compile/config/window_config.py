@@ -1,0 +1,144 @@
+"""Declared windows: their forms, and where a query uses them.
+
+A window resolves like a column. In the text it is replaced by Spark's own function; grouping by a part of
+it (`hour.start`, also by alias or position) groups by the whole window, since Spark keeps the watermark on
+the window only (measured: reference of streaming rules, "what counts as a watermarked grouping key").
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot import exp
+
+from engine.compile.config.stream_config import WindowConfig
+from engine.compile.sql.parse import DIALECT, is_expression
+from engine.errors import Diagnostic, Location
+from engine.project.yaml_section import duration_seconds, is_name, parse_duration, shown
+
+_CALL = re.compile(r"(tumbling|sliding|session)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
+_ARGUMENTS = {"tumbling": (2, 3), "sliding": (3, 4), "session": (2, 2)}
+_FORMS = "Write tumbling(ts, 1 hour), sliding(ts, 10 minutes, 5 minutes) or session(ts, 5 minutes)."
+_DURATION = "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days."
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A window as Spark SQL: `sql` is the call that makes the struct."""
+
+    name: str
+    kind: str
+    column: str
+    sql: str
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the text from start to end (exclusive)."""
+
+    start: int
+    end: int
+    text: str
+
+
+class _FaultError(ValueError):
+    """A window that cannot be read: code, message, hint."""
+
+    def __init__(self, code: str, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.hint = hint
+
+
+def read_windows(configs: tuple[WindowConfig, ...], node: str, found: list[Diagnostic]) -> tuple[Window, ...]:
+    """Read the declared windows."""
+    windows = []
+    for config in configs:
+        try:
+            windows.append(_read(config))
+        except _FaultError as fault:
+            found.append(Diagnostic(fault.code, str(fault), fault.hint, node=node, location=config.location))
+    return tuple(windows)
+
+
+def _read(config: WindowConfig) -> Window:
+    if not is_name(config.name):
+        hint = "Use lower-case letters, digits and underscores."
+        raise _FaultError("bad-name", f"'{config.name}' is not a name", hint)
+    match = _CALL.fullmatch(config.text.strip())
+    if match is None:
+        raise _FaultError("window-syntax", f"{shown(config.text)} is not a window", _FORMS)
+    kind = match[1].lower()
+    column, *lengths = split_arguments(match[2]) or [""]
+    least, most = _ARGUMENTS[kind]
+    if not least <= len(lengths) + 1 <= most:
+        raise _FaultError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
+    if not is_expression(column):
+        raise _FaultError("window-syntax", f"{shown(column)} is no column or expression", _FORMS)
+    if kind == "session" and _is_gap(lengths[0]):
+        return Window(config.name, kind, column, f"session_window({column}, {lengths[0]})", config.location)
+    # The start, behind the others, may be negative, as in Spark.
+    starts = most - 1 if kind != "session" else most
+    spans = [_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
+    _check_lengths(kind, spans)
+    return Window(config.name, kind, column, _sql(kind, column, spans), config.location)
+
+
+def _is_gap(text: str) -> bool:
+    """Whether the gap of a session is an expression: it then may differ from row to row."""
+    if parse_duration(text.strip("'\"")) or not is_expression(text):
+        return False
+    return sqlglot.parse_one(f"SELECT {text}", dialect=DIALECT).find(exp.Column) is not None
+
+
+def _length(text: str, *, signed: bool) -> str:
+    bare = text.strip("'\"").strip()
+    negative = signed and bare.startswith("-")
+    length = parse_duration(bare.removeprefix("-") if negative else bare)
+    if length is None:
+        raise _FaultError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
+    return f"-{length}" if negative else length
+
+
+def _check_lengths(kind: str, spans: list[str]) -> None:
+    size, *rest = [abs(duration_seconds(span)) for span in spans]
+    slide = rest.pop(0) if kind == "sliding" else size
+    if size == 0 or slide == 0:
+        raise _FaultError("bad-duration", "a window or slide of no length", "Write at least 1 second.")
+    if slide > size:
+        hint = "Make the slide at most as long as the window; rows between two windows would be lost."
+        raise _FaultError("window-syntax", "the slide is longer than the window", hint)
+    if rest and rest[0] >= slide:
+        hint = (
+            "The start moves all windows: write less than the slide (or the size, without one), before or after zero."
+        )
+        raise _FaultError("window-syntax", "the start is not shorter than the slide", hint)
+
+
+def _sql(kind: str, column: str, lengths: list[str]) -> str:
+    quoted = [f"'{length}'" for length in lengths]
+    if kind == "session":
+        return f"session_window({column}, {quoted[0]})"
+    if kind == "tumbling" and len(quoted) > 1:
+        quoted.insert(1, quoted[0])
+    return f"window({column}, {', '.join(quoted)})"
+
+
+def split_arguments(text: str) -> list[str]:
+    """Split at the commas that stand outside brackets and quotes."""
+    parts, depth, quote, current = [], 0, "", ""
+    for character in text:
+        if quote:
+            quote = "" if character == quote else quote
+        elif character in "'\"`":
+            quote = character
+        depth += 0 if quote else (character in "([") - (character in ")]")
+        if character == "," and depth == 0 and not quote:
+            parts.append(current.strip())
+            current = ""
+        else:
+            current += character
+    return [*parts, current.strip()] if parts or current.strip() else []

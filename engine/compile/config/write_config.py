@@ -1,0 +1,98 @@
+"""Reading how rows reach the table: keys, sequence, deletes, history, partitioning, options."""
+
+from __future__ import annotations
+
+from engine.compile.config.condition_config import read_condition
+from engine.compile.config.merged_config import MergedSettings
+from engine.compile.config.partition_config import read_partitions, read_sort
+from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode, Overwrite, Publish, Write
+from engine.project.yaml_section import Section, duration_seconds, is_plain
+from engine.spark_options import ICEBERG_WRITE, option_faults
+
+_DEFAULT = Write()
+# What the writer sets itself; anything else goes to Spark as it is.
+_OWN_OPTIONS = ("branch", "overwrite-mode", "validate-from-snapshot-id")
+_SUMMARY = "snapshot-property."
+_OWN_SUMMARY = f"{_SUMMARY}engine."
+# The columns of these keys are in the table.
+_KEPT = {"unique_key", "sequence_by", "partition_by", "sort_by"}
+
+
+def read_write(settings: MergedSettings) -> Write:
+    """Read the settings of the write as they are said; what follows from the query comes later."""
+    return Write(
+        output_mode=_output_mode(settings),
+        partition_by=read_partitions(settings),
+        table_properties=_properties(settings.get("table_properties")),
+        unique_key=_unique_key(settings),
+        sequence_by=settings.columns("sequence_by"),
+        delete_when=read_condition(settings, "delete_when", settings.get("delete_when")),
+        history=settings.boolean("history"),
+        sort_by=read_sort(settings),
+        exclude=_exclude(settings),
+        deletes_remembered=_deletes_remembered(settings.get("deletes_remembered")),
+        overwrite=Overwrite(settings.word("overwrite", *Overwrite) or _DEFAULT.overwrite),
+        write_options=_write_options(settings.get("write_options")),
+        format_version=int(settings.word("format_version", "2", "3") or 0) or None,
+        on_schema_change=OnSchemaChange(
+            settings.word("on_schema_change", *OnSchemaChange) or _DEFAULT.on_schema_change
+        ),
+        publish=Publish(settings.word("publish", *Publish) or _DEFAULT.publish),
+    )
+
+
+def _output_mode(settings: MergedSettings) -> OutputMode | None:
+    value = settings.word("output_mode", *OutputMode)
+    return OutputMode(value) if value else None
+
+
+def _unique_key(settings: MergedSettings) -> tuple[str, ...]:
+    section = settings.get("unique_key")
+    if section is not None and section.value == []:
+        hint = "Name the columns by which rows are told apart, or take it out."
+        section.report("bad-value", "'unique_key' names no column", hint)
+    return settings.columns("unique_key")
+
+
+def _exclude(settings: MergedSettings) -> tuple[str, ...]:
+    """The columns that are kept out; what tells rows apart or orders files has to be in the table."""
+    needed = {name.column.lower(): name.key for name in reversed(settings.named) if name.key in _KEPT}
+    places = settings.column_places("exclude")
+    for column, item in places:
+        key = needed.get(column.lower())
+        if key is not None:
+            message = f"'exclude' keeps out '{column}', which '{key}' {settings.where(key)} needs"
+            item.report("setting-conflict", message, "Take it out of one of them.")
+    return tuple(column for column, _ in places)
+
+
+def _deletes_remembered(section: Section | None) -> str:
+    text = section.duration() if section else ""
+    if section and text and not duration_seconds(text):
+        hint = "Write 1 day or more, or leave it out (7 days)."
+        section.report("bad-value", "deletes are remembered for some time, not for none", hint)
+    return text or _DEFAULT.deletes_remembered
+
+
+def _properties(section: Section | None) -> dict[str, str]:
+    return {key: part.option() for key, part in section.mapping()} if section else {}
+
+
+def _write_options(section: Section | None) -> dict[str, str]:
+    options, parts = {}, {}
+    for key, part in section.mapping() if section else ():
+        if key.lower() in _OWN_OPTIONS or key.lower().startswith(_OWN_SUMMARY):
+            part.report("bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True)
+        else:
+            options[key], parts[key] = part.option(), part
+    known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
+    for fault in option_faults(known, ICEBERG_WRITE, "Iceberg's writer"):
+        at_key = fault.code != "bad-value"
+        hint = fault.hint or "Remove it; properties of the table are written under 'table_properties:'."
+        parts[fault.name].report(fault.code, fault.message, hint, at_key=at_key)
+    return options
+
+
+def _is_checked(key: str, part: Section) -> bool:
+    """Entries of a snapshot's summary have any name; what is no text, or could not be rendered, is reported already."""
+    return not key.lower().startswith(_SUMMARY) and is_plain(part.value)

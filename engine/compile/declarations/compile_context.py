@@ -1,0 +1,56 @@
+"""What all models of a project share while they are compiled: target, names, macros, sources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from engine.compile.config.column_config import TestConfig
+from engine.compile.config.config_layers import check_folder_defaults
+from engine.compile.declarations.source_files import read_sources
+from engine.compile.declarations.target import Target
+from engine.compile.nodes.manifest import Relation, Source
+from engine.compile.templates.rendered_values import ValueRenderer
+from engine.compile.templates.template_names import TemplateNames
+from engine.errors import Diagnostic
+from engine.jinja import OWN, MacroFile, Sandbox
+from engine.project import Project
+
+
+@dataclass(frozen=True, slots=True)
+class CompileContext:
+    """Target, names, macros and sources; `sandbox` knows the macros, `values` renders settings.
+
+    The tests that are listed for the sources are by the source's id.
+    """
+
+    project: Project
+    target: Target
+    names: TemplateNames
+    values: ValueRenderer
+    sandbox: Sandbox
+    sources: Mapping[str, Source]
+    source_tests: Mapping[str, tuple[TestConfig, ...]]
+
+    def failures(self, test: str) -> Relation:
+        """The table that keeps the failing rows of a data test."""
+        return Relation(self.target.catalog.name, f"{self.target.schema}_test_failures", test)
+
+
+def share(
+    project: Project, target: Target, names: TemplateNames, values: ValueRenderer, found: list[Diagnostic]
+) -> CompileContext:
+    """Read what stands outside the models; what is wrong with it is added to `found`."""
+    sandbox = Sandbox(names.for_models())
+    found += sandbox.add_macros([*own_macros(), *project.macros])
+    sources, tests = read_sources(project, target, values, found)
+    check_folder_defaults(project, found)
+    return CompileContext(project, target, names, values, sandbox, sources, tests)
+
+
+def own_macros() -> list[MacroFile]:
+    """The macros of the engine itself."""
+    folder = resources.files("engine") / "macros"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [MacroFile(f"engine/macros/{f.name}", f.read_text(encoding="utf-8"), OWN) for f in files]

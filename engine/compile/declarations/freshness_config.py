@@ -1,0 +1,119 @@
+"""Reading how old a source's newest row may be: `freshness:` and `loaded_at_field:`, as dbt has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from engine.compile.nodes.manifest import Age, Column, Freshness
+from engine.compile.sql.parse import is_expression
+from engine.errors import near
+from engine.project.yaml_section import Section, duration_seconds
+from engine.sources import ORIGIN, SourceSpec, kind_of
+
+KEYS = ("loaded_at_field", "freshness")
+_BOUNDS = ("warn_after", "error_after")
+_PERIODS = {"minute": 60, "hour": 3600, "day": 86400}
+_PATH = re.compile(r"`?(\w+)`?(?:\.\w+)*")
+# A part of `_metadata` that is a time: when the record came, for sources that know.
+_CAME = re.compile(r"(\w+): timestamp\b")
+_TIMES = ("timestamp", "timestamp_ntz", "date", "string")
+# Rows of these are made when they are read; none waits.
+_WITHOUT_ROWS = ("rate", "socket")
+# Of these it is known when rows were added, without looking at any.
+_COMMITTED = ("iceberg",)
+
+
+def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Iterable[Column]) -> Freshness | None:
+    """The bounds of a source table; None if it has none, or takes back those of its source.
+
+    Args:
+        part: the declaration of the table.
+        group: that of the source, whose keys count where the table is silent.
+        spec: how it is read.
+        columns: as far as they are known.
+    """
+    bounds, loaded = (_nearer(key, part, group) for key in ("freshness", "loaded_at_field"))
+    if loaded is not None:
+        _check_field(loaded, tuple(columns))
+    if bounds is None or not isinstance(bounds.value, dict):
+        if bounds is not None:
+            bounds.expected("a mapping (warn_after: 1 hour)")
+        return None
+    bounds.check_keys((*_BOUNDS, "filter"), "freshness")
+    warn, error = (_age(bounds.child(key)) for key in _BOUNDS)
+    where = bounds.child("filter")
+    if where is not None and not is_expression(where.text()):
+        where.report("condition-syntax", f"'filter' is no SQL expression: {where.text()}", "Write status = 'done'.")
+    if spec.format in _WITHOUT_ROWS:
+        hint = "Take 'freshness' out."
+        message = f"a {spec.format} source has no rows that wait to be read, and no newest one"
+        bounds.report("setting-conflict", message, hint, at_key=True)
+        return None
+    if bounds.child("warn_after") is None and bounds.child("error_after") is None:
+        hint = "Write 'freshness: {warn_after: 1 hour, error_after: 1 day}'."
+        bounds.report("missing-key", "'freshness' needs 'warn_after' or 'error_after'", hint, at_key=True)
+    if warn and error and error.seconds < warn.seconds:
+        bounds.report("bad-value", "'error_after' comes before 'warn_after'", "Make it the longer one.")
+    field = loaded.text() if loaded else _when_it_came(spec)
+    if not field and (spec.format not in _COMMITTED or where is not None):
+        hint = "Add 'loaded_at_field: <column>': the time that says how new a row is."
+        bounds.report("setting-needs", "'freshness' needs 'loaded_at_field'", hint, at_key=True)
+    return Freshness(field, warn, error, where.text() if where else None)
+
+
+def _nearer(key: str, part: Section, group: Section) -> Section | None:
+    """A key of the table, else of its source; written empty it takes back what the source says."""
+    if isinstance(part.value, dict) and key in part.value:
+        return part.child(key)
+    return group.child(key)
+
+
+def _check_field(loaded: Section, columns: tuple[Column, ...]) -> None:
+    text = loaded.text()
+    if not text:
+        return
+    if not is_expression(text):
+        hint = "Name a column, or write an expression: cast(time as timestamp)."
+        loaded.report("condition-syntax", f"'loaded_at_field' is no SQL expression: {text}", hint)
+        return
+    path = _PATH.fullmatch(text)
+    known = {column.name.lower(): column for column in columns}
+    if path is None or not known or path[1].lower() == ORIGIN:
+        return
+    column = known.get(path[1].lower())
+    if column is None:
+        loaded.report("unknown-column", f"the source has no column '{path[1]}'", near(path[1], known))
+    elif column.type and "." not in text and column.type not in _TIMES:
+        hint = f"Write an expression that gives a timestamp, such as timestamp_seconds({text})."
+        loaded.report("bad-value", f"'{text}' is {column.type}, and no time", hint)
+
+
+def _when_it_came(spec: SourceSpec) -> str:
+    kind = kind_of(spec.format)
+    found = _CAME.search(kind.origin(spec)) if kind else None
+    return f"{ORIGIN}.{found[1]}" if found else ""
+
+
+def _age(section: Section | None) -> Age | None:
+    """`10 minutes`, or dbt's `{count: 10, period: minute}`."""
+    if section is None:
+        return None
+    if isinstance(section.value, dict):
+        section.check_keys(("count", "period"), section.name)
+        count, period = section.child("count"), section.child("period")
+        if count is None or period is None:
+            section.report("missing-key", f"'{section.name}' needs 'count' and 'period'", "Write '10 minutes'.")
+            return None
+        unit = period.choice(*_PERIODS)
+        return Age(count.integer(), unit) if unit in _PERIODS else None
+    text = section.duration()
+    if not text:
+        return None
+    seconds = duration_seconds(text)
+    whole = next((unit for unit in ("day", "hour", "minute") if seconds and seconds % _PERIODS[unit] == 0), None)
+    if whole is None:
+        hint = "Write minutes, hours or days: 10 minutes."
+        section.report("bad-duration", f"'{section.name}' is in whole minutes, not {text}", hint)
+        return None
+    return Age(seconds // _PERIODS[whole], whole)

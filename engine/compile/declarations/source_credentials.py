@@ -1,0 +1,87 @@
+"""Credentials in the declaration of a source: reported with their place, and taken out of what is compiled."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from engine.project.yaml_section import Section
+from engine.secrets import MASK
+from engine.sources.credentials import in_address, is_credential, masked
+
+_KAFKA = "Write Kafka's brokers and login under 'connections:' of the target, the login in 'security:'."
+_OPTION = (
+    "Write it in the target, connections: {{main: {{options: {{{key}: \"{{{{ env_var('ENGINE_SECRET_..') }}}}\"}}}}}}, "
+    "and write 'connection: main' here."
+)
+_ADDRESS = (
+    "Remove it from the address, write it in the target, connections: {main: {options: {fs.s3a.secret.key: "
+    "\"{{ env_var('ENGINE_SECRET_..') }}\"}}}, and write 'connection: main' here."
+)
+# Where values of many keys stand, whose keys say what they are.
+_OPTIONS = "options"
+
+
+def report(levels: Iterable[Section], keys: Iterable[str], name: str) -> None:
+    """Report each credential of a declaration, at its place and without its value.
+
+    Args:
+        levels: the declaration, and what it says for each target.
+        keys: those that say how the source is read.
+        name: of the source.
+    """
+    known = sorted(keys)
+    for level in levels:
+        for key in known:
+            part = level.child(key)
+            for section, message, at_key in _found(part, name) if part is not None else ():
+                section.report("source-credentials", message, _hint(level, section), at_key=at_key)
+
+
+def _hint(level: Section, section: Section) -> str:
+    if isinstance(level.value, dict) and level.value.get("format") == "kafka":
+        return _KAFKA
+    return _OPTION.format(key=_shown(section.name)) if _OPTIONS in section.path[:-1] else _ADDRESS
+
+
+def _found(part: Section, name: str) -> Iterator[tuple[Section, str, bool]]:
+    """Sections with a credential, what is wrong with each, and whether its key is what tells."""
+    key = part.name
+    if isinstance(part.value, dict):
+        for inner, section in part.mapping():
+            if isinstance(inner, str) and _by_key(section, inner):
+                yield section, f"the option '{_shown(inner)}' of source '{name}' is a credential", True
+            else:
+                yield from _found(section, name)
+    elif isinstance(part.value, list):
+        for section in part.items():
+            yield from _found(section, name)
+    elif isinstance(part.value, str) and in_address(part.value, key):
+        yield part, f"'{_shown(key)}' of source '{name}' holds a password or a token", False
+
+
+def _by_key(section: Section, key: str) -> bool:
+    return _OPTIONS in section.path and is_credential(key) and not isinstance(section.value, (dict, list))
+
+
+def without(section: Section) -> Section:
+    """A value of a declaration without the credentials that `report` finds in it."""
+    clean = _clean(section)
+    return section if clean is section.value else section.holding(clean)
+
+
+def _clean(part: Section) -> Any:
+    """The value itself where it holds no credential."""
+    value = part.value
+    if isinstance(value, dict):
+        made = {k: _clean(s) for k, s in part.mapping() if not (isinstance(k, str) and _by_key(s, k))}
+        same = len(made) == len(value) and all(made[key] is value[key] for key in value)
+        return value if same else made
+    if isinstance(value, list):
+        items = [_clean(section) for section in part.items()]
+        return value if all(new is old for new, old in zip(items, value, strict=True)) else items
+    return (masked(value, part.name) or MASK) if isinstance(value, str) and in_address(value, part.name) else value
+
+
+def _shown(key: str) -> str:
+    return masked(key, "url")

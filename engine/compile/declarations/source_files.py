@@ -1,0 +1,126 @@
+"""Reading the declarations under sources/."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from engine.compile.config.column_config import Described, TestConfig, read_columns, read_tests
+from engine.compile.config.stream_config import read_watermark
+from engine.compile.declarations import freshness_config
+from engine.compile.declarations.source_spec import INDEPENDENT, formats_of, kind_keys, read_spec
+from engine.compile.declarations.target import Target
+from engine.compile.nodes.manifest import Column, Source
+from engine.compile.templates.rendered_values import ValueRenderer
+from engine.errors import Diagnostic, near
+from engine.project import Project
+from engine.project.yaml_section import Section
+
+TABLE_KEYS = (
+    "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", "tests", "data_tests",
+    *freshness_config.KEYS,
+)  # fmt: skip
+
+
+def read_sources(
+    project: Project, target: Target, values: ValueRenderer, found: list[Diagnostic]
+) -> tuple[dict[str, Source], dict[str, tuple[TestConfig, ...]]]:
+    """All declared source tables by id, and the tests listed for each."""
+    sources: dict[str, Source] = {}
+    tests: dict[str, tuple[TestConfig, ...]] = {}
+    for doc in project.sources:
+        top = values.rendered(Section.of(doc, found))
+        top.check_keys(("sources", "version"), "a source file")
+        part = top.child("sources")
+        for group in part.items() if part else ():
+            for source, own in _group(project, target, group):
+                if source.id in sources:
+                    message = f"the source '{source.name}' is declared twice"
+                    hint = f"It also stands in {sources[source.id].location}."
+                    found.append(Diagnostic("duplicate-name", message, hint, location=source.location))
+                    continue
+                sources[source.id] = source
+                tests[source.id] = own
+    return sources, tests
+
+
+def _group(project: Project, target: Target, group: Section) -> list[tuple[Source, tuple[TestConfig, ...]]]:
+    if not isinstance(group.value, dict):
+        group.expected("a source with 'name' and 'tables'")
+        return []
+    group.check_keys(("name", "description", "tables", "tags", "meta", *freshness_config.KEYS), "a source")
+    name, tables = group.child("name"), group.child("tables")
+    if name is None or tables is None:
+        hint = "Write '- name: github' and 'tables:'."
+        group.report("missing-key", "a source needs 'name' and 'tables'", hint)
+        return []
+    # A name that is none is reported; what reads the source is not reported as well.
+    source_name = name.identifier() or name.text()
+    result = []
+    for table in tables.items():
+        if not isinstance(table.value, dict) or table.child("name") is None:
+            table.report("missing-key", "a source table needs a 'name'", "Write '- name: events'.")
+            continue
+        result.append(_table(project, target, source_name, table, group))
+    return result
+
+
+def _table(
+    project: Project, target: Target, source: str, part: Section, group: Section
+) -> tuple[Source, tuple[TestConfig, ...]]:
+    before = len(part.found)
+    name_part = part.child("name")
+    name = (name_part.identifier() or name_part.text()) if name_part else ""
+    part = msgspec.structs.replace(part, node=f"{source}.{name}")
+    part.check_keys((*TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
+    spec, declared = read_spec(project, part, target, f"{source}.{name}")
+    section = part.child("columns")
+    described = read_columns(section) if section else Described()
+    columns = _with_descriptions(declared, described)
+    text, watermark, dedup = part.child("description"), part.child("watermark"), part.child("dedup")
+    event_time = read_watermark(watermark) if watermark else None
+    if watermark and spec.stream is False:
+        hint = "Take the watermark out, or 'stream: false': a watermark is for streams."
+        watermark.report("stream-bounded", f"'{part.node}' is no stream and has a watermark", hint, at_key=True)
+    if dedup and not watermark:
+        hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
+        dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
+    bounds = freshness_config.read_freshness(part, group, spec, columns)
+    result = Source(
+        id=f"source.{source}.{name}",
+        source=source,
+        table=name,
+        file=part.doc.file,
+        description=text.text() if text else "",
+        spec=spec,
+        columns=columns,
+        watermark=event_time,
+        dedup=tuple(item.text() for item in dedup.items()) if dedup else (),
+        location=part.place,
+        broken=any(d.is_error for d in part.found[before:]),
+        formats=formats_of(part),
+        freshness=bounds,
+    )
+    of_all = (read_tests(part.child(key), None) for key in ("tests", "data_tests"))
+    return result, (*(test for some in of_all for test in some), *described.tests)
+
+
+def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tuple[Column, ...]:
+    """The columns of the schema with what is said about them; without a schema, the described ones."""
+    known = {column.name: column for column in declared}
+    for column in described.columns:
+        if known and column.name not in known:
+            place = (described.places or {})[column.name]
+            message = f"the schema has no column '{column.name}'"
+            place.report("bad-value", message, near(column.name, known), at_key=True)
+        elif declared:
+            _check_type(column, known[column.name], (described.places or {})[column.name])
+            known[column.name] = replace(known[column.name], description=column.description, meta=column.meta)
+    return tuple(known.values()) if declared else described.columns
+
+
+def _check_type(described: Column, declared: Column, place: Section) -> None:
+    if described.type is not None and described.type != declared.type:
+        message = f"'{declared.name}' is {described.type} here and {declared.type} in the schema"
+        place.report("setting-conflict", message, "Say it once, in the schema.", at_key=True)

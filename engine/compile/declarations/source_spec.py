@@ -1,0 +1,241 @@
+"""Reading how a source is read: format, location and options, checked by the kind of source that the format names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from zoneinfo import available_timezones
+
+from engine.compile.declarations import source_credentials
+from engine.compile.declarations.schema_file import with_schema_file
+from engine.compile.declarations.target import Target
+from engine.compile.nodes.manifest import Column
+from engine.compile.sql.schema_text import read_ddl, read_schema
+from engine.errors import Diagnostic, Level, near
+from engine.project import Project
+from engine.project.project_files import inside
+from engine.project.yaml_section import UNKNOWN, Section
+from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of
+from engine.sources.files.listing import is_uri
+
+# Keys that say how any source is read; a target may replace each.
+INDEPENDENT = ("format", "schema", "options", "timezone", "on_bad_record", "stream", "allow_unknown_options")
+# Their options are a closed list: the engine hands over those that it knows.
+_CLOSED = ("kafka", "socket")
+_LATER_FORMATS = ("avro", "orc", "text", "iceberg", "rate", "socket")
+# Some machines have no table of time zones; there nothing is known to be wrong.
+_KNOWN_ZONE = "America/New_York"
+
+
+def kind_keys(part: Section) -> set[str]:
+    """The keys that the formats of a declaration bring: its own, and those of its targets."""
+    kinds = [kind for name in formats_of(part) if (kind := kind_of(name))]
+    # A format that is missing or wrong is reported itself; the keys of any kind may be right then.
+    return {key for kind in kinds or KINDS.values() for key in kind.KEYS}
+
+
+def formats_of(part: Section) -> tuple[str, ...]:
+    """The formats that a declaration names, for all targets."""
+    said = (level.value.get("format") for level in _levels(part) if isinstance(level.value, dict))
+    return tuple(dict.fromkeys(name for name in said if isinstance(name, str)))
+
+
+def _levels(part: Section) -> Iterator[Section]:
+    yield part
+    targets = part.child("targets")
+    yield from (level for _, level in targets.mapping()) if targets else ()
+
+
+def read_spec(project: Project, part: Section, target: Target, name: str) -> tuple[SourceSpec, tuple[Column, ...]]:
+    """How a source table is read for a target, and its columns as far as they are declared."""
+    source_credentials.report(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
+    chosen = {key: source_credentials.without(value) for key, value in _chosen(part, target.name).items()}
+    format_ = _format(chosen.get("format"), part, name)
+    kind = kind_of(format_)
+    unknown = [key for key, value in chosen.items() if _unrendered(value.value)]
+    policy, stream, zone = (chosen.get(key) for key in ("on_bad_record", "stream", "timezone"))
+    schema = chosen.get("schema")
+    spec = SourceSpec(
+        name=name,
+        format=format_,
+        schema=" ".join(schema.text().split()) if schema else "",
+        options={key: value.option() for key, value in chosen["options"].mapping()} if "options" in chosen else {},
+        timezone=_timezone(zone),
+        on_bad_record=_on_bad_record(policy),
+        stream=stream.boolean() if stream else None,
+        settings=_settings(project, kind, chosen),
+    )
+    ignored = {"unknown-option"} if _allows_unknown(chosen.get("allow_unknown_options"), format_) else set()
+    for fault in (*kind.faults(spec), *_unknown_names(spec, target), *_refused(spec, kind, target)) if kind else ():
+        if fault.path[0] not in unknown and fault.code not in ignored:
+            _report(fault, chosen, part)
+    spec = with_schema_file(project, spec, chosen)
+    columns = _columns(spec, kind, schema, part)
+    if format_ == "iceberg" and not columns and "table" in chosen:
+        _warn_of_unknown(chosen["table"], name)
+    return spec, columns
+
+
+def _allows_unknown(section: Section | None, format_: str) -> bool:
+    allowed = section.boolean() if section else False
+    if section and allowed and format_ in _CLOSED:
+        message = f"'allow_unknown_options' has no effect on the format '{format_}', whose options are a closed list"
+        section.report("setting-conflict", message, "Remove it.", at_key=True)
+        return False
+    return allowed
+
+
+def _warn_of_unknown(table: Section, name: str) -> None:
+    message = f"the columns of '{name}' are known to its table only"
+    hint = (
+        f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."
+    )
+    table.found.append(Diagnostic("columns-unknown", message, hint, Level.WARNING, table.node, table.place))
+
+
+def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
+    """Connections and registries that the target does not have."""
+    value = spec.settings.get("value")
+    registry = value.get("schema_registry") if isinstance(value, dict) else None
+    if spec.format == "iceberg" and not any(fault.path == ("table",) for fault in KINDS["iceberg"].faults(spec)):
+        yield from _other_catalog(spec, target)
+    for path, name, what, known in (
+        (("connection",), spec.settings.get("connection"), "connection", target.connections),
+        (("value", "schema_registry"), registry, "schema registry", target.registries),
+    ):
+        if isinstance(name, str) and name and name not in known:
+            message = f"the target '{target.name}' has no {what} '{name}'"
+            key = "connections" if what == "connection" else "schema_registries"
+            yield SpecFault(
+                path, message, near(name, known) or f"Add it under '{key}:' of the target.", "connection-unknown"
+            )
+
+
+def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
+    said = str(spec.settings["table"])
+    catalog, *rest = said.split(".")
+    if len(rest) == 2 and catalog != target.catalog.name:  # noqa: PLR2004 - namespace and name
+        message = f"'{said}' is in a catalog '{catalog}', and the target '{target.name}' has '{target.catalog.name}'"
+        hint = "Tables of other catalogs are not part of this version: write <namespace>.<name>."
+        yield SpecFault(("table",), message, hint, "not-supported")
+
+
+def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault]:
+    if target.require_replayable and not kind.REPLAYABLE:
+        message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be read again"
+        hint = (
+            f"Give it another format there (targets: {{{target.name}: {{format: kafka, ...}}}}), or take "
+            "'require_replayable' out of the target."
+        )
+        yield SpecFault(("format",), message, hint, "source-not-replayable")
+
+
+def _chosen(part: Section, target: str) -> dict[str, Section]:
+    """The keys that say how the source is read, with the target's replacements.
+
+    What the target does not say stays; under another format only what any source has.
+    """
+    known = kind_keys(part)
+    own, replaced = _said(part, known), {}
+    targets = part.child("targets")
+    level = targets.child(target) if targets else None
+    if level is not None:
+        level.check_keys((*INDEPENDENT, *known), f"targets.{target}")
+        replaced = _said(level, known)
+    format_ = replaced.get("format", own.get("format"))
+    kind = kind_of(str(format_.value)) if format_ else None
+    if format_ and "format" in own and own["format"].value != format_.value:
+        own = {key: value for key, value in own.items() if key in INDEPENDENT and key != "options"}
+    for group in kind.ONE_OF if kind else ():
+        if any(key in replaced for key in group):
+            own = {key: value for key, value in own.items() if key not in group}
+    return own | replaced
+
+
+def _said(part: Section, known: set[str]) -> dict[str, Section]:
+    return {key: child for key in (*INDEPENDENT, *sorted(known)) if (child := part.child(key)) is not None}
+
+
+def _unrendered(value: Any) -> bool:
+    """Whether Jinja failed somewhere in a value; that is reported already."""
+    if isinstance(value, dict):
+        return any(_unrendered(inner) for inner in value.values())
+    return any(_unrendered(inner) for inner in value) if isinstance(value, list) else value is UNKNOWN
+
+
+def _format(format_: Section | None, part: Section, name: str) -> str:
+    if format_ is None:
+        part.report("missing-key", f"source '{name}' has no 'format'", f"One of: {', '.join(KINDS)}.")
+        return ""
+    text = format_.text()
+    if text in _LATER_FORMATS and kind_of(text) is None:
+        message = f"the format '{text}' is not part of this version"
+        format_.report("not-supported", message, f"Use {' or '.join(KINDS)}.")
+    elif text and kind_of(text) is None:
+        hint = near(text, KINDS) or f"A reader that Spark has, or that a jar brings, is written 'spark.{text}'."
+        format_.report("bad-value", f"there is no format '{text}'", hint)
+    return text
+
+
+def _settings(project: Project, kind: Kind | None, chosen: Mapping[str, Section]) -> dict[str, Any]:
+    settings = {}
+    for key, value in chosen.items():
+        if kind is not None and key in kind.KEYS:
+            settings[key] = _read(project, value, kind.KEYS[key])
+        elif key not in INDEPENDENT and kind is not None:
+            message = f"the format '{chosen['format'].value}' has no key '{key}'"
+            value.report("unknown-key", message, near(key, kind.KEYS), at_key=True)
+    return settings
+
+
+def _read(project: Project, section: Section, form: ValueForm) -> Any:
+    return _path(project, section) if form is ValueForm.PATH else _READERS[form](section)
+
+
+_READERS: Mapping[ValueForm, Callable[[Section], Any]] = {
+    ValueForm.TEXT: Section.text,
+    ValueForm.TEXTS: lambda section: tuple(item.text() for item in section.items()),
+    ValueForm.INTEGER: Section.integer,
+    ValueForm.BOOLEAN: Section.boolean,
+    ValueForm.DURATION: Section.duration,
+    ValueForm.MAPPING: lambda section: {key: value.option() for key, value in section.mapping()},
+    ValueForm.TREE: lambda section: section.value,
+}
+
+
+def _path(project: Project, section: Section) -> str:
+    folder = section.text()
+    if not is_uri(folder) and not inside(project.root, project.root / folder):
+        section.report("path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project.")
+    return folder
+
+
+def _on_bad_record(section: Section | None) -> OnBadRecord:
+    value = section.choice(*OnBadRecord) if section else ""
+    return OnBadRecord(value) if value in set(OnBadRecord) else OnBadRecord.FAIL
+
+
+def _timezone(section: Section | None) -> str | None:
+    zone = section.text() if section else ""
+    if section and zone and _KNOWN_ZONE in available_timezones() and zone not in available_timezones():
+        section.report("bad-value", f"there is no time zone '{zone}'", near(zone, available_timezones()))
+    return zone or None
+
+
+def _columns(spec: SourceSpec, kind: Kind | None, schema: Section | None, part: Section) -> tuple[Column, ...]:
+    if schema is not None:
+        return read_schema(schema)
+    brought = kind.columns(spec) if kind else None
+    if brought is None:
+        hint = 'Declare the columns: schema: "id string, time timestamp".'
+        part.report("missing-key", f"source '{spec.name}' has no 'schema'", hint)
+        return ()
+    return read_ddl(brought) if brought else ()
+
+
+def _report(fault: SpecFault, chosen: Mapping[str, Section], part: Section) -> None:
+    """Put a fault at its key, or as near to it as the file goes."""
+    place = chosen.get(fault.path[0], part)
+    for key in fault.path[1:] if place is not part else ():
+        place = place.child(key) or place
+    place.report(fault.code, fault.message, fault.hint, at_key=fault.at_key and place is not part)

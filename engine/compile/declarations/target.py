@@ -1,0 +1,356 @@
+"""The chosen target, rendered. It travels beside the manifest and alone can reach secrets: they are read when used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.compile.config.config_layers import not_yet
+from engine.compile.config.session_settings import TIME_ZONE, is_utc, meaning
+from engine.compile.templates.rendered_values import ValueRenderer
+from engine.compile.templates.secret_settings import SecretSettings
+from engine.errors import Diagnostic, Level, ProjectError, near
+from engine.pinned_settings import pinned
+from engine.project import Project
+from engine.project.project_files import first_link
+from engine.project.yaml_section import Section, is_name
+from engine.secrets import register_settings
+from engine.sources import Place
+from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
+from engine.sources.kafka.connection import SECURITY_KEYS
+from engine.sources.registry.registry_client import is_open
+
+TARGET_KEYS = (
+    "catalog", "schema", "spark", "state", "connections", "schema_registries", "openlineage", "require_replayable",
+)  # fmt: skip
+# Rendered when they are used, so that a command that reads no such source needs no secret.
+LATE_KEYS = ("connections", "schema_registries")
+OPENLINEAGE_KEYS = {"file": ("type", "path", "namespace"), "http": ("type", "url", "api_key", "timeout", "namespace")}
+# Of OpenLineage's settings: they are in events, and in names of files.
+NAMING_KEYS = ("type", "path", "namespace", "timeout")
+CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
+LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
+SPARK_KEYS = ("master", "conf", "driver_memory")
+# A folder that is never there, for one that must not be used.
+NOWHERE = Path(os.devnull) / "nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Where tables are registered: the kind, the name both clients use, and the embedded lake's folder."""
+
+    type: str
+    name: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """Settings that are rendered when they are called for; secrets are in what that gives, and nowhere else."""
+
+    part: Section = field(repr=False)
+    values: ValueRenderer = field(repr=False)
+
+    def __call__(self) -> Mapping[str, Any]:
+        """The settings, with secrets, which are masked in all texts from now on.
+
+        Raises:
+            ProjectError: a variable is missing, a secret is misplaced, or the settings are no mapping.
+        """
+        settings = self._rendered()
+        settings = self.values.secrets.resolved(settings) if self.values.secrets else settings
+        register_settings(settings)
+        return settings
+
+    def masked(self) -> Mapping[str, Any]:
+        """The settings for people: no secret is read.
+
+        Raises:
+            ProjectError: as above.
+        """
+        settings = self._rendered()
+        return self.values.secrets.masked(settings) if self.values.secrets else settings
+
+    def _rendered(self) -> Mapping[str, Any]:
+        found: list[Diagnostic] = []
+        rendered = self.values.rendered(msgspec.structs.replace(self.part, found=found))
+        if self.values.secrets and self.part.path[-1:] == ("openlineage",):
+            named = {key: self.values.secrets.refuse(part) for key, part in rendered.mapping() if key in NAMING_KEYS}
+            rendered = rendered.holding({**rendered.value, **named}) if named else rendered
+        settings = {key: value for key, value in rendered.mapping() if value.value is not None}
+        if found:
+            failure = ProjectError(found[0].code, found[0].message)
+            failure.diagnostics = tuple(found)
+            raise failure
+        return {key: value.value for key, value in settings.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A place to build into.
+
+    Attributes:
+        catalog: the Iceberg catalog.
+        schema: the namespace of models that name none.
+        state: the folder of checkpoints and facts.
+        master: Spark's master URL.
+        conf: Spark settings of the user; what a session is started with is `spark_conf`.
+        driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
+        connections: by name, each rendered when it is called for; secrets are in what that gives.
+        registries: schema registries, in the same way.
+        openlineage: where run events go, in the same way; None: nowhere.
+        require_replayable: sources whose records cannot be read again are refused.
+        schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
+    """
+
+    name: str
+    catalog: Catalog
+    schema: str
+    state: Path
+    master: str = "local[*]"
+    conf: Mapping[str, str] = field(default_factory=dict)
+    driver_memory: str | None = None
+    connections: Mapping[str, Late] = field(default_factory=dict)
+    registries: Mapping[str, Late] = field(default_factory=dict)
+    openlineage: Late | None = None
+    require_replayable: bool = False
+    schema_varies: bool = False
+    secrets: SecretSettings | None = field(default=None, repr=False)
+
+    def spark_conf(self) -> Mapping[str, str]:
+        """The user's Spark settings with secrets in them.
+
+        Raises:
+            ProjectError: env-missing, a secret is not set.
+        """
+        conf = self.secrets.resolved(self.conf) if self.secrets else self.conf
+        register_settings(conf)
+        return conf
+
+    def place(self, root: Path) -> Place:
+        """Where sources are read, for the kinds of sources."""
+        return Place(
+            root,
+            partial(_called, self.connections, "connection"),
+            partial(_called, self.registries, "registry"),
+            catalog=self.catalog,
+        )
+
+
+def load_target(project: Project, name: str | None, values: ValueRenderer, found: list[Diagnostic]) -> Target:
+    """Render and check one target of project.yml; a faulty one comes back with its defaults."""
+    top = Section.of(project.doc, found)
+    targets = top.child("targets")
+    chosen = name or project.target or "dev"
+    section = targets.child(chosen) if targets else None
+    if section is None:
+        if not project.broken:
+            _no_target(chosen, top, targets, named=name is None)
+        lake, state = (_folder(top, project.root, name) for name in (".engine/lake", ".engine/state"))
+        return Target(chosen, Catalog("sqlite", "lake", lake), _schema(chosen), state)
+    connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
+    _check_connections(section.child("connections"))
+    registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
+    for key, part in registries_part.mapping() if registries_part else ():
+        _warn_of_plain_http(part, "auth", f"the schema registry '{key}'")
+    if lineage:
+        _warn_of_plain_http(lineage, "api_key", "'openlineage'")
+    openlineage = _openlineage(section.child("openlineage"), values)
+    written = section.child("schema")
+    section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
+    section = _without_secrets(section, values)
+    section.check_keys(TARGET_KEYS, f"target '{chosen}'")
+    schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
+    if schema is None:
+        hint = "Add 'schema: <namespace>'."
+        section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
+    return Target(
+        name=chosen,
+        catalog=_catalog(section, project.root),
+        schema=(schema.identifier() if schema else "") or _schema(chosen),
+        state=_state(section, project.root),
+        connections=connections,
+        registries=registries,
+        openlineage=openlineage,
+        require_replayable=replay.boolean() if replay else False,
+        schema_varies=written is not None and "{" in str(written.value),
+        secrets=values.secrets,
+        **_spark(section.child("spark")),
+    )
+
+
+def _schema(target: str) -> str:
+    """A schema where none is set, or none that could be one: it becomes a folder of the state."""
+    return target if is_name(target) else "unnamed"
+
+
+def _without(section: Section, keys: tuple[str, ...]) -> Section:
+    if not isinstance(section.value, dict):
+        return section
+    return section.holding({key: value for key, value in section.value.items() if key not in keys})
+
+
+def _without_secrets(section: Section, values: ValueRenderer) -> Section:
+    """The target without secrets outside spark.conf: the rest is in names, paths, artifacts or on the terminal."""
+    if values.secrets is None or not isinstance(section.value, dict):
+        return section
+    kept = {key: values.secrets.refuse(part) for key, part in section.mapping() if key != "spark"}
+    spark = section.child("spark")
+    if spark and isinstance(spark.value, dict):
+        named = {key: values.secrets.refuse(part) for key, part in spark.mapping() if key != "conf"}
+        conf = spark.child("conf")
+        if conf and isinstance(conf.value, dict):
+            # What decides on rows is kept with the tables.
+            meant = meaning({key: str(value) for key, value in conf.value.items()}, ())
+            decides = {key.lower() for key in meant.get("conf", ())}
+            shown = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key.lower() in decides}
+            named["conf"] = {**conf.value, **shown}
+        kept["spark"] = {**spark.value, **named}
+    return section.holding({**section.value, **kept})
+
+
+def _late(section: Section | None, values: ValueRenderer) -> dict[str, Late]:
+    return {name: Late(part, values) for name, part in section.mapping()} if section else {}
+
+
+def _check_connections(section: Section | None) -> None:
+    """The keys, which need no rendering."""
+    for name, part in section.mapping() if section else ():
+        for key, value in part.mapping():
+            if key not in CONNECTION_KEYS:
+                hint = near(key, CONNECTION_KEYS)
+                if not hint.startswith("Did"):
+                    hint += f" Options of Spark's readers stand under 'options:': {{options: {{{key}: ..}}}}."
+                value.report("unknown-key", f"the connection '{name}' has no key '{key}'", hint, at_key=True)
+        security = part.child("security")
+        if security:
+            security.check_keys(SECURITY_KEYS, "security")
+
+
+def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
+    url = part.child("url")
+    if url is None or not isinstance(url.value, str) or not is_open(url.value):
+        return
+    if part.child(credential) is not None or "@" in url.value:
+        message = f"the credentials of {what} are sent over plain http, where others can read them"
+        hint = "Write an https address, or reach it on this machine: http://127.0.0.1:<port>."
+        url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
+
+
+def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
+    """Where run events go: `{type: file, path: ..}` or `{type: http, url: ..}`."""
+    if part is None:
+        return None
+    kind = part.child("type")
+    if kind is None:
+        hint = "Write {type: file, path: openlineage.jsonl} or {type: http, url: ..}."
+        part.report("missing-key", "'openlineage' has no 'type'", hint)
+        return None
+    chosen = kind.choice(*OPENLINEAGE_KEYS)
+    if chosen not in OPENLINEAGE_KEYS:
+        return None
+    part.check_keys(OPENLINEAGE_KEYS[chosen], "openlineage")
+    needed = "path" if chosen == "file" else "url"
+    if part.child(needed) is None:
+        part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
+        return None
+    return Late(part, values)
+
+
+def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any]:
+    if name not in known:
+        raise ProjectError("connection-unknown", f"the target has no {what} '{name}'", near(name, known))
+    return known[name]()
+
+
+def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
+    known = [key for key, _ in targets.mapping()] if targets else []
+    hint = near(chosen, known) or "Add it: targets: {dev: {catalog: {type: sqlite, ...}, schema: ...}}."
+    place = (top.child("target") if named else None) or targets or top
+    place.report("target-unknown", f"there is no target '{chosen}'", hint)
+
+
+def _catalog(section: Section, root: Path) -> Catalog:
+    part = section.child("catalog")
+    default = Catalog("sqlite", "lake", _folder(section, root, ".engine/lake"))
+    if part is None:
+        section.report(
+            "missing-key",
+            "the target has no 'catalog'",
+            "Add 'catalog: {type: sqlite, name: lake, path: .engine/lake}'.",
+        )
+        return default
+    kind = part.child("type")
+    chosen = kind.text() if kind else "sqlite"
+    if kind and chosen in LATER_CATALOGS:
+        kind.report("not-supported", f"the catalog type '{chosen}' is not part of this version", "Use sqlite.")
+        return default
+    if kind and kind.choice(*CATALOG_KEYS) not in CATALOG_KEYS:
+        return default
+    part.check_keys(CATALOG_KEYS[chosen], "catalog")
+    name, path = part.child("name"), part.child("path")
+    return Catalog(
+        type=chosen,
+        name=(name.identifier() if name else "") or default.name,
+        path=_folder(path, root, path.text() or ".engine/lake") if path else default.path,
+    )
+
+
+def _spark(part: Section | None) -> dict[str, Any]:
+    if part is None:
+        return {}
+    for key, value in part.mapping():
+        if key == "packages":
+            not_yet(value, key)
+    part.check_keys((*SPARK_KEYS, "packages"), "spark")
+    result: dict[str, Any] = {}
+    master, memory, conf = part.child("master"), part.child("driver_memory"), part.child("conf")
+    if master:
+        result["master"] = master.text()
+    if memory:
+        result["driver_memory"] = memory.text()
+    if conf:
+        result["conf"] = {key: value.option() for key, value in conf.mapping()}
+        for key, value in conf.mapping():
+            if key.lower() == TIME_ZONE.lower() and not is_utc(value.option()):
+                hint = (
+                    "Remove it. For text without a zone say 'timezone:' of the source; for local days and hours write "
+                    f"from_utc_timestamp(ts, '{value.option()}')."
+                )
+                value.report("setting-pinned", f"the session's time zone is UTC, not {value.option()}", hint)
+            fixed = pinned(key)
+            if fixed and value.option().strip().lower() != fixed[1]:
+                message = f"the setting '{fixed[0]}' is {fixed[1]}, not {value.option()}"
+                value.report("setting-pinned", message, "Remove it; the SQL of a project is checked for this value.")
+    return result
+
+
+def _state(section: Section, root: Path) -> Path:
+    part = section.child("state")
+    if part is None:
+        return _folder(section, root, ".engine/state")
+    if "://" in part.text():
+        part.report("not-supported", "'state' outside the file system is not part of this version", "Name a folder.")
+    return _folder(part, root, part.text() or ".engine/state")
+
+
+def _folder(part: Section, root: Path, text: str) -> Path:
+    """The folder of a value; nowhere, and a finding, if a link of the project is on the way."""
+    try:
+        named = root.resolve() / os.path.expanduser(text)  # noqa: PTH111 - keeps a leading ~ readable in errors
+        link = first_link(root.resolve(), Path(os.path.normpath(named)))
+        if link is None:
+            return named.resolve()
+    except (OSError, RuntimeError, ValueError) as error:
+        part.report("bad-value", f"'{text}' cannot be a folder: {error}")
+        return NOWHERE
+    message = f"'{text}' leads through a link, {link}"
+    hint = "Remove the link, and write the folder it leads to: 'path' of the catalog, 'state' of the target."
+    part.report("path-outside", message, hint)
+    return NOWHERE

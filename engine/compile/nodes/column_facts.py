@@ -1,0 +1,121 @@
+"""What is known about the columns of a query: frozen records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from msgspec import Struct
+
+
+class Origin(Struct, frozen=True):
+    """A column of a model or source from which something comes.
+
+    Attributes:
+        node: id of the model or source (model.flights, source.ops.departures).
+        column: its name there; a field of a struct with its path (data.origin).
+        kind: direct for values; else what the column decides: filter, join, group, having, sort, window.
+    """
+
+    node: str
+    column: str
+    kind: str = "direct"
+
+
+class ColumnFacts(Struct, frozen=True):
+    """A column that a query gives.
+
+    Attributes:
+        name: as Spark calls it.
+        type: as Spark prints it (simpleString); None if it is not known.
+        origins: the columns its values come from.
+        sql: the user's text of it, without the alias; `*` for what a star gives; empty if there is no text.
+        named: whether the name is sure; false for an expression without alias whose name is Spark's secret.
+    """
+
+    name: str
+    type: str | None
+    origins: tuple[Origin, ...] = ()
+    sql: str = ""
+    named: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class InputColumns:
+    """The columns of something that a query reads.
+
+    Attributes:
+        node: id of the model or source.
+        columns: name and type (None: unknown) of each; None if they are not known.
+        added: name and SQL of columns that a watermark adds (`data.scheduled_at as scheduled_at`).
+        hidden: columns that a star leaves out (`_metadata`).
+        complete: whether there are no others.
+    """
+
+    node: str
+    columns: tuple[tuple[str, str | None], ...] | None
+    added: tuple[tuple[str, str], ...] = ()
+    hidden: tuple[tuple[str, str | None], ...] = ()
+    complete: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A name that no input has; `near` are like names, `offset` is where it stands in the text."""
+
+    name: str
+    near: tuple[str, ...]
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFault:
+    """What Spark certainly refuses; `offset` is where it stands in the text.
+
+    Attributes:
+        code: unknown-function, union-columns.
+    """
+
+    code: str
+    message: str
+    hint: str
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class QueryColumns:
+    """What a query gives.
+
+    Attributes:
+        columns: in order; None if a star stands for unknown columns.
+        indirect: what decides on rows, groups and their order.
+        unknown: why columns or types are not known, in words.
+        unresolved: names that no input has; only what is certain.
+        faults: other faults that were met.
+    """
+
+    columns: tuple[ColumnFacts, ...] | None
+    indirect: tuple[Origin, ...] = ()
+    unknown: tuple[str, ...] = ()
+    unresolved: tuple[Unresolved, ...] = ()
+    faults: tuple[ColumnFault, ...] = ()
+
+    def as_input(self, node: str, *, stored: bool) -> InputColumns:
+        """The columns as a query sees them that reads this node; `stored` as an Iceberg table, or a view."""
+        from engine.compile.types import spark_types
+
+        if self.columns is None:
+            return InputColumns(node, None)
+        known = ((c.name, spark_types.stored(c.type) if stored else c.type) for c in self.columns if c.named)
+        return InputColumns(node, tuple(known), complete=all(c.named for c in self.columns))
+
+    @property
+    def duplicates(self) -> tuple[str, ...]:
+        """Names that more than one column has; Spark does not tell `a` from `A`."""
+        seen: set[str] = set()
+        twice: dict[str, str] = {}
+        for column in self.columns or ():
+            name = column.name.lower()
+            if name in seen:
+                twice.setdefault(name, column.name)
+            seen.add(name)
+        return tuple(twice.values())

@@ -1,0 +1,79 @@
+"""How often an input row takes effect in a table, and why: exactly once from sources that can be read again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.compile.nodes.manifest import Manifest, Materialized, Model, Source
+from engine.compile.nodes.model_settings import OutputMode, Overwrite
+from engine.sources import kind_of
+
+
+class GuaranteeLevel(StrEnum):
+    """How often an input row takes effect."""
+
+    EXACTLY_ONCE = "exactly once"
+    AT_LEAST_ONCE = "at least once"
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """What is promised of a model.
+
+    Attributes:
+        reason: one or two sentences for people.
+        because_of: names of the sources above it that cannot be read again.
+    """
+
+    level: GuaranteeLevel
+    reason: str
+    because_of: tuple[str, ...] = ()
+
+
+def guarantees(manifest: Manifest) -> dict[str, Guarantee]:
+    """The guarantee of every model, by id."""
+    unsafe = {source.id: unsafe_source(source) for source in manifest.sources}
+    promised = {}
+    for model in manifest.models:
+        above = dict.fromkeys(name for node in model.depends_on for name in unsafe.get(node, ()))
+        unsafe[model.id] = tuple(above)
+        promised[model.id] = guarantee(model, tuple(above))
+    return promised
+
+
+def unsafe_source(source: Source) -> tuple[str, ...]:
+    """Its name, if it cannot be read again."""
+    kind = kind_of(source.spec.format)
+    return () if kind is None or kind.REPLAYABLE else (source.name,)
+
+
+def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
+    """The guarantee of a model; `unsafe` names the sources above it that cannot be read again."""
+    if unsafe:
+        names = " and ".join(unsafe)
+        reason = (
+            f"{names} cannot be read again: what was under way when a run was killed may be missing or there twice."
+        )
+        return Guarantee(GuaranteeLevel.AT_LEAST_ONCE, reason, unsafe)
+    return Guarantee(GuaranteeLevel.EXACTLY_ONCE, _reason(model))
+
+
+def _reason(model: Model) -> str:
+    if not model.stored:
+        return "It is a part of the models that read it; their guarantee counts."
+    if model.materialized is Materialized.VIEW:
+        return "It is computed when it is read and stores nothing."
+    if not model.streaming:
+        if model.write.overwrite is Overwrite.PARTITIONS:
+            return "The partitions that its rows fall into are replaced in one commit."
+        return "It is built as a whole and replaced in one commit."
+    streams = " and ".join(dict.fromkeys(i.name for i in model.inputs if i.stream)) or "Its input"
+    text = f"{streams} can be read again from where a batch began, and a commit names its batch: none is written twice."
+    if model.write.unique_key:
+        text += " Each batch is merged by its key in one commit."
+    if model.write.output_mode is OutputMode.COMPLETE:
+        text += " Each batch replaces the whole table in one commit."
+    if static := list(dict.fromkeys(i.name for i in model.inputs if not i.stream)):
+        text += f" That holds for rows: a repeated batch reads {' and '.join(static)} as it is then."
+    return text

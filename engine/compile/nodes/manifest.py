@@ -1,0 +1,396 @@
+"""What the compiler says about a project: frozen records, the currency of all later stages."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, Write
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.errors import Diagnostic, Location
+from engine.sources import OnBadRecord, SourceSpec
+
+
+class Materialized(StrEnum):
+    """What a model becomes."""
+
+    STREAMING_TABLE = "streaming_table"
+    TABLE = "table"
+    VIEW = "view"
+    EPHEMERAL = "ephemeral"
+
+
+class Severity(StrEnum):
+    """What a failing data test means."""
+
+    WARN = "warn"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An Iceberg table or view by its full name."""
+
+    catalog: str
+    schema: str
+    name: str
+
+    @property
+    def sql(self) -> str:
+        """The name as Spark SQL text, quoted."""
+        return ".".join(f"`{part}`" for part in (self.catalog, self.schema, self.name))
+
+    def __str__(self) -> str:
+        return f"{self.catalog}.{self.schema}.{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """Event time of a stream.
+
+    Attributes:
+        column: that has the time.
+        delay: how late rows may be.
+        expression: the SQL that makes the column; None: the input has it.
+        max_future: rows further ahead of the clock are bad records; None: there is no bound.
+        on_null: what becomes of rows without a time where a stateful step uses it; None: they are bad records.
+    """
+
+    column: str
+    delay: str
+    expression: str | None = None
+    max_future: str | None = None
+    on_null: OnNull | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something a model reads.
+
+    Attributes:
+        node: id of the model or source read.
+        name: as the user writes it (flights, github.events).
+        stream: read as a stream, or fresh as a whole.
+        view: the name that stands for it in the compiled SQL: a table's full name, or a temporary view.
+        watermark: event time, for streams.
+        dedup: columns by which repeats are dropped within the watermark's delay.
+        max_files_per_trigger: files in one micro-batch; None: the source's own limit.
+        on_upstream_delete: what happens at a snapshot that only deletes.
+        on_bad_record: what becomes of records that cannot be read; None: what the source says.
+        through: the ephemeral model that brings it; empty: the model itself names it.
+        metadata: the view has the column `_metadata`, because the query names it.
+        needs_time: whether rows whose event time is NULL would be lost in a stateful step; None: not as far as is
+            known.
+    """
+
+    node: str
+    name: str
+    stream: bool
+    view: str
+    watermark: Watermark | None = None
+    dedup: tuple[str, ...] = ()
+    max_files_per_trigger: int | None = None
+    on_upstream_delete: OnUpstreamDelete = OnUpstreamDelete.FAIL
+    through: str = ""
+    metadata: bool = False
+    on_bad_record: OnBadRecord | None = None
+    needs_time: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: what the user says of it, and what the query says.
+
+    Attributes:
+        type: as Spark prints it; None if it is not known.
+        origins: the columns of models and sources from which its values come.
+        sql: the text that makes it, without alias; `*` for what a star gives.
+    """
+
+    name: str
+    description: str = ""
+    type: str | None = None
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    origins: tuple[Origin, ...] = ()
+    sql: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceMap:
+    """The way from compiled SQL back to the model's file.
+
+    Attributes:
+        runs: (offset in the compiled SQL, line and column in the file, whether columns go on with the
+            offset), ascending; a run never crosses a line end.
+        settings: where each setting stands, by its key; those of a stream as `streams.<name>.<key>`.
+    """
+
+    runs: tuple[tuple[int, int, int, bool], ...] = ()
+    settings: Mapping[str, Location] = field(default_factory=dict)
+
+    def locate(self, file: str, offset: int) -> Location:
+        """The user's place for a character of the compiled SQL."""
+        index = bisect.bisect_right([run[0] for run in self.runs], offset) - 1
+        if index < 0:
+            return Location(file)
+        begin, line, column, literal = self.runs[index]
+        return Location(file, line, column + (offset - begin if literal else 0))
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
+
+    `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
+    `inlined` names the ephemeral models whose SQL stands inside its own. `deterministic`: its query neither reads the
+    clock nor draws random numbers.
+    """
+
+    id: str
+    name: str
+    file: str
+    description: str
+    materialized: Materialized
+    relation: Relation
+    raw_sql: str
+    sql: str
+    inputs: tuple[Input, ...] = ()
+    inlined: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    indirect: tuple[Origin, ...] = ()
+    write: Write = field(default_factory=Write)
+    expectations: tuple[Expectation, ...] = ()
+    operation: Operation = field(default_factory=Operation)
+    contract: bool = False
+    title: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
+    stateful: bool = False
+    windows: Mapping[str, str] = field(default_factory=dict)
+    state_partitions: int | None = None
+    fingerprint: str = ""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    positions: SourceMap = field(default_factory=SourceMap)
+    broken: bool = False
+    deterministic: bool = True
+
+    @property
+    def stored(self) -> bool:
+        """Whether it becomes a table or view of the catalog."""
+        return self.materialized is not Materialized.EPHEMERAL
+
+    @property
+    def streaming(self) -> bool:
+        """Whether it is run as a stream."""
+        return self.materialized is Materialized.STREAMING_TABLE
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """Ids of the nodes it names."""
+        direct = (i.node for i in self.inputs if not i.through)
+        return (*direct, *(f"model.{name}" for name in self.inlined))
+
+
+@dataclass(frozen=True, slots=True)
+class Age:
+    """So many minutes, hours or days; `period` is minute, hour or day."""
+
+    count: int
+    period: str
+
+    @property
+    def seconds(self) -> int:
+        """The same in seconds."""
+        return self.count * {"minute": 60, "hour": 3600, "day": 86400}[self.period]
+
+
+@dataclass(frozen=True, slots=True)
+class Freshness:
+    """How old the newest row of a source may be.
+
+    Attributes:
+        loaded_at: SQL over a row that says how new it is.
+        warn_after: older is worth a warning; None: never.
+        error_after: older is an error; None: never.
+        filter: SQL condition on the rows that count; None: all do.
+    """
+
+    loaded_at: str
+    warn_after: Age | None = None
+    error_after: Age | None = None
+    filter: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A declared source table; `formats` are those of all targets, `freshness` says how old its newest row may be."""
+
+    id: str
+    source: str
+    table: str
+    file: str
+    spec: SourceSpec
+    description: str = ""
+    columns: tuple[Column, ...] = ()
+    watermark: Watermark | None = None
+    dedup: tuple[str, ...] = ()
+    location: Location | None = None
+    broken: bool = False
+    formats: tuple[str, ...] = ()
+    freshness: Freshness | None = None
+
+    @property
+    def name(self) -> str:
+        """The name by which models call it."""
+        return f"{self.source}.{self.table}"
+
+
+@dataclass(frozen=True, slots=True)
+class TestAggregate:
+    """How an aggregate tells that no row fails a data test; one query can look at the same rows for several tests.
+
+    Attributes:
+        rows: what is looked at, as Spark SQL.
+        failing: the aggregate: 0 or NULL if no row fails.
+    """
+
+    rows: str
+    failing: str
+
+
+@dataclass(frozen=True, slots=True)
+class DataTest:
+    """A data test: a query that returns the failing rows.
+
+    Attributes:
+        warn_if: for which number of failing rows it warns, such as `> 10`; empty: for any.
+        error_if: for which it fails, if its severity is error; empty: for any.
+        limit: so many failing rows are looked at, at most.
+        stored: the table that keeps the failing rows of the last run.
+        look: how to see that none fails without running the query; None: by the query only.
+        positions: the way from its SQL back to its file, for one that is a file.
+    """
+
+    id: str
+    name: str
+    kind: str
+    model: str
+    sql: str
+    column: str | None = None
+    severity: Severity = Severity.ERROR
+    depends_on: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    file: str = ""
+    location: Location | None = None
+    warn_if: str = ""
+    error_if: str = ""
+    limit: int | None = None
+    stored: Relation | None = None
+    look: TestAggregate | None = None
+    positions: SourceMap = field(default_factory=SourceMap)
+
+
+Node = Model | Source | DataTest | UnitTest
+
+
+@dataclass(frozen=True, slots=True)
+class Macro:
+    """A macro of the project: `text` from its begin to endmacro, `description` the comment before it."""
+
+    name: str
+    file: str
+    text: str
+    arguments: tuple[str, ...] = ()
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRecord:
+    """A node as manifest.json tells it.
+
+    Attributes:
+        depends_on: ids of the nodes it names.
+        text: its record, JSON in ASCII.
+        key: changes with everything that is written of the node.
+    """
+
+    depends_on: tuple[str, ...]
+    text: bytes | memoryview
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A compiled project.
+
+    Attributes:
+        order: ids of models and tests, each after what it depends on.
+        diagnostics: everything that was found, sorted by place.
+        records: the nodes as manifest.json tells them, by id, where they are kept; else they are made from the nodes.
+        invocation_id: what texts of batch tables were told as the id of the run.
+    """
+
+    project: str
+    version: str
+    target: str
+    nodes: Mapping[str, Node]
+    order: tuple[str, ...]
+    diagnostics: tuple[Diagnostic, ...] = ()
+    macros: tuple[Macro, ...] = ()
+    records: Mapping[str, NodeRecord] = field(default_factory=dict)
+    invocation_id: str = ""
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """All models in build order."""
+        return tuple(n for i in self.order if isinstance(n := self.nodes[i], Model))
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """All sources by name."""
+        return tuple(sorted((n for n in self.nodes.values() if isinstance(n, Source)), key=lambda s: s.name))
+
+    @property
+    def tests(self) -> tuple[DataTest, ...]:
+        """All data tests in build order."""
+        return tuple(n for i in self.order if isinstance(n := self.nodes[i], DataTest))
+
+    @property
+    def unit_tests(self) -> tuple[UnitTest, ...]:
+        """All unit tests."""
+        return tuple(n for i in self.order if isinstance(n := self.nodes[i], UnitTest))
+
+    @property
+    def errors(self) -> tuple[Diagnostic, ...]:
+        """The diagnostics that make a command fail."""
+        return tuple(d for d in self.diagnostics if d.is_error)
+
+    def model(self, name: str) -> Model:
+        """The model of a name; KeyError if there is none."""
+        node = self.nodes[f"model.{name}"]
+        if not isinstance(node, Model):
+            raise KeyError(name)
+        return node
+
+    def tests_of(self, model_id: str) -> tuple[DataTest, ...]:
+        """The tests of a model."""
+        return tuple(t for t in self.tests if t.model == model_id)
+
+    def parents(self, node_id: str) -> tuple[str, ...]:
+        """Ids of what a node reads."""
+        if node_id in self.records:
+            return self.records[node_id].depends_on
+        node = self.nodes[node_id]
+        return () if isinstance(node, Source) else node.depends_on
+
+    def children(self) -> dict[str, tuple[str, ...]]:
+        """For every node the ids of the models and tests that read it."""
+        result: dict[str, list[str]] = {node_id: [] for node_id in self.nodes}
+        for node_id in self.order:
+            for parent in self.parents(node_id):
+                result[parent].append(node_id)
+        return {node_id: tuple(ids) for node_id, ids in result.items()}

@@ -1,0 +1,40 @@
+"""What the models of a project must know of each other before they are finished."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.compile.nodes.manifest import Materialized, Relation
+from engine.errors import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What the others must know of a model before it is finished.
+
+    Attributes:
+        name: of the model.
+        file: where it stands.
+        relation: the table or view it becomes.
+        kind: its materialization; None if its settings could not be read.
+        enabled: whether it is part of the project.
+        rewritten: why its rows change once written, so that no stream can read it; else empty.
+        selects: the names its SELECT gives, in lower case, as far as they stand in the text.
+        reads: ids of the models and sources its query names.
+        place: where its `alias` is said.
+    """
+
+    name: str
+    file: str
+    relation: Relation
+    kind: Materialized | None
+    enabled: bool
+    rewritten: str
+    selects: tuple[str, ...]
+    reads: tuple[str, ...]
+    place: Location | None
+
+    @property
+    def id(self) -> str:
+        """The model's id."""
+        return f"model.{self.name}"

@@ -1,0 +1,197 @@
+"""The typed settings of a model: how its rows reach the table, what is expected of them, how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class OutputMode(StrEnum):
+    """What a streaming query emits in each micro-batch, in Spark's words."""
+
+    APPEND = "append"
+    UPDATE = "update"
+    COMPLETE = "complete"
+
+
+class Overwrite(StrEnum):
+    """What a build of a batch table replaces."""
+
+    TABLE = "table"
+    PARTITIONS = "partitions"
+
+
+class OnSchemaChange(StrEnum):
+    """What happens when the query has other columns than its table."""
+
+    FAIL = "fail"
+    APPEND_COLUMNS = "append_columns"
+    IGNORE = "ignore"
+
+
+class Publish(StrEnum):
+    """When readers see what was written."""
+
+    IMMEDIATELY = "immediately"
+    ON_TESTS_PASS = "on_tests_pass"  # noqa: S105 (no password)
+
+
+class OnFail(StrEnum):
+    """What happens to a row that does not meet an expectation."""
+
+    WARN = "warn"
+    DROP = "drop"
+    QUARANTINE = "quarantine"
+    FAIL = "fail"
+
+
+class OnNull(StrEnum):
+    """What becomes of a row whose event time is NULL where a stateful step uses it; counted in any case."""
+
+    BAD_RECORD = "bad_record"
+    DROP = "drop"
+
+
+class OnUpstreamDelete(StrEnum):
+    """What a stream does at a snapshot of its upstream table that only deletes."""
+
+    FAIL = "fail"
+    IGNORE = "ignore"
+
+
+class StateProvider(StrEnum):
+    """Where Spark keeps the state of a query."""
+
+    ROCKSDB = "rocksdb"
+    HDFS = "hdfs"
+
+
+class TriggerKind(StrEnum):
+    """When `start` begins a micro-batch; `once` is for build and run too."""
+
+    FAST = "as fast as it goes"
+    EVERY = "every"
+    ONCE = "once"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """When micro-batches begin; the interval belongs to `every`."""
+
+    kind: TriggerKind = TriggerKind.FAST
+    interval: str | None = None
+
+
+_NAMES = {"truncate": "trunc"}
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """One partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number, name."""
+
+    transform: str
+    column: str
+    number: int | None = None
+    name: str | None = None
+
+    @property
+    def field_name(self) -> str:
+        """The field's name: the user's, or the one that Iceberg gives."""
+        given = f"{self.column}_{_NAMES.get(self.transform, self.transform)}"
+        return self.name or (self.column if self.transform == "identity" else given)
+
+
+@dataclass(frozen=True, slots=True)
+class SortColumn:
+    """One column of the order in which files are written; None: nulls stand where Spark puts them."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """How rows reach the table.
+
+    Attributes:
+        output_mode: of a stream; None for a batch model.
+        partition_by: the partition fields, in order.
+        table_properties: Iceberg's, as said.
+        unique_key: columns by which the write is a MERGE; empty: rows are added. In update mode never empty.
+        sequence_by: columns that say which of two rows of a key is the newer.
+        delete_when: SQL over the output row; where it is true the key is deleted.
+        history: every version of a key is kept, with valid_from, valid_to and is_current.
+        exclude: columns of the SELECT that the table does not have.
+        deletes_remembered: for how long a deleted key cannot be revived by an older row.
+        overwrite: what a build of a batch table replaces.
+        sort_by: the order in which files are written.
+        write_options: handed to Spark's writer.
+        format_version: of the Iceberg table; None: the engine's default.
+        on_schema_change: what happens when columns differ from the table's.
+        publish: when readers see what was written.
+    """
+
+    output_mode: OutputMode | None = None
+    partition_by: tuple[Partition, ...] = ()
+    table_properties: Mapping[str, str] = field(default_factory=dict)
+    unique_key: tuple[str, ...] = ()
+    sequence_by: tuple[str, ...] = ()
+    delete_when: str | None = None
+    history: bool = False
+    exclude: tuple[str, ...] = ()
+    deletes_remembered: str = "7 days"
+    overwrite: Overwrite = Overwrite.TABLE
+    sort_by: tuple[SortColumn, ...] = ()
+    write_options: Mapping[str, str] = field(default_factory=dict)
+    format_version: int | None = None
+    on_schema_change: OnSchemaChange = OnSchemaChange.FAIL
+    publish: Publish = Publish.IMMEDIATELY
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What every output row should meet; only TRUE passes."""
+
+    name: str
+    check: str
+    on_fail: OnFail = OnFail.WARN
+
+    @property
+    def takes_rows_out(self) -> bool:
+        """Whether rows that fail are missing from the table."""
+        return self.on_fail in {OnFail.DROP, OnFail.QUARANTINE}
+
+
+@dataclass(frozen=True, slots=True)
+class PersistDocs:
+    """Which descriptions are stored in the catalog: the table's, the columns'."""
+
+    relation: bool = True
+    columns: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """How a model is run; nothing of it changes what its rows mean.
+
+    Attributes:
+        trigger: when `start` begins micro-batches.
+        schedule: cron text, for `start`.
+        full_refresh: False protects the table from --full-refresh.
+        pre_hook: SQL before the model is built.
+        post_hook: SQL after the model was built.
+        explain: show Spark's plan.
+        persist_docs: which descriptions are stored in the catalog.
+        state_provider: where state is kept; None: the engine's default.
+    """
+
+    trigger: Trigger = Trigger()
+    schedule: str | None = None
+    full_refresh: bool | None = None
+    pre_hook: tuple[str, ...] = ()
+    post_hook: tuple[str, ...] = ()
+    explain: bool = False
+    persist_docs: PersistDocs = PersistDocs()
+    state_provider: StateProvider | None = None

@@ -1,0 +1,109 @@
+"""A unit test as the compiler knows it: steps, rows that fit their columns, and what is expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from engine.errors import Location
+
+
+class StepKind(StrEnum):
+    """What a step does."""
+
+    GIVEN = "given"
+    RESTART = "restart"
+    FLUSH = "flush"
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of an input, or rows that are expected.
+
+    Attributes:
+        columns: name and Spark type of the columns that are named; a type that is not known is None.
+        values: each row as the JSON that Spark reads with these types; a column that a row leaves out is NULL.
+        sql: a query that gives the rows, instead of values.
+    """
+
+    columns: tuple[tuple[str, str | None], ...] = ()
+    values: tuple[Mapping[str, Any], ...] = ()
+    sql: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """What an input gets: `view` is the name by which the model's SQL reads it."""
+
+    input: str
+    view: str
+    rows: Rows
+    location: Location
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedResult:
+    """What must hold after a step, or at the end of the test; None: it is not looked at.
+
+    Attributes:
+        rows: of the table as it stands.
+        ordered: whether their order counts, which is that of the columns' values for a table.
+        late: rows that came behind the watermark, as Spark counts them: in the step, at the end in all.
+        duplicates: repeats that `dedup` dropped, counted in the same way.
+        quarantined: rows in the quarantine, counted in the same way.
+        watermark: the one with which the next step begins, UTC.
+        state_rows: rows held in state.
+    """
+
+    location: Location
+    rows: Rows | None = None
+    ordered: bool = False
+    late: int | None = None
+    duplicates: int | None = None
+    quarantined: int | None = None
+    watermark: str | None = None
+    state_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTestStep:
+    """One step; `now` is the clock from here on, UTC."""
+
+    kind: StepKind
+    location: Location
+    given: tuple[GivenRows, ...] = ()
+    now: str | None = None
+    expect: ExpectedResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UnitTest:
+    """A unit test of a model.
+
+    Attributes:
+        static: rows of inputs that are read as a whole, from the beginning on.
+        variables: values of var() for this test.
+        macros: texts that macros give in this test, by name.
+        broken: it cannot run; why is among the findings.
+    """
+
+    id: str
+    name: str
+    model: str
+    steps: tuple[UnitTestStep, ...] = ()
+    expect: ExpectedResult | None = None
+    static: tuple[GivenRows, ...] = ()
+    variables: Mapping[str, Any] = field(default_factory=dict)
+    macros: Mapping[str, str] = field(default_factory=dict)
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    file: str = ""
+    location: Location | None = None
+    broken: bool = False
+
+    @property
+    def depends_on(self) -> tuple[str, ...]:
+        """Ids of the nodes it names."""
+        return (self.model,)

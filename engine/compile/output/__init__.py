@@ -1,0 +1,1 @@
+"""The columns that a model gives: names, types, contract, output mode."""

@@ -1,0 +1,80 @@
+"""What `columns:` declares against what the query gives; compile asks first, and a build again before it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from engine.compile.nodes.manifest import Column, Model
+from engine.compile.types.spark_types import fields, normal, stored
+from engine.errors import Diagnostic, Location, near
+
+# What `history: true` adds to the table.
+_HISTORY = {"valid_from", "valid_to", "is_current"}
+# There is no such column; one whose type is not known has None.
+_NONE = ""
+
+
+def declared_faults(
+    model: Model, given: Sequence[tuple[str, str | None]], *, certain: bool = True
+) -> Iterator[Diagnostic]:
+    """Where a model's columns are not as declared; a type that is not known is no fault.
+
+    Args:
+        model: those of its columns count that its settings describe.
+        given: name and type of the query's columns, in their order.
+        certain: all names are known; else only types are looked at.
+    """
+    found = {name.lower(): type_ for name, type_ in given}
+    described = [column for column in model.columns if f"columns.{column.name}" in model.positions.settings]
+    for column in described:
+        name = column.name.lower()
+        type_ = found[name] if name in found else _of_field(name, found)
+        if type_ != _NONE:
+            yield from _other_type(model, column, type_)
+        elif certain and not (model.write.history and name in _HISTORY):
+            message = f"'columns' describes '{column.name}', which the query does not give"
+            hint = near(column.name, (name for name, _ in given))
+            yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
+    if model.contract and certain:
+        yield from _undeclared(model, described, given)
+
+
+def _of_field(path: str, found: Mapping[str, str | None]) -> str | None:
+    """The type of a field of a struct (`place.lat`), by its path in lower case."""
+    first, *rest = path.split(".")
+    type_ = found.get(first, _NONE) if rest else _NONE
+    for name in rest:
+        if not type_:
+            break
+        type_ = {field.lower(): kind for field, kind in fields(normal(type_)) or ()}.get(name, _NONE)
+    return type_
+
+
+def _other_type(model: Model, column: Column, found: str | None) -> Iterator[Diagnostic]:
+    said = f"columns.{column.name}.type"
+    if column.type is None or found is None or said not in model.positions.settings:
+        return
+    declared = normal(column.type) or column.type
+    if declared.lower() in {found.lower(), (stored(found) or found).lower()}:
+        return
+    message = f"the column '{column.name}' is declared {declared}, and the query gives {found}"
+    hint = f"Write cast(... as {declared}) as {column.name} in the query, or correct the type."
+    yield _fault("column-type", message, hint, model, said)
+
+
+def _undeclared(
+    model: Model, described: Iterable[Column], given: Sequence[tuple[str, str | None]]
+) -> Iterator[Diagnostic]:
+    known = {name.lower() for name in (*(column.name for column in described), *model.write.exclude)}
+    for name, type_ in given:
+        if name.lower() not in known:
+            message = f"the query gives '{name}', which 'columns' does not list, and 'contract' wants all of them"
+            shown = f'"{type_}"' if type_ and "," in type_ else type_ or "..."
+            hint = f"Add {name}: {{type: {shown}}}, or take it out of the query."
+            yield _fault("column-undeclared", message, hint, model, "columns")
+
+
+def _fault(code: str, message: str, hint: str, model: Model, key: str) -> Diagnostic:
+    places = model.positions.settings
+    place = places.get(key) or places.get("columns") or Location(model.file)
+    return Diagnostic(code, message, hint, node=model.name, location=place)

@@ -1,0 +1,171 @@
+"""Columns, types and lineage of a model, from those of what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
+from engine.compile.columns.column_texts import starts
+from engine.compile.columns.find_columns import columns_of
+from engine.compile.config.window_config import Window
+from engine.compile.nodes.manifest import Column, Input, Materialized, Model, Source
+from engine.compile.output.clause_checks import misplaced
+from engine.compile.output.contract import declared_faults
+from engine.compile.output.null_event_times import with_needed_times
+from engine.compile.output.storable_types import GivenColumn, storable_faults
+from engine.compile.output.stream_columns import stream_faults
+from engine.compile.sql.parse import ParsedQuery, with_printed
+from engine.compile.sql.schema_text import spelt
+from engine.compile.streaming.check_model import broken_rules
+from engine.errors import Diagnostic, Location, near
+from engine.jinja import Rendered
+from engine.sources import ORIGIN, kind_of
+
+# Errors that leave the query, its windows and its streams as they are meant.
+_QUERY_HOLDS = {
+    "condition-syntax", "dedup-needs-watermark", "partition-clash", "schedule-syntax", "session-update",
+    "trigger-continuous", "unknown-column", "update-key",
+}  # fmt: skip
+# Those that leave the names in it: what is read and not known may have any column.
+_NAMES_HOLD = _QUERY_HOLDS | {
+    "stream-bounded", "stream-not-streamable", "stream-unlisted", "stream-unread", "unknown-ref", "unknown-source",
+    "window-unused",
+}  # fmt: skip
+
+_MEETING = ("spark.sql.ansi.", "spark.sql.legacy.")
+_BRINGING = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.plugins", "spark.jars")
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedModel:
+    """What the text of a model gave: the query and the text it was read from, and the declared windows.
+
+    `foreign`: there may be functions that are not Spark's own. `whole`: no declared window was left out for a fault.
+    `plain`: what runs differs from it in the names of relations only. `ansi`: types meet as Spark's defaults say.
+    """
+
+    query: ParsedQuery
+    rendered: Rendered
+    windows: tuple[Window, ...]
+    foreign: bool = False
+    whole: bool = True
+    plain: bool = False
+    ansi: bool = True
+
+
+def typed(
+    model: Model, text: ParsedModel, known: Mapping[str, InputColumns], found: list[Diagnostic]
+) -> tuple[Model, InputColumns]:
+    """A model with its columns, and how others see them.
+
+    Args:
+        model: resolved; what is wrong with it already decides what else can be checked.
+        text: what it was made from.
+        known: by id, the columns of what it reads; one that is missing is not known.
+        found: what is wrong with it; columns that no input has, names given twice and broken rules of streams
+            are added here.
+    """
+    facts = _facts(model, text, known)
+    errors = {finding.code for finding in found if finding.is_error}
+    # A length that cannot be read leaves all names, unless it is that of a window, which is then missing.
+    named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
+    times = list(stream_faults(model, text.query.tree, text.windows, known)) if named else []
+    faults = [*times, *_faults(model, text, facts, known)] if named else []
+    if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
+        own = (text.query.tree, text.rendered) if text.plain else None
+        faults += [rule for rule in broken_rules(model, known, own) if rule.code not in errors]
+    found += faults
+    broken = model.broken or any(fault.is_error for fault in faults)
+    columns = _merged(model.columns, facts.columns)
+    seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)
+    model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
+    return with_needed_times(model, text.query.tree), seen
+
+
+def brings_functions(conf: Mapping[str, str]) -> bool:
+    """Whether Spark's settings may bring functions that are not its own."""
+    return any(key.startswith(_BRINGING) for key in conf)
+
+
+def by_default(conf: Mapping[str, str]) -> bool:
+    """Whether Spark's settings leave it how types meet."""
+    return not any(key.startswith(_MEETING) for key in conf)
+
+
+def source_columns(source: Source) -> InputColumns:
+    """How models see the columns of a source."""
+    columns = tuple((column.name, column.type) for column in source.columns)
+    kind = kind_of(source.spec.format)
+    origin = kind.origin(source.spec) if kind else None
+    return InputColumns(source.id, columns or None, hidden=((ORIGIN, spelt(origin) if origin else None),))
+
+
+def _facts(model: Model, text: ParsedModel, known: Mapping[str, InputColumns]) -> QueryColumns:
+    inputs = {}
+    for name in model.inlined:
+        inputs[f"@ref {name}"] = known.get(f"model.{name}", InputColumns(f"model.{name}", None))
+    for item in model.inputs:
+        if item.through:
+            continue
+        kind = "ref" if item.node.startswith("model.") else "source"
+        columns = known.get(item.node, InputColumns(item.node, None))
+        inputs[f"@{kind} {item.name}"] = replace(columns, added=_added(item))
+    windows = {window.name: (window.kind, window.column) for window in text.windows}
+    return columns_of(text.query.tree, inputs, windows, text.rendered.text)
+
+
+def _added(item: Input) -> tuple[tuple[str, str], ...]:
+    mark = item.watermark
+    return ((mark.column, mark.expression),) if mark is not None and mark.expression is not None else ()
+
+
+def _faults(
+    model: Model, text: ParsedModel, facts: QueryColumns, known: Mapping[str, InputColumns]
+) -> Iterable[Diagnostic]:
+    for missing in facts.unresolved:
+        place = text.rendered.location(missing.offset)
+        message = f"no input has a column '{missing.name}'"
+        hint = with_printed(near(missing.name, missing.near or _readable(model, known)), text.rendered, missing.offset)
+        yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
+    for fault in (*facts.faults, *misplaced(text.query.tree)):
+        unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
+        if not unsure.get(fault.code):
+            place = text.rendered.location(fault.offset)
+            hint = with_printed(fault.hint, text.rendered, fault.offset)
+            yield Diagnostic(fault.code, fault.message, hint, node=model.name, location=place)
+    for name in facts.duplicates if not facts.unresolved else ():
+        message = f"two columns are called '{name}'"
+        hint = "Give one of them an alias; letter case makes no difference to Spark."
+        yield Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
+    if facts.columns is not None:
+        certain = all(column.named for column in facts.columns)
+        given = [(column.name, column.type) for column in facts.columns if column.named]
+        yield from declared_faults(model, given, certain=certain)
+        columns = facts.columns
+        stored = [GivenColumn(column.name, column.type, column.sql) for column in columns]
+        yield from storable_faults(model, stored, lambda index: _place(text, columns, index))
+
+
+def _place(text: ParsedModel, columns: Sequence[ColumnFacts], index: int) -> Location:
+    """Where a column of the query stands."""
+    begins = starts(text.rendered.text, text.query.tree, [column.name for column in columns])
+    return text.rendered.location(begins[index])
+
+
+def _readable(model: Model, known: Mapping[str, InputColumns]) -> list[str]:
+    """The names of all columns that the model reads."""
+    inputs = (known.get(node) for node in model.depends_on)
+    return [name for columns in inputs if columns is not None for name, _ in columns.columns or ()]
+
+
+def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:
+    """The query's columns in their order, with what the user says of them."""
+    if facts is None:
+        return described
+    said = {column.name.lower(): column for column in described}
+    columns = []
+    for fact in facts:
+        own = said.pop(fact.name.lower(), Column(fact.name))
+        columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, fact.origins, fact.sql))
+    return (*columns, *said.values())

@@ -1,0 +1,140 @@
+"""Which streams lose rows whose event time is NULL, because a stateful step uses it.
+
+Measured on Spark 4.1.4: a window drops such a row, whatever the output mode; in append mode a group or a DISTINCT over
+the event time keeps it without bound and never writes it; a dedup lets its duplicates through; a join with a bound on
+the time never matches it, and an outer one never releases it. Groups over other columns, groups in update mode
+without a window, and joins without such a bound count it as any other row.
+
+A query with `where <event time> is not null` says itself what becomes of these rows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.manifest import Input, Materialized, Model, Watermark
+from engine.compile.nodes.model_settings import OutputMode
+
+_PATH = re.compile(r"[\w.]+")
+_WINDOWS = {"window", "session_window"}
+# Two inputs are joined on their times.
+_BOTH = 2
+
+
+def with_needed_times(model: Model, tree: exp.Expr) -> Model:
+    """The model with `needs_time` decided for each of its streams.
+
+    Args:
+        model: with its inputs, its output mode and the columns that decide on its rows.
+        tree: its query; those of ephemeral models in it are not part of it.
+    """
+    if model.materialized not in {Materialized.STREAMING_TABLE, Materialized.EPHEMERAL}:
+        return model
+    use = _use(model, tree)
+    return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))
+
+
+def _decided(item: Input, use: _Use) -> Input:
+    # What an ephemeral model says of its own streams holds wherever it is read.
+    if item.watermark is None or not item.stream or item.needs_time is not None:
+        return item
+    if use.leaves_out_null(item):
+        return replace(item, needs_time=False)
+    return replace(item, needs_time=True) if item.dedup or use.needs(item) else item
+
+
+@dataclass(frozen=True, slots=True)
+class _Use:
+    """What a query does with the event times of its streams.
+
+    Attributes:
+        model: whose query.
+        streams: that it reads.
+        groups: a group over a time loses NULL: by a window, or as it is held until the watermark passes it.
+        distinct: it writes each row once, when the watermark passes it.
+        joins: it may join streams.
+        not_null: columns of which it says itself that they are not NULL.
+    """
+
+    model: Model
+    streams: tuple[Input, ...]
+    groups: bool
+    distinct: bool
+    joins: bool
+    not_null: frozenset[str]
+
+    def leaves_out_null(self, item: Input) -> bool:
+        """Whether the query has a condition of its own on NULL times of a stream, and of no other."""
+        names = [i.watermark.column.lower() for i in self.streams if i.watermark is not None]
+        own = item.watermark.column.lower() if item.watermark else ""
+        return own in self.not_null and names.count(own) == 1
+
+    def needs(self, item: Input) -> bool:
+        """Whether a stateful step uses the event time of a stream."""
+        kinds = self._kinds(item)
+        if (self.groups and "group" in kinds) or (self.distinct and not item.through):
+            return True
+        if not self.joins:
+            return False
+        bounded = "filter" in kinds and sum("filter" in self._kinds(other) for other in self.streams) >= _BOTH
+        return "join" in kinds or bounded
+
+    def _kinds(self, item: Input) -> set[str]:
+        """What the event time of a stream decides: group, join, filter, ..."""
+        if item.watermark is None:
+            return set()
+        if not item.through:
+            names = _names(item.watermark)
+            return {o.kind for o in self.model.indirect if o.node == item.node and o.column.lower() in names}
+        return set(self._kinds_through(item.watermark.column.lower()))
+
+    def _kinds_through(self, column: str) -> Iterator[str]:
+        """The same for the stream of an ephemeral model, whose columns are known by their names there only."""
+        inlined = {f"model.{name}" for name in self.model.inlined}
+        for origin in self.model.indirect:
+            if origin.node in inlined and (origin.column.lower() == column or self._groups_time(origin)):
+                yield origin.kind
+
+    def _groups_time(self, origin: Origin) -> bool:
+        return origin.kind == "group" and self.groups
+
+
+def _use(model: Model, tree: exp.Expr) -> _Use:
+    streams = tuple(item for item in model.inputs if item.stream)
+    append = model.write.output_mode in {None, OutputMode.APPEND}
+    windows = bool(model.windows) or any(call.name.lower() in _WINDOWS for call in tree.find_all(exp.Anonymous))
+    return _Use(
+        model=model,
+        streams=streams,
+        groups=append or windows,
+        distinct=append and _distinct(tree),
+        joins=sum(model.sql.count(item.view) for item in streams) > 1 and tree.find(exp.Join) is not None,
+        not_null=frozenset(_not_null(tree)),
+    )
+
+
+def _names(mark: Watermark) -> set[str]:
+    """The columns that an event time may be made of, in lower case: all words of its expression."""
+    text = (mark.expression or "").replace("`", "").lower()
+    return {mark.column.lower(), *_PATH.findall(text)}
+
+
+def _distinct(tree: exp.Expr) -> bool:
+    selects = any(select.args.get("distinct") for select in tree.find_all(exp.Select))
+    return selects or any(operation.args.get("distinct") for operation in tree.find_all(exp.SetOperation))
+
+
+def _not_null(tree: exp.Expr) -> Iterator[str]:
+    """The columns of which a WHERE says that they are not NULL, in lower case."""
+    for where in tree.find_all(exp.Where):
+        for part in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
+            test = part.unnest()
+            inner = test.this.unnest() if isinstance(test, exp.Not) else None
+            null = isinstance(inner, exp.Is) and isinstance(inner.expression, exp.Null)
+            if inner is not None and null and isinstance(inner.this, exp.Column):
+                yield inner.this.name.lower()

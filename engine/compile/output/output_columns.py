@@ -1,0 +1,169 @@
+"""The columns of a model's output, as far as its text tells them, and by which of them it groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from engine.compile.config.merged_config import NamedColumn
+from engine.compile.config.window_config import Window
+from engine.compile.nodes.model_settings import Write
+from engine.compile.references.expand_windows import Report
+from engine.compile.sql.aggregates import has_aggregate
+from engine.errors import Location, near
+
+_PARTS = ("start", "end")
+_RENAME = "Give it a name: day(ts) as ts_part."
+_HISTORY = ("valid_from", "valid_to", "is_current")
+_BUILTIN = "window"
+
+
+@dataclass(frozen=True, slots=True)
+class SelectItem:
+    """An item of a SELECT; the name is None where Spark makes one."""
+
+    name: str | None
+    value: exp.Expr
+
+
+@dataclass(frozen=True, slots=True)
+class GroupKey:
+    """A grouping expression as written, and the output columns that tell its groups apart, best first."""
+
+    text: str
+    columns: tuple[str, ...]
+
+
+def outermost(tree: exp.Expr) -> exp.Expr:
+    """The query inside its outer brackets."""
+    while isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Query):
+        tree = tree.this
+    return tree
+
+
+def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
+    """The names of the columns, or None if the text alone does not tell them."""
+    query = outermost(tree)
+    if isinstance(query, exp.SetOperation):
+        return output_columns(query.left)
+    if not isinstance(query, exp.Select):
+        return None
+    names = [item.name for item in _items(query)]
+    known = [name for name in names if name is not None and name != "*"]
+    return tuple(known) if len(known) == len(names) else None
+
+
+def check_columns(
+    named: Iterable[NamedColumn], write: Write, tree: exp.Expr, places: Mapping[str, Location], report: Report
+) -> None:
+    """Report settings that do not fit the columns of the SELECT, as far as its text tells them."""
+    output = output_columns(tree)
+    if output is None:
+        return
+    known = {name.lower() for name in output}
+    for name in named:
+        if name.column.lower() not in known:
+            hint = near(name.column, output) or "Select it."
+            message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
+            report("unknown-column", message, hint, name.location)
+    for column in _HISTORY if write.history else ():
+        if column in known:
+            message = f"'history' adds the column '{column}', which the SELECT has"
+            report("setting-conflict", message, "Give it another name in the SELECT.", places["history"])
+    for partition in write.partition_by:
+        own = partition.transform == "identity" and partition.field_name == partition.column
+        if partition.field_name.lower() in known and not own:
+            message = f"the partition field '{partition.field_name}' has the name of a column"
+            report("partition-clash", message, _RENAME, places["partition_by"])
+
+
+def _items(select: exp.Select) -> list[SelectItem]:
+    return [SelectItem(_name(projection), projection.unalias()) for projection in select.expressions]
+
+
+def _name(projection: exp.Expr) -> str | None:
+    if isinstance(projection, exp.Alias):
+        return str(projection.alias)
+    return str(projection.name) if isinstance(projection, exp.Column) and not projection.is_star else None
+
+
+def group_keys(select: exp.Select, windows: Iterable[Window]) -> list[GroupKey] | None:
+    """The grouping expressions of a SELECT; None if there are none or the output does not tell them apart."""
+    group = select.args.get("group")
+    if group is None or any(group.args.get(kind) for kind in ("rollup", "cube", "grouping_sets", "totals")):
+        return None
+    items = _items(select)
+    if any(item.value.is_star for item in items):
+        return None
+    names = {window.name for window in windows}
+    if group.args.get("all"):
+        expressions = [item.value for item in items if not has_aggregate(item.value)]
+    else:
+        expressions = [_without_ordinal(node, items) for node in group.expressions]
+    if any(isinstance(node, (exp.Rollup, exp.Cube, exp.GroupingSets, exp.Tuple)) for node in expressions):
+        return None
+    keys = {key.text: key for node in expressions for key in [_key(node, items, names)]}
+    return list(keys.values())
+
+
+def _without_ordinal(node: exp.Expr, items: list[SelectItem]) -> exp.Expr:
+    if isinstance(node, exp.Literal) and not node.is_string and node.name.isdecimal():
+        index = int(node.name) - 1
+        return items[index].value if 0 <= index < len(items) else node
+    return node.unnest()
+
+
+def _key(node: exp.Expr, items: list[SelectItem], windows: set[str]) -> GroupKey:
+    matches = [item for item in items if _same(item.value, node) or _is_alias(item, node)]
+    window = next((w for n in (node, *(m.value for m in matches)) if (w := _window_of(n, windows))), None)
+    if window is not None:
+        return GroupKey(_shown(window), tuple(_window_columns(window, items, windows)))
+    named = [item.name for item in matches if item.name is not None]
+    return GroupKey(node.sql(dialect="spark"), tuple(named))
+
+
+def _is_alias(item: SelectItem, node: exp.Expr) -> bool:
+    bare = isinstance(node, exp.Column) and not node.table
+    return bare and item.name is not None and item.name.lower() == node.name.lower()
+
+
+def _same(one: exp.Expr, other: exp.Expr) -> bool:
+    if isinstance(one, exp.Column) and isinstance(other, exp.Column):
+        sides = {one.table.lower(), other.table.lower()} - {""}
+        return one.name.lower() == other.name.lower() and len(sides) <= 1
+    return one == other
+
+
+def _window_of(node: exp.Expr, windows: set[str]) -> str | exp.Expr | None:
+    """The window that an expression is or is a part of: the name of a declared one, or Spark's call."""
+    if isinstance(node, exp.Column):
+        table, name = node.table.lower(), node.name.lower()
+        known = {*windows, _BUILTIN}
+        if table in known and name in _PARTS:
+            return table
+        return name if not table and name in known else None
+    if isinstance(node, exp.Dot) and node.name.lower() in _PARTS:
+        return _window_of(node.this, windows)
+    return node if isinstance(node, exp.Anonymous) and node.name.lower() == _BUILTIN else None
+
+
+def _window_columns(window: str | exp.Expr, items: list[SelectItem], windows: set[str]) -> Iterator[str]:
+    """The columns that have the window: its start, the whole struct, its end."""
+    found: dict[str, str] = {}
+    for item in items:
+        of = _window_of(item.value, windows)
+        if item.name is not None and of is not None and _same_window(of, window):
+            part = item.value.name.lower() if isinstance(item.value, (exp.Column, exp.Dot)) else ""
+            found.setdefault(part if part in _PARTS else "", item.name)
+    yield from (found[part] for part in ("start", "", "end") if part in found)
+
+
+def _same_window(one: str | exp.Expr, other: str | exp.Expr) -> bool:
+    # A query has one time window in a GROUP BY: `window` is the call's own name.
+    return one == other or ({type(one) is str, type(other) is str} == {True, False} and _BUILTIN in (one, other))
+
+
+def _shown(window: str | exp.Expr) -> str:
+    return window if isinstance(window, str) else window.sql(dialect="spark")

@@ -1,0 +1,172 @@
+"""The output mode of a stream, and the key of update mode, where the header leaves them to the query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from sqlglot import exp
+
+from engine.compile.config.window_config import Window
+from engine.compile.nodes.model_settings import OutputMode, Write
+from engine.compile.output.output_columns import GroupKey, group_keys, outermost, output_columns
+from engine.compile.references.expand_windows import Report
+from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.parse import ParsedQuery, first_offset, span
+from engine.errors import Location
+
+_MAX_DEPTH = 50
+
+
+def decide(
+    write: Write,
+    query: ParsedQuery,
+    windows: tuple[Window, ...],
+    streams: frozenset[str],
+    places: Mapping[str, Location],
+    report: Report,
+) -> Write:
+    """Complete the write of a streaming model.
+
+    Args:
+        write: as the settings say it.
+        query: the model's query.
+        windows: the declared windows.
+        streams: names of what is read as a stream.
+        places: where the settings stand.
+        report: takes code, message, hint and place.
+    """
+    mode = write.output_mode or (OutputMode.UPDATE if _updates(write, query, windows, streams) else OutputMode.APPEND)
+    write = replace(write, output_mode=mode)
+    if mode is not OutputMode.UPDATE:
+        return write
+    if _session(query, windows, places, report):
+        return write
+    select = outermost(query.tree)
+    keys = group_keys(select, windows) if isinstance(select, exp.Select) else None
+    if keys is None:
+        if not write.unique_key and "unique_key" not in places:
+            hint = "Add 'unique_key: id': the write is then a MERGE, as a row may be emitted again."
+            report("update-key", "output_mode 'update' needs a 'unique_key'", hint, places["output_mode"])
+        return write
+    return replace(write, unique_key=_key(write, query, keys, places, report))
+
+
+def rewrites(write: Write) -> str:
+    """Why the rows of a streaming table change after they were written; empty if they never do."""
+    if write.output_mode is OutputMode.COMPLETE:
+        return "it is rewritten in each micro-batch (output_mode: complete)"
+    merged = write.unique_key or write.output_mode is OutputMode.UPDATE
+    return "its rows are replaced by newer ones (it has a unique_key)" if merged else ""
+
+
+def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:
+    """Report a session window in update mode; whether there is one."""
+    hint = "Write output_mode: append: a session is written when it ends."
+    session = next((window for window in windows if window.kind == "session"), None)
+    if session is not None:
+        message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
+        report("session-update", message, hint, session.location)
+        return True
+    call = next(_session_calls(query.tree), None)
+    if call is not None:
+        report("session-update", "session_window() does not run in update mode", hint, first_offset(call))
+    return call is not None
+
+
+def _session_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
+    return (node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "session_window")
+
+
+def _at(places: Mapping[str, Location], window: Window) -> str:
+    place = places.get("output_mode") or places["unique_key"]
+    where = f"line {place.line}" if place.file == window.location.file else str(place)
+    return f"output_mode in {where}" if "output_mode" in places else f"unique_key in {where}"
+
+
+def _key(
+    write: Write, query: ParsedQuery, keys: list[GroupKey], places: Mapping[str, Location], report: Report
+) -> tuple[str, ...]:
+    """The key of a query that groups: its grouping columns, and no other."""
+    missing = [key.text for key in keys if not key.columns]
+    if missing:
+        names = " and ".join(f"'{text}'" for text in missing)
+        hint = "Select it with a name (of a window, its start), so that the rows of two groups can be told apart."
+        place = places.get("output_mode") or places["unique_key"]
+        report("update-key", f"the query groups by {names}, and the SELECT has no column of it", hint, place)
+        return write.unique_key
+    grouping = tuple(key.columns[0] for key in keys)
+    if "unique_key" not in places:
+        return grouping
+    output = {name.lower() for name in output_columns(query.tree) or write.unique_key}
+    known = all(name.lower() in output for name in write.unique_key)
+    if write.unique_key and known and not _fits(write.unique_key, keys):
+        shown = ", ".join(grouping) or "nothing"
+        message = f"'unique_key' is not what the query groups by ({shown}), and output_mode is 'update'"
+        hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
+        report("update-key", message, hint, places["unique_key"])
+    return write.unique_key
+
+
+def _fits(said: tuple[str, ...], keys: list[GroupKey]) -> bool:
+    names = {name.lower() for name in said}
+    groups = [{column.lower() for column in key.columns} for key in keys]
+    return names <= set().union(*groups) and all(group & names for group in groups)
+
+
+def _updates(write: Write, query: ParsedQuery, windows: tuple[Window, ...], streams: frozenset[str]) -> bool:
+    """Whether the query has a key and an aggregate that Spark can emit in update mode.
+
+    It is the only stateful step: a join of streams, another aggregate, a DISTINCT, a limit or a session
+    window runs in append mode only.
+    """
+    if not write.unique_key or any(window.kind == "session" for window in windows):
+        return False
+    tree = query.tree
+    if next(_session_calls(tree), None) is not None:
+        return False
+    if any(not isinstance(node, exp.Union) or node.args.get("distinct") for node in tree.find_all(exp.SetOperation)):
+        return False
+    reads = _Reads(query, streams)
+    selects = [select for select in tree.find_all(exp.Select) if reads.stream(select)]
+    if any(select.args.get("distinct") or select.args.get("limit") for select in selects) or tree.find(exp.Pivot):
+        return False
+    if any(len(list(reads.streamed(select))) > 1 for select in selects):
+        return False
+    return sum(_aggregates(select) for select in selects) == 1
+
+
+def _aggregates(select: exp.Select) -> bool:
+    if select.args.get("group") is not None:
+        return True
+    return any(has_aggregate(item) for item in select.expressions if not isinstance(item.unalias(), exp.Subquery))
+
+
+class _Reads:
+    """Which SELECTs read a stream, directly or through CTEs and subqueries."""
+
+    def __init__(self, query: ParsedQuery, streams: frozenset[str]) -> None:
+        self.names = {reference.start: reference.name for reference in query.references}
+        self.streams = streams
+        self.ctes = {cte.alias.lower(): cte.this for cte in query.tree.find_all(exp.CTE)}
+
+    def stream(self, node: exp.Expr, depth: int = 0) -> bool:
+        """Whether anything inside the node is a stream."""
+        return depth < _MAX_DEPTH and any(self.table(table, depth) for table in node.find_all(exp.Table))
+
+    def table(self, table: exp.Table, depth: int) -> bool:
+        if not isinstance(table.this, exp.Identifier):
+            return False
+        name = self.names.get(span(table.this)[0])
+        if name is not None:
+            return name in self.streams
+        inner = self.ctes.get(table.name.lower())
+        return inner is not None and self.stream(inner, depth + 1)
+
+    def streamed(self, select: exp.Select) -> Iterator[exp.Expr]:
+        """The relations of FROM and its joins that are streams."""
+        start = select.args.get("from_")
+        joins = [*(select.args.get("joins") or ()), *((start.this.args.get("joins") or ()) if start else ())]
+        for relation in [*([start.this] if start else []), *(join.this for join in joins)]:
+            if self.stream(relation):
+                yield relation

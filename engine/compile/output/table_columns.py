@@ -1,0 +1,66 @@
+"""The columns of a table that are not those of its query: `history` adds some, `exclude` leaves some out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from engine.compile.nodes.column_facts import InputColumns, Origin
+from engine.compile.nodes.manifest import Column, Model
+from engine.compile.nodes.model_settings import Write
+
+_WORD = re.compile(r"\w+")
+
+
+def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
+    """A model with the columns of its table, and how others see them.
+
+    Columns that say which row of a key is the newer, or that it is deleted, decide on rows.
+
+    Args:
+        model: with the columns of its query.
+        seen: what others would see of these.
+    """
+    write = model.write
+    if not write.unique_key:
+        return model, seen
+    indirect = tuple(dict.fromkeys((*model.indirect, *_deciding(model))))
+    known = {name.lower(): type_ for name, type_ in seen.columns or ()}
+    columns = [*model.columns]
+    given = [*(seen.columns or ())]
+    if write.history and write.sequence_by:
+        order = known.get(write.sequence_by[0].lower())
+        given += [("valid_from", order), ("valid_to", order), ("is_current", "boolean")]
+        columns = list(_with_history(columns, write))
+    out = {name.lower() for name in write.exclude}
+    columns = [column for column in columns if column.name.lower() not in out]
+    if seen.columns is not None:
+        seen = replace(seen, columns=tuple(item for item in given if item[0].lower() not in out))
+    return replace(model, columns=tuple(columns), indirect=indirect), seen
+
+
+def _deciding(model: Model) -> Iterator[Origin]:
+    write = model.write
+    newer = {name.lower() for name in write.sequence_by}
+    deletes = {word.lower() for word in _WORD.findall(write.delete_when or "")}
+    for kind, names in (("sort", newer), ("filter", deletes)):
+        for column in model.columns:
+            if column.name.lower() in names:
+                yield from (Origin(origin.node, origin.column, kind) for origin in column.origins)
+
+
+def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
+    """The columns, and those that say when a version was valid; all of them come from the first of `sequence_by`."""
+    first, *_ = write.sequence_by
+    order = next((column for column in columns if column.name.lower() == first.lower()), Column(first))
+    keys, times = ", ".join(write.unique_key), ", ".join(write.sequence_by)
+    made = {
+        "valid_from": (order.type, first),
+        "valid_to": (order.type, f"lead({first}) over (partition by {keys} order by {times})"),
+        "is_current": ("boolean", "valid_to is null"),
+    }
+    said = {column.name.lower(): column for column in columns}
+    yield from (column for column in columns if column.name.lower() not in made)
+    for name, (type_, sql) in made.items():
+        yield replace(said.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)

@@ -1,0 +1,1 @@
+"""Compiling a project: what changed, in the order of references, in several processes."""

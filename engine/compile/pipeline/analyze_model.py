@@ -1,0 +1,252 @@
+"""The second half of a model's compilation: references, windows, columns, rules and tests."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from engine.compile.config.operation_config import placed
+from engine.compile.config.session_settings import meaning
+from engine.compile.config.window_config import Window
+from engine.compile.declarations.compile_context import CompileContext
+from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.manifest import DataTest, Input, Materialized, Model, SourceMap
+from engine.compile.output.condition_types import condition_faults
+from engine.compile.output.infer_columns import ParsedModel, brings_functions, by_default, typed
+from engine.compile.output.named_columns import named_faults
+from engine.compile.output.output_columns import check_columns
+from engine.compile.output.output_mode import decide
+from engine.compile.output.table_columns import kept
+from engine.compile.pipeline.parse_model import Read
+from engine.compile.references.ephemeral import GivenNode, Inlined, too_large
+from engine.compile.references.expand_windows import lower_windows
+from engine.compile.references.resolve_references import Draft, KnownNodes, resolve
+from engine.compile.references.splice import splice
+from engine.compile.sql.aggregates import is_stateful
+from engine.compile.sql.determinism import deterministic, deterministic_text
+from engine.compile.stateful.fingerprint import facts, fingerprint
+from engine.compile.stateful.state_facts import with_state
+from engine.compile.streaming.check_model import placeholder
+from engine.compile.templates.template_names import REF
+from engine.compile.testing.data_test_nodes import compile_tests
+from engine.errors import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A compiled model with its tests; `given` is what it gives to others, `problems` all that was found.
+
+    `env` names the environment variables it asked for; `repeatable`: compiling it again would give the same.
+    """
+
+    model: Model
+    tests: tuple[DataTest, ...]
+    given: GivenNode
+    problems: tuple[Diagnostic, ...]
+    env: frozenset[str]
+    repeatable: bool
+
+
+def finish(
+    read: Read,
+    shared: CompileContext,
+    known: KnownNodes,
+    selects: Mapping[str, frozenset[str]],
+    given: Mapping[str, GivenNode],
+    *,
+    looped: bool = False,
+) -> Finished:
+    """Finish a model.
+
+    Args:
+        read: the model as read.
+        shared: what all models share.
+        known: what can be referred to.
+        selects: by the name that models use: columns of models and sources as far as they stand in the text.
+        given: by id: what the nodes it reads give; one that is missing is not known.
+        looped: it is part of a cycle, and that has been said.
+    """
+    problems = list(read.problems)
+    names = shared.names
+    names.begin()
+    model, plain = _resolved(read, known, selects, given, problems)
+    model = replace(_with_settings(model, shared.target.conf), broken=model.broken or looped)
+    seen = InputColumns(model.id, None)
+    if read.query is not None and read.rendered is not None and model.fingerprint:
+        columns = {i: item.columns for i, item in given.items()}
+        foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
+        whole = len(read.windows) == len(read.config.windows)
+        ansi = by_default(shared.target.conf) and not model.operation.pre_hook
+        parsed = ParsedModel(read.query, read.rendered, read.windows, foreign, whole, plain, ansi)
+        model, seen = typed(model, parsed, columns, problems)
+        if read.certain and not model.broken:
+            unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
+            faults = list(condition_faults(model, seen, foreign=foreign))
+            problems += [*unnamed, *faults]
+            model = replace(model, broken=bool(unnamed or faults))
+        model, seen = kept(model, seen)
+        if model.streaming and (model.stateful or model.write.unique_key):
+            model = with_state(model, columns)
+    tests = compile_tests(f"model.{read.file.name}", read.file.file, read.config.tests, shared, known, problems)
+    tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
+    inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
+    env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
+    return Finished(
+        model, tuple(tests), GivenNode(seen, inlined, _unsafe(model, given)), tuple(problems), env, repeatable
+    )
+
+
+def _with_settings(model: Model, conf: Mapping[str, str]) -> Model:
+    """The model with the settings that change what its query means among its facts, unless all have their defaults."""
+    settings = meaning(conf, model.operation.pre_hook) if model.facts and model.stored else {}
+    if not settings:
+        return model
+    known = {**model.facts, "settings": settings}
+    return replace(model, facts=known, fingerprint=fingerprint(known))
+
+
+def _unsafe(model: Model, given: Mapping[str, GivenNode]) -> tuple[str, ...]:
+    """The sources above it that cannot be read again."""
+    above = (given[node].unsafe for node in model.depends_on if node in given)
+    return tuple(dict.fromkeys(name for names in above for name in names))
+
+
+def _as_inlined(model: Model) -> Inlined:
+    return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts, model.deterministic)
+
+
+def _resolved(
+    read: Read,
+    known: KnownNodes,
+    selects: Mapping[str, frozenset[str]],
+    given: Mapping[str, GivenNode],
+    problems: list[Diagnostic],
+) -> tuple[Model, bool]:
+    """The model with the SQL that runs; broken and without it where that cannot be had.
+
+    And whether only names of relations were put in.
+    """
+    model = _empty(read)
+    if read.query is None or read.rendered is None:
+        return model, False
+    ephemeral = _ephemeral(read, known, given)
+    if ephemeral is None:
+        return model, False
+    draft = Draft(read.file.name, read.config, read.rendered, read.query, read.certain, problems)
+    inside = [r for r in read.query.references if r.kind == "ref" and r.name in ephemeral]
+    large = too_large(read.rendered.text, [reference.name for reference in inside], ephemeral)
+    if large is not None:
+        draft.report("sql-too-large", *large, inside[-1].start)
+        return model, False
+    inputs, edits = resolve(draft, known, read.relation, ephemeral)
+    lowered = lower_windows(read.query, read.windows, _with_event_time(selects, inputs), draft.report)
+    _check_windows(draft, read.windows, lowered.used)
+    named = {reference.start for reference in read.query.references if reference.kind != "this"}
+    plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)
+    sql, positions = splice(read.rendered, edits + lowered.edits, read.query.end)
+    model = replace(
+        model,
+        sql=sql,
+        inputs=inputs,
+        inlined=tuple(draft.inlined),
+        positions=SourceMap(positions.runs, read.config.places),
+    )
+    try:
+        return _with_facts(model, draft, read, known), plain
+    except RecursionError:
+        start = len(read.rendered.text) - len(read.rendered.text.lstrip())
+        draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
+        return model, False
+
+
+def _ephemeral(read: Read, known: KnownNodes, given: Mapping[str, GivenNode]) -> dict[str, Inlined] | None:
+    """The ephemeral models that it reads, by name; None if one has faults of its own, which have been told."""
+    found = {}
+    for node in read.face.reads:
+        name = node.removeprefix("model.")
+        if known.kinds.get(name) is Materialized.EPHEMERAL and node.startswith("model."):
+            inlined = given[node].inlined if node in given else None
+            if inlined is None:
+                return None
+            found[name] = inlined
+    return found
+
+
+def _empty(read: Read) -> Model:
+    config, file = read.config, read.file
+    return Model(
+        id=f"model.{file.name}",
+        name=file.name,
+        file=file.file,
+        description=config.description,
+        materialized=config.materialized,
+        relation=read.relation,
+        raw_sql=file.sql,
+        sql="",
+        columns=config.columns,
+        expectations=config.expectations,
+        operation=placed(config.operation, read.relation.sql),
+        contract=config.contract,
+        title=config.title,
+        tags=config.tags,
+        meta=config.meta,
+        windows={w.name: w.sql for w in read.windows},
+        state_partitions=config.state_partitions,
+        broken=True,
+    )
+
+
+def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Model:
+    config, query = read.config, draft.query
+    streaming = config.materialized is Materialized.STREAMING_TABLE
+    streams = [i for i in model.inputs if i.stream]
+    inlined = draft.inlined.values()
+    names = [placeholder(i) for i in streams] + [f"{REF}{model.name}" for model in inlined if model.streamed]
+    held = is_stateful(query.tree, names, dedup=any(i.dedup for i in streams))
+    stateful = (streaming or (not model.stored and bool(streams))) and (held or any(i.stateful for i in inlined))
+    write = config.write
+    if streaming:
+        write = decide(write, query, read.windows, frozenset(i.name for i in streams), config.places, draft.report)
+    if read.certain:
+        check_columns(config.named, config.write, query.tree, config.places, draft.report)
+    meaning = facts(
+        materialized=config.materialized,
+        relation=read.relation,
+        query=query,
+        windows=model.windows,
+        inputs=model.inputs,
+        nodes=known.sources,
+        write=write,
+        stateful=stateful,
+        expectations=config.expectations,
+        inlined=inlined,
+    )
+    return replace(
+        model,
+        write=write,
+        stateful=stateful,
+        fingerprint=fingerprint(meaning),
+        facts=meaning,
+        broken=not read.certain or any(d.is_error for d in draft.problems),
+        deterministic=_deterministic(model, draft),
+    )
+
+
+def _deterministic(model: Model, draft: Draft) -> bool:
+    times = [i.watermark.expression for i in model.inputs if i.watermark and i.watermark.expression]
+    inlined = all(item.deterministic for item in draft.inlined.values())
+    return inlined and deterministic([draft.query.tree]) and deterministic_text(*times)
+
+
+def _with_event_time(selects: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]) -> dict[str, frozenset[str]]:
+    """The columns of the inputs, with those that watermarks add."""
+    added = {i.name: {i.watermark.column.lower()} if i.watermark else set() for i in inputs}
+    return {name: selects.get(name, frozenset()) | extra for name, extra in added.items()}
+
+
+def _check_windows(draft: Draft, windows: tuple[Window, ...], used: set[str]) -> None:
+    for window in windows:
+        if window.name not in used:
+            message = f"the query does not use the window '{window.name}'"
+            hint = f"Group by it ('group by {window.name}'), or take it out."
+            draft.report("window-unused", message, hint, window.location)

@@ -1,0 +1,300 @@
+"""The fact cache: what an earlier compilation for the same target found, used again where nothing has changed.
+
+Two levels. The whole project: every file, variable and environment variable that was read is the same; then
+nothing is rendered or parsed. One model: its own file is the same, and so are the faces and columns of what it was
+compiled against and what all models share. Everything is compared by hashes of content.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import engine
+from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
+from engine.compile.declarations.target import Target
+from engine.compile.nodes.manifest import NodeRecord
+from engine.compile.nodes.model_interface import Face
+from engine.compile.pipeline.cache_packs import Pack, PackPlace, new_name, opened, remove_others, repacked
+from engine.errors import Diagnostic, ProjectError
+from engine.project import Project
+from engine.project.project_files import inside
+from engine.secrets import PREFIX, secret_values
+from engine.target_folder import TargetFolder
+
+FOLDER = "compiled"
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """The project as it is now: its folder, and hashes of what models share, of all files, of each model's file."""
+
+    root: Path
+    shared: str
+    files: str
+    texts: Mapping[str, str]
+    env: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class CachedModel:
+    """What is known of a compiled model beside its nodes.
+
+    Attributes:
+        face: what others must know of it.
+        given: what it gives to those that read it, as JSON.
+        problems: all that was found in it.
+        nodes: ids of the model and its tests.
+        reads: ids of everything whose columns it was compiled against.
+        mentions: ids of everything else that its tests name.
+        env: digests of the environment variables that its templates read.
+        certain: reading the same again would give the same.
+        repeatable: the same, and without an error.
+        text: hash of its file.
+        hashes: of its face, and of what it gives.
+    """
+
+    face: Face
+    given: msgspec.Raw
+    problems: tuple[Diagnostic, ...]
+    nodes: tuple[str, ...]
+    reads: tuple[str, ...]
+    mentions: tuple[str, ...]
+    env: Mapping[str, str]
+    certain: bool
+    repeatable: bool
+    text: str
+    hashes: tuple[str, str]
+
+    def fresh(self, text: str, env: Mapping[str, str]) -> bool:
+        """Whether the model's own file would be read as it was."""
+        return self.repeatable and self.text == text and same_env(self.env, env)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCompilation:
+    """What one compilation leaves for the next.
+
+    Attributes:
+        shared: hash of what all models share.
+        files: hash of all files.
+        env: hashes of the environment variables read outside models.
+        env_all: hashes of all that were read.
+        repeatable: compiling it again from the same gives the same.
+        sources: hashes of the declared sources, by id.
+        folders: of sources inside the project; each was no link that leads out of it.
+        models: `CachedModel` by id, as JSON.
+        nodes: ids of all nodes, in the order of the manifest.
+        order: of models and tests, each after what it depends on.
+        found: everything that was found, sorted.
+        fresh: nodes that stand in no pack yet, each with its key.
+        places: where the others stand.
+        packs: in which they stand.
+    """
+
+    shared: str = ""
+    files: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    env_all: Mapping[str, str] = field(default_factory=dict)
+    repeatable: bool = False
+    sources: Mapping[str, str] = field(default_factory=dict)
+    folders: tuple[str, ...] = ()
+    models: Buffer = b"{}"
+    nodes: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    found: tuple[Diagnostic, ...] = ()
+    fresh: Mapping[str, tuple[Encoded, str]] = field(default_factory=dict)
+    places: Mapping[str, PackPlace] = field(default_factory=dict)
+    packs: tuple[Pack, ...] = ()
+
+    def holds(self, now: Now) -> bool:
+        """Whether all of it is what a compilation would give now."""
+        same = self.repeatable and self.shared == now.shared and self.files == now.files
+        if not same or not same_env(self.env_all, now.env):
+            return False
+        return all(inside(now.root, now.root / folder) for folder in self.folders)
+
+    def usable(self, now: Now) -> StoredCompilation:
+        """Itself if its models may be used one by one, else nothing."""
+        return self if self.shared == now.shared and same_env(self.env, now.env) else StoredCompilation()
+
+    def kept(self) -> dict[str, CachedModel]:
+        """What is known of the models, by id."""
+        return msgspec.json.decode(self.models, type=dict[str, CachedModel])
+
+    def json(self, node_id: str) -> Buffer:
+        """A node as JSON."""
+        if node_id in self.fresh:
+            return self.fresh[node_id][0].json
+        place = self.places[node_id]
+        return self.packs[place.pack].json(place)
+
+
+class Records(Mapping[str, NodeRecord]):
+    """The nodes of a compilation as manifest.json tells them."""
+
+    def __init__(self, stored: StoredCompilation) -> None:
+        self._stored = stored
+        self._nodes = frozenset(stored.nodes)
+
+    def __getitem__(self, node_id: str) -> NodeRecord:
+        if node_id in self._stored.fresh:
+            node, key = self._stored.fresh[node_id]
+            return NodeRecord(node.depends_on, memoryview(node.record), key)
+        place = self._stored.places[node_id]
+        return NodeRecord(place.depends_on, self._stored.packs[place.pack].record(place), place.key)
+
+    def __contains__(self, node_id: object) -> bool:
+        return node_id in self._nodes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stored.nodes)
+
+    def __len__(self) -> int:
+        return len(self._stored.nodes)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """A compilation as it is kept beside its packs, which are told by name and size; places in the manifest's order."""
+
+    shared: str
+    files: str
+    env: dict[str, str]
+    env_all: dict[str, str]
+    repeatable: bool
+    sources: dict[str, str]
+    folders: tuple[str, ...]
+    packs: list[tuple[str, int]]
+    places: dict[str, PackPlace]
+    order: tuple[str, ...]
+    found: tuple[Diagnostic, ...]
+    models: msgspec.Raw
+
+
+def load(folder: Path | None, target: Target) -> StoredCompilation:
+    """The last compilation for a target; an empty one if there is none that can be read."""
+    if folder is None:
+        return StoredCompilation()
+    path = _path(folder, target)
+    try:
+        head = msgspec.json.decode(path.read_bytes(), type=_Head)
+        packs = opened(path.parent, head.packs)
+    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+        return StoredCompilation()
+    if not all(place.within(packs) for place in head.places.values()) or set(head.order) - set(head.places):
+        return StoredCompilation()
+    names = ("shared", "files", "env", "env_all", "repeatable", "sources", "folders")
+    known = {name: getattr(head, name) for name in names}
+    known |= {"models": head.models, "order": head.order, "found": head.found, "places": head.places, "packs": packs}
+    return StoredCompilation(**known, nodes=tuple(head.places))
+
+
+def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[str, str]) -> None:
+    """Keep a compilation, unless a secret was written into the project.
+
+    A masked one could not be used again. A folder that cannot be written is no fault, it only costs time.
+    """
+    path = _path(folder, target)
+    packs, places, content = repacked(stored.packs, stored.places, stored.fresh)
+    names = [(pack.name, len(pack.data)) for pack in packs]
+    if content:
+        names.append((new_name(path.stem), sum(map(len, content))))
+    head = _Head(
+        shared=stored.shared,
+        files=stored.files,
+        env=dict(stored.env),
+        env_all=dict(stored.env_all),
+        repeatable=stored.repeatable,
+        sources=dict(stored.sources),
+        folders=stored.folders,
+        packs=names,
+        places={i: places[i] for i in stored.nodes},
+        order=stored.order,
+        found=stored.found,
+        models=msgspec.Raw(stored.models),
+    )
+    data = bytes(to_json(head))
+    forms = [form for value in secret_values(env) for form in _spellings(value)]
+    with suppress(OSError, ProjectError):
+        if any(form in bytes(part) for form in forms for part in (data, *content, *(pack.data for pack in packs))):
+            path.unlink(missing_ok=True)
+            remove_others(path.parent, path.stem, ())
+            return
+        with TargetFolder(path.parent) as kept:
+            if content:
+                kept.write(names[-1][0], content)
+            kept.write(path.name, data)
+        remove_others(path.parent, path.stem, [name for name, _ in names])
+
+
+def _spellings(value: str) -> set[bytes]:
+    """A text as JSON may have it."""
+    forms = (json.dumps(value)[1:-1], json.dumps(value, ensure_ascii=False)[1:-1])
+    return {form.encode("utf-8", "replace") for form in forms}
+
+
+def _path(folder: Path, target: Target) -> Path:
+    # What is asked for by --target need not be a target, nor a file's name.
+    name = target.name if re.fullmatch(r"\w[\w-]{0,60}", target.name, re.ASCII) else digest(target.name)
+    return folder / FOLDER / f"{name}.json"
+
+
+def look(
+    project: Project,
+    target: Target,
+    variables: Mapping[str, Any],
+    env: Mapping[str, str],
+    found: Sequence[Diagnostic] = (),
+) -> Now:
+    """The hashes of a project as it is now; `found` is what is wrong in its files and the target."""
+    texts = {f"model.{model.name}": model.hash for model in project.models}
+    settings = project.texts.get(project.doc.file, "")
+    outside = [settings, target.name, target.schema, target.catalog.name, project.macros, project.sources_whole]
+    files = [texts, project.texts, found, project.name, project.version]
+    return Now(project.root, digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
+
+
+def env_digests(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
+    """The hashes of some environment variables; empty for one that is not set. A secret only counts as set."""
+    return {name: _env(name, env) for name in sorted(names)}
+
+
+def _env(name: str, env: Mapping[str, str]) -> str:
+    if name not in env:
+        return ""
+    return "set" if name.startswith(PREFIX) else digest(env[name])
+
+
+def same_env(known: Mapping[str, str], env: Mapping[str, str]) -> bool:
+    """Whether environment variables are as they were."""
+    return all(_env(name, env) == value for name, value in known.items())
+
+
+@cache
+def _code() -> str:
+    """What compiles: the versions, and the engine's own files where somebody works on them.
+
+    Looked at once: a process goes on with the code that it has loaded.
+    """
+    from importlib.metadata import version
+
+    files: list[tuple[str, int, int]] = []
+    waiting = [str(Path(engine.__file__).parent)]
+    while waiting:
+        with os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir() and entry.name != "__pycache__":
+                    waiting.append(entry.path)
+                elif entry.name.endswith((".py", ".sql")):
+                    stat = entry.stat()
+                    files.append((entry.path, stat.st_size, stat.st_mtime_ns))
+    return digest([engine.__version__, version("sqlglot"), version("jinja2"), sorted(files)])

@@ -1,0 +1,91 @@
+"""Stage 2 from end to end: a project becomes a manifest, with what an earlier compilation found where that holds.
+
+What takes Jinja's and sqlglot's time to load is imported only when something has to be compiled.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from engine.compile.artifacts.node_json import Nodes
+from engine.compile.declarations.target import Target, load_target
+from engine.compile.nodes.macro_docs import read_macros
+from engine.compile.nodes.manifest import Manifest
+from engine.compile.pipeline import compile_cache
+from engine.compile.templates.rendered_values import ValueRenderer
+from engine.compile.templates.secret_settings import SecretSettings
+from engine.compile.templates.template_names import TemplateNames
+from engine.project import Project
+from engine.secrets import names_credential
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """The manifest, and the target it was compiled for (which alone holds secrets)."""
+
+    manifest: Manifest
+    target: Target
+
+
+def compile_project(
+    project: Project,
+    *,
+    target: str | None = None,
+    variables: Mapping[str, Any] | None = None,
+    env: Mapping[str, str] | None = None,
+    cached: Path | None = None,
+) -> Compiled:
+    """Compile a project.
+
+    Args:
+        project: what `load_project` read.
+        target: name of the target; None: the project's default.
+        variables: values of --vars; they win over the project's.
+        env: the environment; None: the process's own.
+        cached: the folder that keeps what was found for the next time; None: everything is compiled.
+
+    Returns:
+        The manifest with every finding of the project in it, sorted; it never raises for a user's mistake.
+    """
+    environment = os.environ if env is None else env
+    public = {name: value for name, value in environment.items() if not names_credential(name)}
+    names = TemplateNames({**project.vars, **(variables or {})}, public)
+    names.project = project.name
+    values = ValueRenderer(names.for_values())
+    found = list(project.diagnostics)
+    # Only a target may name secrets, and not even there does a template see one.
+    secrets = SecretSettings(environment)
+    target_names = replace(names, secrets=secrets)
+    chosen = load_target(project, target, ValueRenderer(target_names.for_values(), secrets), found)
+    names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
+    now = compile_cache.look(project, chosen, variables or {}, names.env, found)
+    stored = compile_cache.load(cached, chosen)
+    if not stored.holds(now):
+        from engine.compile.pipeline.incremental import compile_models
+
+        known = stored.usable(now)
+        try:
+            stored = compile_models(project, chosen, names, values, list(found), known, now)
+        except msgspec.MsgspecError:
+            # What was kept is damaged; without it everything is compiled.
+            stored = compile_models(project, chosen, names, values, found, compile_cache.StoredCompilation(), now)
+        if cached is not None:
+            compile_cache.save(stored, cached, chosen, environment)
+    manifest = Manifest(
+        project=project.name,
+        version=project.version,
+        target=chosen.name,
+        nodes=Nodes(dict.fromkeys(stored.nodes), stored.json),
+        order=stored.order,
+        diagnostics=stored.found,
+        macros=read_macros(project.macros),
+        records=compile_cache.Records(stored),
+        invocation_id=names.invocation,
+    )
+    return Compiled(manifest, chosen)

@@ -1,0 +1,165 @@
+"""Compiling what the cache does not have: models are read, brought into order, and finished one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from engine.compile.artifacts.dbt_manifest import About
+from engine.compile.artifacts.node_json import Encoded, Nodes, digest, encoded, to_json
+from engine.compile.declarations.compile_context import share
+from engine.compile.declarations.target import Target
+from engine.compile.nodes import topological_order
+from engine.compile.nodes.manifest import DataTest, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.compile.pipeline.cache_packs import PackPlace
+from engine.compile.pipeline.compile_cache import CachedModel, Now, StoredCompilation, env_digests
+from engine.compile.pipeline.dag_executor import Before, Flow
+from engine.compile.pipeline.parse_model import read_model
+from engine.compile.pipeline.project_graph import (
+    known_names,
+    loop_finding,
+    loops_of,
+    selected_names,
+    shared_tables,
+    taken_files,
+)
+from engine.compile.pipeline.worker import Local
+from engine.compile.pipeline.worker_pool import crew
+from engine.compile.templates.rendered_values import ValueRenderer
+from engine.compile.templates.template_names import TemplateNames
+from engine.compile.testing.data_test_nodes import source_tests
+from engine.compile.testing.relationship_columns import KIND, related_faults
+from engine.compile.testing.singular_tests import read_singular
+from engine.compile.testing.unit_test_nodes import read_unit_tests
+from engine.errors import Diagnostic, Location
+from engine.project import Project
+from engine.secrets import scrubber
+from engine.sources import ValueForm, kind_of
+from engine.sources.files.listing import is_uri
+
+
+def compile_models(
+    project: Project,
+    target: Target,
+    names: TemplateNames,
+    values: ValueRenderer,
+    found: list[Diagnostic],
+    before: StoredCompilation,
+    now: Now,
+) -> StoredCompilation:
+    """Compile what has changed since an earlier compilation.
+
+    Args:
+        project: what the files say.
+        target: the chosen one.
+        names: what templates may call.
+        values: renders settings.
+        found: what was found already.
+        before: the earlier compilation, as far as it may be used.
+        now: the hashes of the project.
+    """
+    shared = share(project, target, names, values, found)
+    env = env_digests(names.used_env, names.env)
+    about = About(project.name)
+    sources = {i: encoded(source, about) for i, source in shared.sources.items()}
+    hashes = {i: digest(source.json) for i, source in sources.items()}
+    texts = {f"model.{model.name}": model for model in project.models}
+    kept = before.kept()
+    fresh = frozenset(i for i in texts if i in kept and kept[i].fresh(now.texts[i], names.env))
+    stale = len(texts) - len(fresh) if hashes == before.sources else len(texts)
+    with crew(Local(shared, texts), stale) as workers:
+        read = workers.read([i for i in texts if i not in fresh])
+        faces = {i: kept[i].face if i in fresh else read[i] for i in texts}
+        known = known_names(faces.values(), shared.sources, sources_whole=project.sources_whole)
+        faces = {i: face for i, face in faces.items() if face.enabled}
+        loops = loops_of(faces)
+        looped = frozenset(i for loop in loops for i in loop)
+        workers.meet(known, selected_names(faces.values(), shared.sources), looped)
+        flow = Flow(faces, looped, Before(kept, fresh, before.sources), hashes, now.texts, now.shared)
+        flow.run(workers)
+    found += shared_tables(faces.values())
+    found += taken_files(faces.values(), shared.sources)
+    found += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
+    found += [problem for i in faces for problem in flow.models[i].problems]
+    models = {i: flow.models[i] for i in faces}
+    stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
+    nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
+    tested = {i: None for model in models.values() for i in model.nodes if _relates(i, stored)}
+    found += related_faults(Nodes(tested, stored.json).values(), nodes)
+    names.begin()
+    tests: tuple[DataTest | UnitTest, ...] = (
+        *source_tests(shared, known, found),
+        *read_singular(shared, known, found),
+    )
+    tests += read_unit_tests(project, nodes, values, found)
+    unit_tests = {test.id: encoded(test, about) for test in tests}
+    env |= env_digests(names.used_env, names.env)
+    fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in unit_tests.items()}}
+    ids = (*sources, *(i for model in models.values() for i in model.nodes), *unit_tests)
+    depends = {i: _depends(i, fresh_nodes, stored.places) for i in ids if i not in sources}
+    same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
+    return replace(
+        stored,
+        # Whether a folder is a link is no part of the files' text.
+        repeatable=stored.repeatable and not any(problem.code == "path-outside" for problem in found),
+        env=env,
+        env_all={**{name: value for model in models.values() for name, value in model.env.items()}, **env},
+        sources=hashes,
+        folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
+        nodes=ids,
+        order=before.order if same else _order(depends, alphabetic=bool(loops)),
+        found=_sorted(found),
+        fresh=fresh_nodes,
+    )
+
+
+def _stored(
+    before: StoredCompilation, now: Now, models: Mapping[str, CachedModel], fresh: Mapping[str, tuple[Encoded, str]]
+) -> StoredCompilation:
+    """What is known once the models are compiled."""
+    used = {i for model in models.values() for i in model.nodes if i not in fresh}
+    return StoredCompilation(
+        shared=now.shared,
+        files=now.files,
+        repeatable=all(model.certain for model in models.values()),
+        models=to_json(models),
+        fresh=fresh,
+        places={i: place for i, place in before.places.items() if i in used},
+        packs=before.packs,
+    )
+
+
+def _relates(node: str, stored: StoredCompilation) -> bool:
+    """Whether a node may be a test of relationships; most are not, and need not be decoded."""
+    return node.startswith("test.") and KIND.encode() in bytes(stored.json(node))
+
+
+def _folders(source: Source) -> Iterator[str]:
+    kind = kind_of(source.spec.format)
+    for key, form in (kind.KEYS if kind else {}).items():
+        folder = source.spec.settings.get(key)
+        if form is ValueForm.PATH and folder and not is_uri(folder):
+            yield folder
+
+
+def _depends(i: str, fresh: Mapping[str, tuple[Encoded, str]], places: Mapping[str, PackPlace]) -> tuple[str, ...]:
+    return fresh[i][0].depends_on if i in fresh else places[i].depends_on
+
+
+def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple[str, ...]:
+    """Models and tests, each after what it depends on."""
+    parents = {i: tuple(p for p in some if p in depends) for i, some in depends.items()}
+    return tuple(sorted(parents)) if alphabetic else topological_order.order(parents)
+
+
+def _sorted(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+    """All findings once, errors first, in the order of the files; no secret is in them."""
+    clean = scrubber()
+    found = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in found)
+    return tuple(sorted(dict.fromkeys(found), key=_sort_key))
+
+
+def _sort_key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:
+    place = diagnostic.location or Location("", 0, 0)
+    return (not diagnostic.is_error, place.file, place.line, place.column, diagnostic.code, diagnostic.message)

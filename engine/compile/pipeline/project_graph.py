@@ -1,0 +1,87 @@
+"""The models of a project together: what they can refer to, their order, cycles, shared tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from engine.compile.nodes import topological_order
+from engine.compile.nodes.manifest import Materialized, Relation, Source
+from engine.compile.nodes.model_interface import Face
+from engine.compile.references.resolve_references import KnownNodes
+from engine.errors import Diagnostic, Location
+
+
+def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
+    """What the models can refer to."""
+    every = tuple(faces)
+    enabled = [face for face in every if face.enabled]
+    return KnownNodes(
+        relations={f.name: f.relation for f in enabled},
+        kinds={f.name: f.kind for f in enabled if f.kind is not None},
+        sources=sources,
+        disabled=frozenset(f.name for f in every if not f.enabled),
+        sources_whole=sources_whole,
+        rewritten={f.name: f.rewritten for f in enabled if f.rewritten},
+    )
+
+
+def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict[str, frozenset[str]]:
+    """The columns of models and sources, in lower case, as far as they stand in the text."""
+    known = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
+    return known | {face.name: frozenset(face.selects) for face in faces}
+
+
+def shared_tables(faces: Iterable[Face]) -> Iterable[Diagnostic]:
+    """Findings about models that write one and the same table."""
+    writers: dict[Relation, Face] = {}
+    for face in faces:
+        if face.kind is Materialized.EPHEMERAL:
+            continue
+        first = writers.setdefault(face.relation, face)
+        if first is not face:
+            message = f"'{face.name}' and '{first.name}' ({first.file}) both write {face.relation}"
+            hint = "Give one of them another 'alias' or 'schema'."
+            place = face.place or Location(face.file)
+            yield Diagnostic("duplicate-table", message, hint, node=face.name, location=place)
+
+
+def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:
+    """Findings about models that read one source whose files go away once they are read."""
+    known = {face.id: face for face in faces}
+    for source in sources.values():
+        if "after_reading" not in source.spec.settings:
+            continue
+        readers = [face for face in known.values() if face.kind is not Materialized.EPHEMERAL
+                   and _reaches(face, source.id, known)]  # fmt: skip
+        for face in readers[1:]:
+            first = readers[0]
+            message = f"'{face.name}' and '{first.name}' both read '{source.name}', whose files go away once read"
+            hint = (
+                "The first to read a file would take it from the other. Let one model read the source, and the others "
+                f"that model; or take 'after_reading' out of {source.location}."
+            )
+            yield Diagnostic("files-taken", message, hint, node=face.name, location=Location(face.file))
+
+
+def _reaches(face: Face, source: str, known: Mapping[str, Face], depth: int = 0) -> bool:
+    """Whether a model reads a source itself or through ephemeral models; a cycle is told elsewhere."""
+    through = (known[i] for i in face.reads if i in known and known[i].kind is Materialized.EPHEMERAL)
+    return source in face.reads or (depth < len(known) and any(_reaches(f, source, known, depth + 1) for f in through))
+
+
+def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
+    """The cycles of the references, by id; each model is read by the next."""
+    return topological_order.cycles(_models_read(faces))
+
+
+def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]) -> Diagnostic:
+    """What to say of a cycle; `place_of` tells where a model (by id) names another (by name)."""
+    path = [node.removeprefix("model.") for node in reversed(loop)]
+    said = "the model reads itself" if path[0] == path[1] else f"a cycle: {' reads '.join(path)}"
+    hint = "Take one of these references out; {{ this }} reads a model's own table."
+    place = place_of(loop[-1], path[1])
+    return Diagnostic("ref-cycle", said, hint, node=path[0], location=place)
+
+
+def _models_read(faces: Mapping[str, Face]) -> dict[str, tuple[str, ...]]:
+    return {i: tuple(r for r in face.reads if r in faces) for i, face in faces.items()}

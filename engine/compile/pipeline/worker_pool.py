@@ -1,0 +1,222 @@
+"""Reading and finishing models in several processes at a time.
+
+The processes are forked, so that they begin with everything that was loaded and read. Each has its share of
+the models and keeps the trees of these to itself; what goes from one to the other are faces, columns and
+entries.
+"""
+
+from __future__ import annotations
+
+import gc
+import mmap
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from typing import Any
+
+from engine.compile.artifacts.node_json import CompiledEntry
+from engine.compile.nodes.model_interface import Face
+from engine.compile.pipeline.worker import Local
+from engine.compile.references.resolve_references import KnownNodes
+from engine.errors import SetupError
+
+# Starting the processes costs as much as compiling some thirty models.
+WORTH = 150
+_MOST = 8
+# One request is at work and one waits for it, so that no process waits for us.
+_AHEAD = 2
+# Bytes that a line takes before somebody reads; sockets take some 200,000.
+_FITS = 32_000
+_NAME_BYTES = 256
+_STOPS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def crew(local: Local, models: int) -> Iterator[Local | Workers]:
+    """Who compiles so many models: this process, or several where that is worth their start."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    # A fork copies only the calling thread; elsewhere than on Linux it is not safe either.
+    forks = sys.platform == "linux" and threading.active_count() == 1
+    number = min(cores, models // WORTH + 1, _MOST) if forks and models >= WORTH else 1
+    if number == 1:
+        yield local
+        return
+    with ExitStack() as stack:
+        yield Workers([_started(local, stack) for _ in range(number)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """A process, the line to it, and the page on which it writes the model that it is at."""
+
+    process: BaseProcess
+    line: Connection
+    page: mmap.mmap
+
+    def ask(self, method: str, *arguments: Any) -> None:
+        with self._alive():
+            self.line.send((method, arguments))
+
+    def answer(self) -> Any:
+        with self._alive():
+            done, value = self.line.recv()
+        if not done:
+            raise value
+        return value
+
+    @contextmanager
+    def _alive(self) -> Iterator[None]:
+        try:
+            yield
+        except (EOFError, OSError) as error:
+            self.process.join()
+            name = self.page[:].rstrip(b"\0").decode("utf-8", "replace").removeprefix("model.")
+            at = f" at the model '{name}'" if name else ""
+            message = f"a process that compiled models ended{at} ({_ending(self.process.exitcode)})"
+            hint = "Run the command again; a machine that is short of memory ends processes with signal 9."
+            raise SetupError("process-ended", message, hint, node=name or None) from error
+
+
+def _ending(code: int | None) -> str:
+    return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
+
+
+class Workers:
+    """The same as `Local`, in several processes."""
+
+    def __init__(self, workers: Sequence[_Worker]) -> None:
+        self._workers = workers
+        self.number = len(workers)
+        self._owners: dict[str, int] = {}
+        self._asked = [0] * len(workers)
+        self._early: deque[tuple[int, dict[str, CompiledEntry]]] = deque()
+
+    def read(self, ids: Iterable[str]) -> dict[str, Face]:
+        """Read some models, each process every n-th of them."""
+        every = list(ids)
+        number = len(self._workers)
+        self._owners = {i: index % number for index, i in enumerate(every)}
+        for index, worker in enumerate(self._workers):
+            worker.ask("read", every[index::number])
+        return self._answers()
+
+    def meet(self, known: KnownNodes, selects: Mapping[str, frozenset[str]], looped: frozenset[str]) -> None:
+        """Tell all processes what models can refer to."""
+        for worker in self._workers:
+            worker.ask("meet", known, selects, looped)
+        for worker in self._workers:
+            worker.answer()
+
+    def owner(self, i: str) -> int:
+        """Who finishes a model: who has read it; else each in turn."""
+        return self._owners.setdefault(i, len(self._owners) % self.number)
+
+    @property
+    def busy(self) -> bool:
+        """Whether something was begun whose end nobody has asked for."""
+        return bool(self._early) or any(self._asked)
+
+    def takes(self, n: int) -> bool:
+        """Whether a process may be given more."""
+        return self._asked[n] < _AHEAD
+
+    def begin(self, n: int, ids: Iterable[str], given: Mapping[str, bytes]) -> None:
+        """Let a process finish some models, after those that it is at."""
+        if sum(map(len, given.values())) > _FITS:
+            # It reads nothing while it works: what the line does not take would wait for an answer that waits for us.
+            while self._asked[n]:
+                self._early.append((n, self._finished(n)))
+        self._workers[n].ask("finish", ids, given)
+        self._asked[n] += 1
+
+    def done(self) -> tuple[int, dict[str, CompiledEntry]]:
+        """The first that is done of what was begun: by whom, and what became of it."""
+        if self._early:
+            return self._early.popleft()
+        lines = {self._workers[n].line: n for n, number in enumerate(self._asked) if number}
+        line: Any = wait(list(lines))[0]
+        return lines[line], self._finished(lines[line])
+
+    def _finished(self, n: int) -> dict[str, CompiledEntry]:
+        self._asked[n] -= 1
+        entries: dict[str, CompiledEntry] = self._workers[n].answer()
+        return entries
+
+    def _answers(self) -> dict[str, Any]:
+        merged: dict[str, Any] = {}
+        for worker in self._workers:
+            merged |= worker.answer()
+        return merged
+
+
+def _started(local: Local, stack: ExitStack) -> _Worker:
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+    page = mmap.mmap(-1, _NAME_BYTES)
+    stack.callback(page.close)
+    process = context.Process(target=_serve, args=(there, here, local, page), daemon=True)
+    with _deaf():
+        process.start()
+    there.close()
+    stack.callback(process.join)
+
+    def leave(kind: type[BaseException] | None, *_: object) -> None:
+        here.close()
+        if kind is not None:
+            # Nobody waits for what it is at; it has nothing to put in order.
+            process.terminate()
+
+    stack.push(leave)
+    return _Worker(process, here, page)
+
+
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let no signal reach a new process before it has handlers of its own; what came meanwhile comes after."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(line: Connection, other: Connection, local: Local, page: mmap.mmap) -> None:
+    """Answer until the other end of the line is closed; an interrupt is for the process that asks."""
+    other.close()
+
+    def begins(i: str) -> None:
+        page[:] = i.encode("utf-8", "replace")[:_NAME_BYTES].ljust(_NAME_BYTES, b"\0")
+
+    local.begins = begins
+    # The command's own handler of SIGTERM came with the fork.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOPS)
+    # What came with the fork stays; trees are garbage all at once, so that looking for it often finds little.
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+    while True:
+        try:
+            method, arguments = line.recv()
+        except (EOFError, OSError):
+            return
+        call: Callable[..., Any] = getattr(local, method)
+        try:
+            answer = (True, call(*arguments))
+        except Exception as error:  # noqa: BLE001 - raised again in the process that asked
+            error.add_note(traceback.format_exc())
+            answer = (False, error)
+        try:
+            line.send(answer)
+        except OSError:
+            # Nobody waits for it any more.
+            return

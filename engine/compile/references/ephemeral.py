@@ -1,0 +1,104 @@
+"""Ephemeral models: their SQL stands inside that of the models that read them.
+
+An ephemeral model brings its own streams with their watermarks. A model that reads it lists it as a stream and
+has its inputs among its own; the columns of the two stay apart, so that lineage goes through both.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from engine.compile.config.stream_config import StreamConfig
+from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.manifest import Input
+
+
+@dataclass(frozen=True, slots=True)
+class Inlined:
+    """What an ephemeral model gives to those that read it.
+
+    Attributes:
+        name: of the model.
+        sql: its compiled SQL.
+        inputs: what it reads, with the views that stand in its SQL.
+        stateful: whether it keeps state when it is streamed.
+        facts: what it means, for fingerprints.
+        deterministic: whether its query neither reads the clock nor draws random numbers.
+    """
+
+    name: str
+    sql: str
+    inputs: tuple[Input, ...]
+    stateful: bool
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    deterministic: bool = True
+
+    @property
+    def streamed(self) -> bool:
+        """Whether it reads a stream."""
+        return any(item.stream for item in self.inputs)
+
+    @property
+    def brought(self) -> tuple[Input, ...]:
+        """Its inputs as those of a model that reads it."""
+        return tuple(replace(item, through=item.through or self.name) for item in self.inputs)
+
+    def text(self, alias: str) -> str:
+        """Its SQL as a relation."""
+        return f"(\n{self.sql}\n)" + (f" AS `{alias}`" if alias else "")
+
+
+@dataclass(frozen=True, slots=True)
+class GivenNode:
+    """What a node gives to the models that read it.
+
+    Attributes:
+        columns: as they see them.
+        inlined: its SQL, if it is ephemeral.
+        unsafe: names of the sources above it that cannot be read again.
+    """
+
+    columns: InputColumns
+    inlined: Inlined | None = None
+    unsafe: tuple[str, ...] = ()
+
+
+# Characters of a query with the ephemeral models in it.
+MAX_SQL = 2_000_000
+
+
+def too_large(text: str, names: Iterable[str], ephemeral: Mapping[str, Inlined]) -> tuple[str, str] | None:
+    """Say if a query would be too large with ephemeral models in the place of their names: message and hint.
+
+    Args:
+        text: the query.
+        names: the ephemeral models that it names, as often as it does.
+        ephemeral: by name.
+    """
+    times = Counter(names)
+    size = len(text) + sum(number * len(ephemeral[name].sql) for name, number in times.items())
+    if not times or size <= MAX_SQL:
+        return None
+    largest = max(times, key=lambda name: times[name] * len(ephemeral[name].sql))
+    message = f"with the ephemeral models in it the query has {size:,} characters, more than {MAX_SQL:,}"
+    hint = f"Store a model in between: '{largest}' (read {times[largest]} times) can be a table or a view."
+    return message, hint
+
+
+def fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str] | None:
+    """What is wrong with the way an ephemeral model is read: code, message and hint."""
+    name = inlined.name
+    if stream is None and inlined.streamed:
+        hint = f"List it: 'streams: [{name}]' in the header."
+        return "stream-unlisted", f"'{name}' is ephemeral and streamed, and not listed as a stream", hint
+    if stream is not None and not inlined.streamed:
+        hint = f"Take '{name}' out of 'streams:', or let it list what it reads as a stream."
+        return "stream-not-streamable", f"'{name}' is ephemeral and lists no streams", hint
+    if stream is not None and stream.places:
+        key = next(iter(stream.places))
+        hint = f"Say it in the header of '{name}': an ephemeral model brings its own streams."
+        return "bad-value", f"'{key}' cannot be said of the ephemeral model '{name}'", hint
+    return None

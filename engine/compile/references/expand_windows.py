@@ -1,0 +1,226 @@
+"""Where a query uses a declared window, and what is written there instead.
+
+A window resolves like a column. In the text it is replaced by Spark's own function; grouping by a part of
+it (`hour.start`, also by alias, position or ALL) groups by the whole window, since Spark keeps the watermark
+on the window only (measured: reference of streaming rules, "what counts as a watermarked grouping key").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from sqlglot import exp
+
+from engine.compile.config.window_config import Edit, Window
+from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.parse import ParsedQuery, span
+from engine.errors import Location
+
+_PARTS = {"start", "end"}
+_MAX_DEPTH = 50  # a longer chain of CTEs that pass a column on is a cycle, and no SQL
+
+Report = Callable[[str, str, str, Location | int], None]
+_Node = TypeVar("_Node", bound=exp.Expr)
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """The replacements for all uses of windows, and the names of the windows used."""
+
+    edits: list[Edit] = field(default_factory=list)
+    used: set[str] = field(default_factory=set)
+
+
+def lower_windows(
+    query: ParsedQuery, windows: tuple[Window, ...], columns: Mapping[str, frozenset[str]], report: Report
+) -> Lowered:
+    """Find the uses of windows.
+
+    Args:
+        query: the model's query.
+        windows: the declared windows.
+        columns: of each model or source read, the columns as far as they are known.
+        report: takes code, message, hint and the place (or the offset in the rendered text).
+    """
+    lowered = Lowered()
+    for window in windows:
+        for select in query.tree.find_all(exp.Select):
+            if _is_column_of_inputs(select, window.name):
+                continue
+            uses = _Uses(select, window)
+            if any(uses.part(column) is not None for column in _own(select, exp.Column)):
+                _check_inputs(select, window, query, columns, report)
+                lowered.used.add(window.name)
+                lowered.edits.extend(uses.edits(report))
+    return lowered
+
+
+def _check_inputs(
+    select: exp.Select, window: Window, query: ParsedQuery, columns: Mapping[str, frozenset[str]], report: Report
+) -> None:
+    names = {reference.start: reference.name for reference in query.references}
+    tables = (t.this for t in _own(select, exp.Table) if isinstance(t.this, exp.Identifier))
+    inputs = [name for table in tables if (name := names.get(span(table)[0])) is not None]
+    for name in inputs:
+        if window.name in columns.get(name, ()):
+            message = f"the window '{window.name}' has the name of a column of '{name}'"
+            report("window-name-clash", message, "Rename the window.", window.location)
+    owners = [name for name in inputs if window.column.lower() in columns.get(name, ())]
+    if len(owners) > 1:
+        message = f"the window '{window.name}' fits {' and '.join(repr(name) for name in owners)}"
+        hint = f"Say whose column it is, by its alias in the query: {window.kind}(a.{window.column}, ...)."
+        report("window-ambiguous", message, hint, window.location)
+
+
+@dataclass(frozen=True, slots=True)
+class _Uses:
+    """The uses of one window in one SELECT."""
+
+    select: exp.Select
+    window: Window
+
+    def edits(self, report: Report) -> Iterator[Edit]:
+        aliases = {source.alias_or_name.lower() for source in _sources(self.select)}
+        for column in _own(self.select, exp.Column):
+            part = self.part(column)
+            if part is None:
+                continue
+            if part and self.window.name in aliases:
+                message = f"'{self.window.name}' is both a window and an input"
+                hint = "Rename the window, or give the input another alias."
+                report("window-ambiguous", message, hint, span(column)[0])
+            elif (text := self.written(column, part)) is not None:
+                yield Edit(*span(column), text)
+        yield from self.grouped()
+
+    def part(self, column: exp.Expr) -> str | None:
+        """`hour` is "", `hour.start` is "start", anything else None."""
+        if not isinstance(column, exp.Column) or column.args.get("db") is not None:
+            return None
+        table, name = column.table.lower(), column.name.lower()
+        if table == self.window.name and name in _PARTS:
+            return name
+        return "" if not table and name == self.window.name else None
+
+    def written(self, column: exp.Column, part: str) -> str | None:
+        """The text for a use, or None if it is the SELECT's own output of that name."""
+        after = _inside(column, self.select, exp.Having) or _inside(column, self.select, exp.Order)
+        if after and self.select.args.get("group") is not None:
+            name = self.window.name
+            output = next((p for p in self.select.expressions if p.alias_or_name.lower() == name), None)
+            if output is not None and (not part or self.part(_bare(output)) == ""):
+                return None
+            # Spark knows the window of a GROUP BY by the name of its function, and the function no more.
+            made = self.window.sql.partition("(")[0]
+            return f"{made}.{part}" if part else made
+        if not part or _inside(column, self.select, exp.Group):
+            named = f" AS `{self.window.name}`" if column.parent is self.select else ""
+            return self.window.sql + named
+        named = f" AS `{part}`" if column.parent is self.select else ""
+        return f"{self.window.sql}.{part}{named}"
+
+    def grouped(self) -> Iterator[Edit]:
+        """`group by window_start`, `group by 1` and `group by all` where that is a part of the window."""
+        group = self.select.args.get("group")
+        if group is None:
+            return
+        if group.args.get("all"):
+            yield from self.grouped_by_all(group)
+        for item in group.expressions:
+            target, at = self.projection(item)
+            if target is not None and self.part(_bare(target)):
+                yield Edit(*at, self.window.sql)
+
+    def projection(self, item: exp.Expr) -> tuple[exp.Expr | None, tuple[int, int]]:
+        """The item of the SELECT that a grouping names by alias or position."""
+        projections = self.select.expressions
+        if isinstance(item, exp.Column) and not item.table and item.name.lower() != self.window.name:
+            named = (p for p in projections if p.alias_or_name.lower() == item.name.lower())
+            return next(named, None), span(item)
+        if isinstance(item, exp.Literal) and item.is_int and "start" in item.meta:
+            index = int(item.this) - 1
+            target = projections[index] if 0 <= index < len(projections) else None
+            return target, (item.meta["start"], item.meta["end"] + 1)
+        return None, (0, 0)
+
+    def grouped_by_all(self, group: exp.Expr) -> Iterator[Edit]:
+        """ALL means every projection that is no aggregate: by position, and the window whole."""
+        projections = self.select.expressions
+        parts = {i for i, p in enumerate(projections) if self.part(_bare(p))}
+        at = group.meta.get("all")
+        if not parts or at is None or any(p.is_star for p in projections):
+            return
+        keys = (
+            self.window.sql if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p)
+        )
+        yield Edit(at[0], at[1], ", ".join(dict.fromkeys(keys)))
+
+
+def _bare(projection: exp.Expr) -> exp.Expr:
+    inner = projection.this if isinstance(projection, exp.Alias) else projection
+    return inner if isinstance(inner, exp.Expr) else projection
+
+
+def _inside(node: exp.Expr, select: exp.Select, kind: type[exp.Expr]) -> bool:
+    parent = node.parent
+    while parent is not None and parent is not select:
+        if isinstance(parent, kind):
+            return True
+        parent = parent.parent
+    return False
+
+
+def _own(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
+    """The nodes of a kind that belong to this SELECT and not to one inside it."""
+    for found in select.find_all(kind):
+        parent = found.parent
+        while parent is not None and not isinstance(parent, (exp.Query, exp.CTE)):
+            parent = parent.parent
+        if parent is select:
+            yield found
+
+
+def _is_column_of_inputs(select: exp.Select, name: str) -> bool:
+    """Whether a CTE or subquery that the SELECT reads already gives a column of this name."""
+    ctes = _visible_ctes(select)
+    return any(_gives(source, name, ctes, 0) for source in _sources(select))
+
+
+def _gives(source: exp.Expr, name: str, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
+    query = source.this if isinstance(source, exp.Subquery) else ctes.get(source.name.lower())
+    return query is not None and _exposes(query, name, ctes, depth)
+
+
+def _sources(select: exp.Select) -> Iterator[exp.Expr]:
+    start = select.args.get("from_")
+    if start is not None:
+        yield start.this
+        yield from (join.this for join in start.this.args.get("joins") or ())
+    for join in select.args.get("joins") or ():
+        yield join.this
+
+
+def _visible_ctes(select: exp.Select) -> dict[str, exp.Expr]:
+    ctes: dict[str, exp.Expr] = {}
+    node: exp.Expr | None = select
+    while node is not None:
+        clause = node.args.get("with_")
+        for cte in clause.expressions if clause is not None else ():
+            ctes.setdefault(cte.alias.lower(), cte.this)
+        node = node.parent
+    return ctes
+
+
+def _exposes(query: exp.Expr, name: str, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
+    if isinstance(query, exp.SetOperation):
+        return _exposes(query.left, name, ctes, depth)
+    if isinstance(query, exp.Subquery):
+        return _exposes(query.this, name, ctes, depth)
+    if not isinstance(query, exp.Select) or depth > _MAX_DEPTH:
+        return False
+    if any(projection.alias_or_name.lower() == name for projection in query.expressions):
+        return True
+    stars = any(projection.is_star for projection in query.expressions)
+    return stars and any(_gives(source, name, ctes, depth + 1) for source in _sources(query))

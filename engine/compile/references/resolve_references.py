@@ -1,0 +1,316 @@
+"""What a model reads: references resolved to nodes, streams matched, names of the compiled SQL chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from engine.compile.config.model_config import ModelConfig
+from engine.compile.config.stream_config import StreamConfig
+from engine.compile.config.window_config import Edit
+from engine.compile.nodes.manifest import Input, Materialized, Relation, Source
+from engine.compile.nodes.model_settings import OnUpstreamDelete
+from engine.compile.references.ephemeral import Inlined, fault
+from engine.compile.references.metadata_column import names_metadata, star_edits
+from engine.compile.sql.parse import ParsedQuery, RelationReference
+from engine.errors import Diagnostic, Location, near
+from engine.jinja import Rendered
+from engine.sources import kind_of
+
+
+@dataclass(frozen=True, slots=True)
+class KnownNodes:
+    """What can be referred to.
+
+    Attributes:
+        relations: of the enabled models.
+        kinds: of the models whose settings could be read.
+        sources: by id.
+        disabled: names of disabled models.
+        sources_whole: all source files could be read, so that a source not found is none.
+        rewritten: streaming tables whose rows change, each with the reason; no stream reads them.
+    """
+
+    relations: Mapping[str, Relation]
+    kinds: Mapping[str, Materialized]
+    sources: Mapping[str, Source]
+    disabled: frozenset[str]
+    sources_whole: bool = True
+    rewritten: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def source_names(self) -> list[str]:
+        """All sources as models call them."""
+        return [source.name for source in self.sources.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A model whose text is parsed and whose references are still names."""
+
+    name: str
+    config: ModelConfig
+    rendered: Rendered
+    query: ParsedQuery
+    certain: bool
+    problems: list[Diagnostic]
+    inputs: dict[str, Input] = field(default_factory=dict)
+    inlined: dict[str, Inlined] = field(default_factory=dict)
+
+    def report(self, code: str, message: str, hint: str, place: Location | int) -> None:
+        """Add a finding, at a place of the file or an offset of the rendered text."""
+        location = self.rendered.location(place) if isinstance(place, int) else place
+        self.problems.append(Diagnostic(code, message, hint, node=self.name, location=location))
+
+
+def resolve(
+    draft: Draft, known: KnownNodes, own: Relation, ephemeral: Mapping[str, Inlined]
+) -> tuple[tuple[Input, ...], list[Edit]]:
+    """Resolve the references of a model.
+
+    Args:
+        draft: the model.
+        known: what can be referred to.
+        own: the model's own table.
+        ephemeral: by name, the ephemeral models among what it reads.
+
+    Returns:
+        The inputs by first appearance, and the edits that put their names into the SQL.
+    """
+    streams = {s.name: s for s in draft.config.streams}
+    edits = [Edit(start, end, f"`{name}`") for start, end, name in draft.query.qualifiers]
+    for reference in draft.query.references:
+        if reference.kind == "this":
+            _own_table(draft, reference, own, edits)
+            continue
+        if reference.kind == "ref" and reference.name in ephemeral:
+            edits.append(_inline(draft, reference, ephemeral[reference.name], streams.get(reference.name), known))
+            continue
+        item = draft.inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known)
+        if item is not None:
+            draft.inputs[reference.name] = item
+            edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known)))
+    if draft.certain:
+        _check_streams(draft, known)
+    edits += _stars(draft, known)
+    brought = {item.view: item for inlined in draft.inlined.values() for item in inlined.brought}
+    return (*draft.inputs.values(), *brought.values()), edits
+
+
+def _own_table(draft: Draft, reference: RelationReference, own: Relation, edits: list[Edit]) -> None:
+    if draft.config.materialized is Materialized.EPHEMERAL:
+        hint = "Take it out, or choose another materialization."
+        draft.report("bad-value", "an ephemeral model has no table of its own ({{ this }})", hint, reference.start)
+    edits.append(Edit(reference.start, reference.end, own.sql))
+
+
+def _inline(
+    draft: Draft, reference: RelationReference, inlined: Inlined, stream: StreamConfig | None, known: KnownNodes
+) -> Edit:
+    """The edit that puts an ephemeral model's SQL in the place of its name."""
+    found = fault(inlined, stream) if draft.certain else None
+    if found is not None:
+        draft.report(*found, stream.location if stream else reference.start)
+    for item in inlined.inputs:
+        if draft.config.materialized is Materialized.VIEW and item.node in known.sources:
+            _no_files_in_views(draft, item.name, reference)
+    draft.inlined[inlined.name] = inlined
+    alias = "" if reference.alias or reference.bare else inlined.name
+    return Edit(reference.start, reference.end, inlined.text(alias))
+
+
+def _input(draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes) -> Input | None:
+    item = _source_input if reference.kind == "source" else _model_input
+    found = item(draft, reference, stream, known)
+    taken = {i.view for i in draft.inputs.values()}
+    while found is not None and found.view in taken:
+        found = replace(found, view=f"{found.view[:-1]}_`")
+    return found
+
+
+def _model_input(
+    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes
+) -> Input | None:
+    name = reference.name
+    if name not in known.relations:
+        hint = near(name, known.relations)
+        if name in known.disabled:
+            hint = f"'{name}' is disabled (enabled: false)."
+        elif name in {part for source in known.source_names for part in (source, source.split(".")[1])}:
+            hint = "A source is written {{ source('name', 'table') }}."
+        draft.report("unknown-ref", f"there is no model '{name}'", hint or "Make it, or take it out.", reference.start)
+        return None
+    if stream is None:
+        return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
+    kind = known.kinds.get(name)
+    if kind not in {None, Materialized.STREAMING_TABLE}:
+        message = f"'{name}' is a {kind} and cannot be read as a stream"
+        hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or make it a streaming table."
+        draft.report("stream-not-streamable", message, hint, stream.location)
+    elif name in known.rewritten:
+        message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
+        hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or let it append only."
+        draft.report("stream-not-streamable", message, hint, stream.location)
+    return _streamed(draft, f"model.{name}", name, stream, None)
+
+
+def _source_input(
+    draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes
+) -> Input | None:
+    source = known.sources.get(f"source.{reference.name}")
+    if source is None:
+        hint = near(reference.name, known.source_names) or "Declare it in a file under sources/."
+        if known.sources_whole:
+            message = f"there is no source '{reference.name}'"
+            draft.report("unknown-source", message, hint, reference.start)
+        return None
+    if draft.config.materialized is Materialized.VIEW and draft.certain:
+        _no_files_in_views(draft, source.name, reference)
+    if stream is None:
+        if draft.certain:
+            _check_listed(draft, source, reference)
+        view = _view_name(draft, source.name)
+        return Input(source.id, source.name, stream=False, view=view, metadata=_names_metadata(draft))
+    if source.spec.stream is False:
+        message = f"'{source.name}' is declared 'stream: false' and cannot be read as a stream"
+        hint = f"Take '{source.name}' out of 'streams:', or take 'stream: false' out of its declaration."
+        draft.report("stream-bounded", message, hint, stream.location)
+    return _streamed(draft, source.id, source.name, stream, source)
+
+
+def _no_files_in_views(draft: Draft, source: str, reference: RelationReference) -> None:
+    message = f"a view cannot read the files of source '{source}'"
+    hint = "A view is stored as SQL over tables: say 'materialized: table', or put a model in between."
+    draft.report("bad-value", message, hint, reference.start)
+
+
+def _check_listed(draft: Draft, source: Source, reference: RelationReference) -> None:
+    """Some kinds of sources have no end: how they are read has to be said; others lose what was read."""
+    if "after_reading" in source.spec.settings:
+        message = f"'{source.name}' is read as a whole, and its files go away once read (after_reading)"
+        hint = f"Read it as a stream: 'streams: [{source.name}]' in the header. Or take 'after_reading' out."
+        draft.report("files-taken", message, hint, reference.start)
+    kind = kind_of(source.spec.format)
+    if kind is None or not kind.LISTED or source.spec.stream is False:
+        return
+    message = f"'{source.name}' is a {source.spec.format} source, and not listed as a stream"
+    hint = (
+        f"Read it as a stream: 'streams: [{source.name}]' in the header. Or read what it holds at each build as a "
+        "whole: 'stream: false' in its declaration."
+    )
+    draft.report("stream-unlisted", message, hint, reference.start)
+
+
+def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: Source | None) -> Input:
+    watermark = stream.watermark or (source.watermark if source else None)
+    dedup = stream.dedup or (source.dedup if source else ())
+    files = _files_per_trigger(stream, source)
+    deletes = stream.on_upstream_delete or _of_source(source)
+    metadata = source is not None and _names_metadata(draft)
+    made = Input(node, name, True, _view_name(draft, name), watermark, dedup, files, deletes, metadata=metadata)
+    return replace(made, on_bad_record=stream.on_bad_record)
+
+
+def _view_name(draft: Draft, name: str) -> str:
+    # The views of an ephemeral model stand beside those of the models that read it.
+    own = f"{draft.name}__" if draft.config.materialized is Materialized.EPHEMERAL else ""
+    return f"`__{own}{name.replace('.', '__')}`"
+
+
+def _names_metadata(draft: Draft) -> bool:
+    return names_metadata(draft.rendered.text)
+
+
+def _stars(draft: Draft, known: KnownNodes) -> list[Edit]:
+    """What keeps `_metadata` out of the stars of a query that names it."""
+    if not _names_metadata(draft):
+        return []
+    names = {}
+    for reference in draft.query.references:
+        item = draft.inputs.get(reference.name) if reference.kind == "source" else None
+        if item is not None:
+            named = f"`{reference.alias}`" if reference.alias else _name_in_sql(item, reference, known)
+            names[reference.start] = named.rsplit(" AS ", 1)[-1]
+    return list(star_edits(draft.rendered.text, draft.query, names))
+
+
+def _name_in_sql(item: Input, reference: RelationReference, known: KnownNodes) -> str:
+    """The relation, with the name the user knows as alias where columns may be qualified by it."""
+    short = item.name.rsplit(".", 1)[-1]
+    relation = known.relations.get(item.name) if item.node.startswith("model.") else None
+    stored = relation.name if relation and not item.stream else None
+    if reference.alias or reference.bare or stored == short:
+        return item.view
+    return f"{item.view} AS `{short}`"
+
+
+def _check_streams(draft: Draft, known: KnownNodes) -> None:
+    for stream in draft.config.streams:
+        item = draft.inputs.get(stream.name)
+        if stream.name in draft.inlined:
+            continue
+        if item is None:
+            _unread(draft, stream, known)
+            continue
+        if item.dedup and item.watermark is None:
+            message = f"dedup on '{stream.name}' needs a watermark"
+            hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
+            draft.report("dedup-needs-watermark", message, hint, stream.location)
+        if stream.max_files_per_trigger and item.node.startswith("model."):
+            message = f"max_files_per_trigger has no meaning for the model '{stream.name}'"
+            hint = "Take it out: a micro-batch takes whole commits of a table, so that no row comes too late."
+            draft.report("bad-value", message, hint, stream.location)
+        elif stream.max_files_per_trigger and not _reads_files(known.sources.get(item.node)):
+            message = f"max_files_per_trigger has no meaning for the source '{stream.name}'"
+            hint = "Limit a micro-batch in the source's declaration, with the key of its format."
+            draft.report("bad-value", message, hint, stream.location)
+        if stream.on_upstream_delete and not _reads_table(item, known):
+            message = f"on_upstream_delete has no meaning for the source '{stream.name}'"
+            hint = "Take it out: it says what happens when rows of a table are deleted, and files have none."
+            draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
+
+
+def _of_source(source: Source | None) -> OnUpstreamDelete:
+    said = source.spec.settings.get("on_upstream_delete") if source else None
+    return OnUpstreamDelete(said) if said in set(OnUpstreamDelete) else OnUpstreamDelete.FAIL
+
+
+def _reads_table(item: Input, known: KnownNodes) -> bool:
+    """Whether some target reads a table, whose rows may be deleted."""
+    source = known.sources.get(item.node)
+    return source is None or "iceberg" in source.formats
+
+
+def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | None:
+    """The model's limit, else the source's; none where this target reads no files."""
+    if source is None:
+        return stream.max_files_per_trigger
+    own: int | None = source.spec.settings.get(_FILES)
+    return stream.max_files_per_trigger or own if _FILES in _keys(source.spec.format) else None
+
+
+def _reads_files(source: Source | None) -> bool:
+    """Whether some target reads files, so that a limit of files may be said."""
+    return source is None or any(_FILES in _keys(name) for name in source.formats)
+
+
+def _keys(format_: str) -> Iterable[str]:
+    kind = kind_of(format_)
+    return kind.KEYS if kind else (_FILES,)
+
+
+_FILES = "max_files_per_trigger"
+
+
+def _unread(draft: Draft, stream: StreamConfig, known: KnownNodes) -> None:
+    if any(r.name == stream.name for r in draft.query.references):
+        return
+    names = [*known.relations, *known.source_names]
+    message = f"the query does not read the stream '{stream.name}'"
+    hint = "Read it with ref() or source(), or take it out of 'streams:'."
+    if stream.name not in names:
+        if not known.sources_whole and "." in stream.name:
+            return
+        message = f"there is no model or source '{stream.name}'"
+        hint = near(stream.name, names) or hint
+    draft.report("stream-unread", message, hint, stream.location)

@@ -1,0 +1,53 @@
+"""Writing the SQL that runs: the user's own text with replacements spliced in, and the map back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.compile.config.window_config import Edit
+from engine.compile.nodes.manifest import SourceMap
+from engine.jinja import Rendered
+
+
+def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, SourceMap]:
+    """Apply the edits to the rendered text up to `end`.
+
+    Edits do not overlap; of two for the same span the first counts. Blank lines at both ends (the
+    blanked-out header) go.
+    """
+    text = rendered.text
+    begin = len(text) - len(text.lstrip())
+    stop = max(len(text[:end].rstrip()), begin)
+    out: list[str] = []
+    runs: list[tuple[int, int, int, bool]] = []
+    length = 0
+
+    def copy(start: int, until: int) -> None:
+        nonlocal length
+        marks = {start, *(s for s in rendered.starts if start < s < until), *_line_starts(text, start, until)}
+        for mark in sorted(marks):
+            place = rendered.location(mark)
+            runs.append((length + mark - start, place.line, place.column, True))
+        out.append(text[start:until])
+        length += until - start
+
+    cursor = begin
+    for edit in sorted(edits, key=lambda e: e.start):
+        if edit.start < cursor or edit.end > stop:
+            continue
+        copy(cursor, edit.start)
+        place = rendered.location(edit.start)
+        runs.append((length, place.line, place.column, False))
+        out.append(edit.text)
+        length += len(edit.text)
+        cursor = edit.end
+    copy(cursor, stop)
+    return "".join(out), SourceMap(tuple(runs))
+
+
+def _line_starts(text: str, start: int, until: int) -> Iterator[int]:
+    last = max(until - 1, 0)
+    at = text.find("\n", start, last) + 1
+    while at:
+        yield at
+        at = text.find("\n", at, last) + 1

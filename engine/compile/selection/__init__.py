@@ -1,0 +1,1 @@
+"""Which nodes a command means: selections, selectors.yml, `state:` and `result:`."""

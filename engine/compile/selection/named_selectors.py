@@ -1,0 +1,141 @@
+"""Named selections: `selectors.yml`, in dbt's form.
+
+A selector has a name and a definition: a selection in text form, `{method: tag, value: hourly, children: true}`,
+or a `union` or `intersection` of such, with `exclude` among them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol
+
+from engine.errors import Diagnostic, Location, ProjectError, UsageError, near
+from engine.project.parse_yaml import load_yaml
+from engine.project.project_files import exists, read
+from engine.project.yaml_section import Section
+
+FILE = "selectors.yml"
+_TERM_KEYS = (
+    "method", "value", "parents", "children", "childrens_parents", "parents_depth", "children_depth", "exclude",
+)  # fmt: skip
+
+
+class Choose(Protocol):
+    """Gives the nodes of a selection in text form."""
+
+    def __call__(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
+        """The nodes; `exclude` says that they are left out."""
+
+
+def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
+    """The nodes of a named selection.
+
+    Args:
+        root: the project's folder.
+        name: the selector.
+        choose: gives the nodes of a selection in text form.
+
+    Raises:
+        UsageError: the file or the selector does not exist.
+        ProjectError: the file has errors.
+    """
+    found: list[Diagnostic] = []
+    text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
+    if text is None and found:
+        raise _faulty(found)
+    if text is None:
+        raise UsageError("usage", f"--selector needs a {FILE} beside project.yml")
+    doc, problems = load_yaml(text, FILE)
+    top = Section.of(doc, found)
+    found += problems
+    selectors = {}
+    part = top.child("selectors")
+    for item in part.items() if part else ():
+        item.check_keys(("name", "description", "definition", "default"), "a selector")
+        label, definition = item.child("name"), item.child("definition")
+        if label and definition:
+            selectors[label.text()] = definition
+    if not found and name not in selectors:
+        raise UsageError("usage", f"there is no selector '{name}'", near(name, selectors))
+    nodes = _nodes(selectors[name], choose) if name in selectors else set()
+    if found:
+        raise _faulty(found)
+    return nodes
+
+
+def _faulty(found: Sequence[Diagnostic]) -> ProjectError:
+    failure = ProjectError("bad-value", f"{FILE} has errors")
+    failure.diagnostics = tuple(found)
+    return failure
+
+
+def _chosen(part: Section, text: str, choose: Choose) -> set[str]:
+    try:
+        return choose(text, part.place)
+    except UsageError as error:
+        part.report("bad-value", error.diagnostic.message, error.diagnostic.hint)
+        return set()
+
+
+def _nodes(part: Section, choose: Choose) -> set[str]:
+    if not isinstance(part.value, dict):
+        return _chosen(part, part.text(), choose)
+    for word in ("union", "intersection"):
+        inner = part.child(word)
+        if inner is not None:
+            part.check_keys((word,), "a definition")
+            return _combined(inner, choose, union=word == "union")
+    if "method" in part.value:
+        return _term(part, choose)
+    if len(part.value) == 1:
+        ((method, value),) = part.mapping()
+        return _chosen(value, f"{method}:{value.text()}", choose)
+    part.expected("a selection such as 'tag:hourly', a method and value, a union or an intersection")
+    return set()
+
+
+def _combined(part: Section, choose: Choose, *, union: bool) -> set[str]:
+    sets = []
+    gone: set[str] = set()
+    for item in part.items():
+        if isinstance(item.value, dict) and list(item.value) == ["exclude"]:
+            gone |= _excluded(item, choose)
+        else:
+            sets.append(_nodes(item, choose))
+    if not sets:
+        return set()
+    return (set.union(*sets) if union else set.intersection(*sets)) - gone
+
+
+def _term(part: Section, choose: Choose) -> set[str]:
+    part.check_keys(_TERM_KEYS, "a definition")
+    method, value = part.child("method"), part.child("value")
+    if method is None or value is None:
+        part.report("missing-key", "a definition needs 'method' and 'value'")
+        return set()
+    core = value.text() if method.text() == "fqn" else f"{method.text()}:{value.text()}"
+    if _flag(part, "childrens_parents"):
+        text = f"@{core}"
+    else:
+        up = f"{_depth(part, 'parents_depth')}+" if _flag(part, "parents") else ""
+        down = f"+{_depth(part, 'children_depth')}" if _flag(part, "children") else ""
+        text = f"{up}{core}{down}"
+    return _chosen(value, text, choose) - _excluded(part, choose)
+
+
+def _excluded(part: Section, choose: Choose) -> set[str]:
+    excluded = part.child("exclude")
+    left_out = partial(choose, exclude=True)
+    return set().union(*(_nodes(item, left_out) for item in excluded.items())) if excluded else set()
+
+
+def _flag(part: Section, key: str) -> bool:
+    value = part.child(key)
+    return value.boolean() if value else False
+
+
+def _depth(part: Section, key: str) -> str:
+    value = part.child(key)
+    return str(value.integer()) if value else ""

@@ -1,0 +1,123 @@
+"""An earlier state of the project, for `state:` and `result:`: the artifacts of an earlier run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.compile.artifacts.dbt_manifest import OWN, About, node_dict, own_id
+from engine.compile.nodes.manifest import Manifest, Node
+from engine.errors import UsageError
+
+STATES = ("new", "old", "modified", "modified.body", "modified.config", "modified.relation", "unmodified")
+_RELATION = ("database", "schema", "alias", "identifier")
+_DESCRIBED = ("description", "tags")
+# A source's settings are what it is, no matter of how it is built.
+_SAID_BY_SOURCE = ("config", "external")
+_NO_ONE = About("")
+
+
+@dataclass(frozen=True, slots=True)
+class Previous:
+    """The nodes of an earlier manifest.json and the statuses of an earlier run_results.json, by id."""
+
+    nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    results: Mapping[str, str] = field(default_factory=dict)
+
+
+def load_previous(folder: Path, *, must_exist: bool) -> Previous:
+    """Read the artifacts of a folder.
+
+    Raises:
+        UsageError: there is no readable manifest.json and `must_exist` says there should be.
+    """
+    manifest = _read(folder / "manifest.json")
+    if must_exist and manifest is None:
+        hint = "Keep the target/ folder of the run to compare with, and name the copy."
+        raise UsageError("usage", f"there is no manifest.json that can be read in {folder}", hint)
+    nodes = {
+        own_id(unique): node
+        for kind in ("nodes", "sources", "unit_tests")
+        for unique, node in _mapping((manifest or {}).get(kind)).items()
+        if isinstance(node, dict)
+    }
+    listed = (_read(folder / "run_results.json") or {}).get("results")
+    results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
+    return Previous(nodes, {own_id(str(r.get("unique_id"))): _status(r) for r in results})
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return data if isinstance(data, dict) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _status(result: Mapping[str, Any]) -> str:
+    """The status; dbt has no word for a model that had nothing new to read."""
+    unchanged = _mapping(result.get("adapter_response")).get("unchanged") is True
+    return "unchanged" if unchanged else str(result.get("status"))
+
+
+def in_state(node: Node, state: str, previous: Previous) -> bool:
+    """Whether a node is new, modified, ... against an earlier manifest."""
+    before = previous.nodes.get(node.id)
+    if before is None:
+        return state == "new"
+    now: Mapping[str, Any] = json.loads(json.dumps(node_dict(node, _NO_ONE), default=str))
+    changed = {
+        "modified.body": _body(now) != _body(before),
+        "modified.relation": _part(now, _RELATION) != _part(before, _RELATION),
+        "modified.config": _config(now) != _config(before),
+    }
+    if state in changed:
+        return changed[state]
+    return {"old": True, "modified": any(changed.values()), "unmodified": not any(changed.values())}.get(state, False)
+
+
+def _part(node: Mapping[str, Any], keys: tuple[str, ...]) -> list[Any]:
+    return [node.get(key) for key in keys]
+
+
+def _own(node: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _mapping(_mapping(node.get("meta")).get(OWN))
+
+
+def _body(node: Mapping[str, Any]) -> list[Any]:
+    """What the node computes: a model's fingerprint stands for its text, a source's settings for what it gives."""
+    if node.get("resource_type") == "source":
+        names = [[c.get("name"), c.get("data_type")] for c in _mapping(node.get("columns")).values()]
+        return [*_part(node, _SAID_BY_SOURCE), names]
+    fingerprint = _own(node).get("fingerprint")
+    return [fingerprint] if fingerprint else [node.get("raw_code"), node.get("compiled_code")]
+
+
+def _config(node: Mapping[str, Any]) -> list[Any]:
+    """What is said about it, its places and names apart."""
+    config = dict(_mapping(node.get("config"))) if node.get("resource_type") != "source" else {}
+    for key in _RELATION:
+        config.pop(key, None)
+    user = {key: value for key, value in _mapping(node.get("meta")).items() if key != OWN}
+    columns = [_said(column) for column in _mapping(node.get("columns")).values()]
+    title = _own(node).get("title")
+    return [config, *_part(node, _DESCRIBED), user, title, [c for c in columns if c["description"] or c["meta"]]]
+
+
+def _said(column: Mapping[str, Any]) -> dict[str, Any]:
+    """A column without what follows from the query: its type and lineage."""
+    meta = {key: value for key, value in _mapping(column.get("meta")).items() if key != OWN}
+    return {"name": column.get("name"), "description": column.get("description"), "meta": meta}
+
+
+def with_result(manifest: Manifest, status: str, previous: Previous) -> set[str]:
+    """The nodes that ended in a way in the earlier run; `success` includes what was unchanged."""
+    wanted = {"success": {"success", "unchanged"}}.get(status, {status})
+    return {node for node in manifest.nodes if previous.results.get(node) in wanted}

@@ -1,0 +1,240 @@
+"""Choosing nodes, in dbt's words.
+
+`name`, `folder.name`, globs, `path:`, `file:`, `tag:`, `source:`, `config.<key>:`, `resource_type:`,
+`test_type:`, `test_name:`, `state:` and `result:` (against earlier artifacts); `+x`, `x+`, `2+x`, `x+1` for
+what is above and below, `@x` for all below and all that these need; a blank (or a repeated option) is a union,
+a comma an intersection. Tests come with the models they test.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from engine.compile.nodes.manifest import DataTest, Manifest, Model, Node, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.compile.selection.named_selectors import Choose
+from engine.compile.selection.previous_state import STATES, Previous, in_state, with_result
+from engine.compile.selection.unmatched_terms import TEST_TYPES, may_be_empty, no_intersection, no_match
+from engine.errors import Diagnostic, Level, Location, UsageError, near
+
+_TERM = re.compile(
+    r"(?P<at>@)?(?:(?P<up>[0-9]{0,9})(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>[0-9]{0,9}))?$"
+)
+_EVERYTHING = 1_000_000
+_SUFFIXES = (".sql", ".yml", ".yaml")
+# These ask for one kind of node, so a model's tests do not come along.
+_KIND_METHODS = ("resource_type:", "test_type:", "test_name:", "unit_test:", "result:", "state:")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What a selection chose.
+
+    Attributes:
+        nodes: ids of models, tests and sources in build order, sources first.
+        unmatched: one finding for each term that matches no node: an error in --select, a warning in --exclude.
+    """
+
+    nodes: list[str]
+    unmatched: tuple[Diagnostic, ...] = ()
+
+
+def select(
+    manifest: Manifest,
+    include: Sequence[str],
+    exclude: Sequence[str] = (),
+    *,
+    previous: Previous | None = None,
+    named: Callable[[Choose], set[str]] | None = None,
+) -> Choice:
+    """Choose models, tests and sources.
+
+    Args:
+        manifest: the compiled project.
+        include: values of --select; none: everything.
+        exclude: values of --exclude.
+        previous: an earlier state, for `state:` and `result:`.
+        named: a named selection, instead of `include`: gets a function that reads a selection's text, with the place
+            where it is written and `exclude=True` for what is left out.
+
+    Raises:
+        UsageError: an unknown method or a term that cannot be read.
+    """
+    graph = _Graph(manifest, previous)
+    chosen = graph.union(include) if include else set(manifest.nodes)
+    if named is not None:
+        chosen = named(graph.named)
+    if exclude:
+        chosen -= graph.union(exclude, exclude=True)
+    first = [s.id for s in manifest.sources if s.id in chosen]
+    nodes = first + [node for node in manifest.order if node in chosen]
+    # A term may be given twice.
+    return Choice(nodes, tuple(dict.fromkeys(graph.unmatched)))
+
+
+class _Graph:
+    """The manifest with its edges in both directions."""
+
+    def __init__(self, manifest: Manifest, previous: Previous | None) -> None:
+        self.manifest = manifest
+        self.previous = previous
+        self.up = {node: manifest.parents(node) for node in manifest.nodes}
+        self.down = manifest.children()
+        self.unmatched: list[Diagnostic] = []
+
+    def union(self, values: Iterable[str], place: Location | None = None, *, exclude: bool = False) -> set[str]:
+        level = Level.WARNING if exclude else Level.ERROR
+        found: set[str] = set()
+        for value in values:
+            for part in value.split():
+                found |= self.intersection(part, level, place)
+        return found
+
+    def named(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
+        return self.union([text], place, exclude=exclude)
+
+    def intersection(self, text: str, level: Level, place: Location | None) -> set[str]:
+        terms = [term for term in text.split(",") if term]
+        sets, cores = [self.term(term) for term in terms], [_core(term) for term in terms]
+        empty = [core for core, nodes in zip(cores, sets, strict=True) if not nodes and not may_be_empty(core)]
+        self.unmatched += [no_match(self.manifest, core, level, place) for core in empty]
+        chosen = set.intersection(*sets) if sets else set()
+        if not chosen and not empty and not any(map(may_be_empty, cores)):
+            self.unmatched.append(no_intersection(text, level, place))
+        return chosen
+
+    def with_tests(self, chosen: set[str]) -> set[str]:
+        """Add the tests of the chosen models."""
+        nodes = (self.manifest.nodes[i] for i in self.manifest.order)
+        return chosen | {n.id for n in nodes if isinstance(n, DataTest | UnitTest) and n.model in chosen}
+
+    def term(self, text: str) -> set[str]:
+        match = _TERM.match(text)
+        if match is None:
+            raise UsageError("usage", f"'{text}' is not a selection", "Examples: flights, +flights+, tag:hourly.")
+        core = self.matching(match["core"])
+        if match["at"]:
+            below = core | self.walk(core, self.down, _EVERYTHING)
+            return self.with_tests(below | self.walk(below, self.up, _EVERYTHING))
+        found = set(core)
+        if match["plus_up"]:
+            found |= self.walk(core, self.up, int(match["up"] or _EVERYTHING))
+        if match["plus_down"]:
+            found |= self.walk(core, self.down, int(match["down"] or _EVERYTHING))
+        return found if match["core"].startswith(_KIND_METHODS) else self.with_tests(found)
+
+    def walk(self, start: set[str], edges: dict[str, tuple[str, ...]], depth: int) -> set[str]:
+        seen: set[str] = set()
+        level = set(start)
+        while level and depth > 0:
+            level = {n for node in level for n in edges.get(node, ())} - seen
+            seen |= level
+            depth -= 1
+        return seen
+
+    def matching(self, text: str) -> set[str]:
+        method, colon, value = text.partition(":")
+        if not colon:
+            return self.by(lambda node: _bare(node, text))
+        if method.startswith("config."):
+            key = method.removeprefix("config.")
+            return self.by(lambda node: isinstance(node, Model) and _config(node, key) == value)
+        if method in {"state", "result"}:
+            return self.against_previous(method, value)
+        if method not in _METHODS:
+            hint = near(method, [*_METHODS, "config.materialized", "state", "result"])
+            raise UsageError("usage", f"there is no selection method '{method}:'", hint)
+        if method in _KINDS and value not in _KINDS[method]:
+            raise UsageError("usage", f"there is no {method} '{value}'", near(value, _KINDS[method]))
+        return self.by(lambda node: _METHODS[method](node, value))
+
+    def against_previous(self, method: str, value: str) -> set[str]:
+        previous = self.previous
+        if previous is None:
+            hint = "Name the folder of an earlier manifest.json: --state <folder>."
+            raise UsageError("usage", f"'{method}:' compares with an earlier run", hint)
+        if method == "result":
+            return with_result(self.manifest, value, previous)
+        if value not in STATES:
+            raise UsageError("usage", f"there is no state '{value}'", near(value, STATES))
+        return self.by(lambda node: in_state(node, value, previous))
+
+    def by(self, test: Callable[[Node], bool]) -> set[str]:
+        return {node_id for node_id, node in self.manifest.nodes.items() if test(node)}
+
+
+def _core(term: str) -> str:
+    """A term without the signs for what is upstream and downstream."""
+    match = _TERM.match(term)
+    return match["core"] if match else term
+
+
+def _bare(node: Node, text: str) -> bool:
+    """A term without a method: a path, the name of a file, or a name."""
+    if "/" in text:
+        return _path(node, text)
+    return _METHODS["file"](node, text) if text.endswith(_SUFFIXES) else _name_matches(node, text)
+
+
+def _name_matches(node: Node, text: str) -> bool:
+    if isinstance(node, Source):
+        return False
+    if fnmatch.fnmatchcase(node.name, text):
+        return True
+    if isinstance(node, DataTest | UnitTest):
+        return False
+    parts = PurePosixPath(node.file).with_suffix("").parts[1:]
+    wanted = text.split(".")
+    return len(wanted) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False))
+
+
+def _path(node: Node, value: str) -> bool:
+    wanted = value.rstrip("/").removeprefix("./")
+    if isinstance(node, DataTest) and node.kind != "singular":
+        return False
+    return fnmatch.fnmatchcase(node.file, wanted) or node.file.startswith(wanted + "/")
+
+
+def _source(node: Node, value: str) -> bool:
+    return isinstance(node, Source) and (
+        fnmatch.fnmatchcase(node.name, value) or fnmatch.fnmatchcase(node.source, value)
+    )
+
+
+def _kind(node: Node) -> str:
+    return {Model: "model", Source: "source", UnitTest: "unit_test"}.get(type(node), "test")
+
+
+def _test_types(node: Node) -> tuple[str, ...]:
+    if isinstance(node, UnitTest):
+        return ("unit",)
+    if not isinstance(node, DataTest):
+        return ()
+    return ("data", "singular" if node.kind == "singular" else "generic")
+
+
+def _config(model: Model, key: str) -> str | None:
+    known = {
+        "materialized": model.materialized.value,
+        "schema": model.relation.schema,
+        "alias": model.relation.name,
+    }
+    return known.get(key, model.write.output_mode if key == "output_mode" else None)
+
+
+_KINDS = {"resource_type": ("model", "source", "test", "unit_test"), "test_type": TEST_TYPES}
+_METHODS: dict[str, Callable[[Node, str], bool]] = {
+    "path": _path,
+    "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
+    "tag": lambda node, value: not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags),
+    "source": _source,
+    "resource_type": lambda node, value: _kind(node) == value,
+    "test_type": lambda node, value: value in _test_types(node),
+    "unit_test": lambda node, value: isinstance(node, UnitTest) and fnmatch.fnmatchcase(node.name, value),
+    "test_name": lambda node, value: isinstance(node, DataTest) and node.kind == value,
+    "name": lambda node, value: not isinstance(node, Source) and fnmatch.fnmatchcase(node.name, value),
+}

@@ -1,0 +1,99 @@
+"""Terms of a selection that match no node: what is said, and which names are near."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import PurePosixPath
+
+from engine.compile.nodes.manifest import DataTest, Manifest, Model, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.errors import Diagnostic, Level, Location, near
+
+TEST_TYPES = ("unit", "data", "generic", "singular")
+# They ask what changed, what an earlier run said, or for a kind of node: no node is an answer.
+_MAY_BE_EMPTY = ("state:", "result:", "resource_type:", "test_type:")
+_CODE = "selection-empty"
+
+
+def may_be_empty(term: str) -> bool:
+    """Whether a term that matches no node is an answer, and not a typing error."""
+    return term.startswith(_MAY_BE_EMPTY)
+
+
+def no_match(manifest: Manifest, term: str, level: Level, place: Location | None = None) -> Diagnostic:
+    """The finding for a term that matches no node, with the nearest that would.
+
+    Args:
+        manifest: the compiled project.
+        term: without `+` and `@`.
+        level: an error in --select, a warning in --exclude.
+        place: where it is written, in a file.
+    """
+    return _finding(f"the selection '{term}' matches nothing", _nearest(manifest, term), level, place)
+
+
+def no_intersection(text: str, level: Level, place: Location | None = None) -> Diagnostic:
+    """The finding for terms that match nodes each, and none together."""
+    hint = "A comma selects what matches every term; a blank what matches one of them." if "," in text else ""
+    return _finding(f"the selection '{text}' matches nothing", hint, level, place)
+
+
+def _finding(message: str, hint: str, level: Level, place: Location | None) -> Diagnostic:
+    return Diagnostic(_CODE, message, hint, level, location=place)
+
+
+def _nearest(manifest: Manifest, term: str) -> str:
+    method, colon, value = term.partition(":")
+    if not colon:
+        return _near_name(manifest, term)
+    names = {f"{method}:{name}" for name in _KNOWN.get(method, _nothing)(manifest)}
+    if not names:
+        return f"Nothing in the project can be selected with '{method}:'."
+    return near(f"{method}:{value}", names)
+
+
+def _near_name(manifest: Manifest, text: str) -> str:
+    if any(text in {source.name, source.source} for source in manifest.sources):
+        return f"Sources are selected with source:{text}."
+    if "/" in text:
+        return near(text, _paths(manifest))
+    if any(text in tags for tags in _tags(manifest)):
+        return f"Tags are selected with tag:{text}."
+    models = {model.name for model in manifest.models}
+    others = {node.name for node in manifest.nodes.values() if not isinstance(node, Source)}
+    close = near(text, models | others)
+    # A list of what there is names models alone: there are many more tests.
+    return close if close.startswith("Did") else near(text, models)
+
+
+def _paths(manifest: Manifest) -> set[str]:
+    files = {PurePosixPath(node.file) for node in manifest.nodes.values()}
+    folders = {folder for file in files for folder in file.parents}
+    return {str(path) for path in files | folders} - {"."}
+
+
+def _tags(manifest: Manifest) -> Iterable[Iterable[str]]:
+    return (node.tags for node in manifest.nodes.values() if not isinstance(node, Source))
+
+
+def _all_names(manifest: Manifest) -> Iterable[str]:
+    return (node.name for node in manifest.nodes.values() if isinstance(node, Model | DataTest | UnitTest))
+
+
+def _nothing(_: Manifest) -> Iterable[str]:
+    return ()
+
+
+_KNOWN: dict[str, Callable[[Manifest], Iterable[str]]] = {
+    "path": _paths,
+    "file": lambda manifest: (PurePosixPath(path).name for path in _paths(manifest) if path.endswith((".sql", ".yml"))),
+    "config.materialized": lambda manifest: (model.materialized.value for model in manifest.models),
+    "config.schema": lambda manifest: (model.relation.schema for model in manifest.models),
+    "config.alias": lambda manifest: (model.relation.name for model in manifest.models),
+    "config.output_mode": lambda manifest: filter(None, (model.write.output_mode for model in manifest.models)),
+    "tag": lambda manifest: (tag for tags in _tags(manifest) for tag in tags),
+    "source": lambda manifest: (name for source in manifest.sources for name in (source.name, source.source)),
+    "unit_test": lambda manifest: (n.name for n in manifest.nodes.values() if isinstance(n, UnitTest)),
+    "test_name": lambda manifest: (n.kind for n in manifest.nodes.values() if isinstance(n, DataTest)),
+    "name": _all_names,
+}

@@ -1,0 +1,1 @@
+"""The text of a query: tokens, tree, one spelling, and what only other databases have."""

@@ -1,0 +1,75 @@
+"""Whether a query gives the same rows each time it is computed over the same input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlglot import exp
+
+from engine.compile.sql.parse import parser, tokenize
+
+_CALLS = (
+    exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.Localtimestamp, exp.Rand, exp.Randn,
+    exp.Randstr, exp.SessionUser, exp.Shuffle, exp.Uniform, exp.Uuid,
+)  # fmt: skip
+# Functions that sqlglot knows by name only.
+_NAMES = {
+    "getdate", "input_file_block_length", "input_file_block_start", "input_file_name", "java_method",
+    "monotonically_increasing_id", "now", "reflect", "spark_partition_id", "sysdate", "try_reflect", "user", "version",
+}  # fmt: skip
+# Spark reads it without brackets, and sqlglot takes it for a column.
+_WORDS = {"current_time"}
+# Spark's words for times: a string that is cast to a time, also by a comparison with one, is read so (measured).
+_TIMES = {"now", "today", "tomorrow", "yesterday"}
+_STRINGS = (exp.Select, exp.Alias, exp.Tuple, exp.Like, exp.ILike, exp.Concat, exp.DPipe)
+_EQUAL = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
+
+
+def deterministic(trees: Iterable[exp.Expr]) -> bool:
+    """Whether parsed SQL neither reads the clock nor draws random numbers, by its calls of Spark's functions."""
+    return not any(_varies(node) for tree in trees for node in tree.walk())
+
+
+def deterministic_text(*expressions: str) -> bool:
+    """The same of SQL expressions that have been checked; one that sqlglot cannot read counts as not."""
+    try:
+        found = [tree for text in expressions for tree in parser().parse(tokenize(text), text)]
+    except ValueError:
+        return False
+    return deterministic(tree for tree in found if tree is not None)
+
+
+def _varies(node: exp.Expr) -> bool:
+    if isinstance(node, _CALLS):
+        return True
+    if isinstance(node, exp.Anonymous):
+        return node.name.lower() in _NAMES
+    if isinstance(node, exp.Column):
+        return not node.table and not node.this.args.get("quoted") and node.name.lower() in _WORDS
+    if isinstance(node, exp.StrToUnix):
+        return node.this is None
+    if isinstance(node, exp.TableSample):
+        return node.args.get("seed") is None
+    return isinstance(node, exp.Literal) and node.is_string and node.name.strip().lower() in _TIMES and _is_time(node)
+
+
+def _is_time(node: exp.Literal) -> bool:
+    """Whether Spark may read one of its words for times as a time; where it cannot be told, it does."""
+    parent = node.parent
+    if isinstance(parent, exp.Cast):
+        return not parent.to.is_type(*exp.DataType.TEXT_TYPES)
+    if isinstance(parent, _EQUAL):
+        # No time equals this moment.
+        return node.name.strip().lower() != "now"
+    if isinstance(parent, exp.If | exp.Case):
+        return not any(value.is_string and value.name.strip().lower() not in _TIMES for value in _values(parent))
+    return not isinstance(parent, _STRINGS)
+
+
+def _values(node: exp.Expr) -> list[exp.Expr]:
+    """What a CASE or IF can give."""
+    if isinstance(node, exp.If) and isinstance(node.parent, exp.Case):
+        node = node.parent
+    branches = node.args.get("ifs") or [node]
+    values = [*(branch.args.get("true") for branch in branches), node.args.get("default"), node.args.get("false")]
+    return [value for value in values if value is not None]

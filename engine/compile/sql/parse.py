@@ -1,0 +1,365 @@
+"""Reading a model's SQL with sqlglot: one query, and the relations it reads.
+
+The tree is only looked at. What runs is the user's own text with replacements spliced in
+(`engine.compile.references.splice`), so nothing that sqlglot would write differently can change a query.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise
+from typing import TypeVar
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
+from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
+from engine.compile.sql.normalize import spelling
+from engine.compile.sql.token_checks import (
+    HIDDEN_WINDOW,
+    WINDOW_TABLES,
+    check_depth,
+    check_numbers,
+    check_tokens,
+    open_quote,
+    parseable,
+    variable,
+)
+from engine.compile.templates.template_names import REF, SOURCE, THIS, spoken
+from engine.errors import Diagnostic, near
+from engine.jinja import Rendered
+
+DIALECT = "spark"
+TYPES = (
+    "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
+    "timestamp_ntz", "binary", "array", "map", "struct", "variant",
+)  # fmt: skip
+# What the parser raises where it makes the node of a function of arguments that it did not foresee.
+_MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
+_SOUGHT: tuple[type[exp.Expr], ...] = (exp.Select, exp.Table, exp.CTE, exp.Identifier, exp.Group, *ABSENT)
+_Node = TypeVar("_Node", bound=exp.Expr)
+# A tokenizer keeps its place in the text: each thread has its own.
+_OWN = threading.local()
+_STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
+
+
+@cache
+def spark() -> sqlglot.Dialect:
+    """Spark's dialect; made by its name it would be made for each text anew."""
+    return sqlglot.Dialect.get_or_raise(DIALECT)
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a text in Spark's dialect; making what reads them takes half as long as reading a model.
+
+    Raises:
+        sqlglot.errors.TokenError: a quote or comment has no end.
+    """
+    if not hasattr(_OWN, "tokenizer"):
+        _OWN.tokenizer = spark().tokenizer()
+    tokens: list[Token] = _OWN.tokenizer.tokenize(text)
+    return tokens
+
+
+def parser() -> sqlglot.Parser:
+    """A parser that stops at the first error."""
+    return spark().parser(error_level=ErrorLevel.IMMEDIATE)
+
+
+@dataclass(frozen=True, slots=True)
+class RelationReference:
+    """A relation in the FROM of some SELECT; the offsets are those of the placeholder.
+
+    Attributes:
+        kind: ref, source or this.
+        name: as the user writes it.
+        alias: given by the user, or empty.
+        bare: followed by a clause (TABLESAMPLE, VERSION AS OF) that an alias may not precede.
+    """
+
+    kind: str
+    name: str
+    alias: str
+    bare: bool
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """A parsed model.
+
+    Attributes:
+        tree: sqlglot's, for looking at.
+        references: in the order of the text.
+        qualifiers: references that stand before a column ({{ ref('flights') }}.origin): start, end, name.
+        spelling: the query in one spelling, for comparing.
+        end: where the query ends in the rendered text, before a semicolon.
+    """
+
+    tree: exp.Expr
+    references: tuple[RelationReference, ...]
+    qualifiers: tuple[tuple[int, int, str], ...]
+    spelling: str
+    end: int
+
+
+def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery | None:
+    """Parse a rendered model; findings carry the place in the user's file."""
+    reader = _Reader(rendered, node, found)
+    tokens = reader.tokens()
+    if tokens is None:
+        return None
+    while len(tokens) > 1 and tokens[-1].token_type is TokenType.SEMICOLON:
+        tokens.pop()
+    before = len(found)
+    check_tokens(tokens, rendered.text, reader.report)
+    wrong = wrong_calls(tokens) if len(found) == before else []
+    tree = reader.tree(tokens, wrong) if len(found) == before else None
+    if tree is None:
+        return None
+    # One walk for all that is looked for.
+    nodes: list[exp.Expr] = [part for part in tree.walk() if isinstance(part, _SOUGHT)]
+    _place_group_by_all(nodes, tokens)
+    if not reader.spark_has(nodes, confirmed(wrong, tree) if wrong else ()):
+        return None
+    references, qualifiers = reader.references(nodes, tokens)
+    return ParsedQuery(tree, references, qualifiers, spelling(tokens), tokens[-1].end + 1)
+
+
+def with_printed(hint: str, rendered: Rendered, offset: int) -> str:
+    """A hint about a place in the text; where a macro made it, the user is shown what it made."""
+    printed = rendered.printed(offset)
+    return f"{hint} The template gave here: {printed}".lstrip() if printed else hint
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads one rendered text and reports what is wrong with it."""
+
+    rendered: Rendered
+    node: str
+    found: list[Diagnostic]
+
+    def report(self, code: str, message: str, hint: str, offset: int) -> None:
+        place = self.rendered.location(offset)
+        told = with_printed(hint, self.rendered, offset)
+        self.found.append(Diagnostic(code, message, told, node=self.node, location=place))
+
+    def tokens(self) -> list[Token] | None:
+        text = self.rendered.text
+        try:
+            tokens = tokenize(text)
+        except TokenError:
+            hint = "Close the quote or the comment that begins here."
+            self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, open_quote(text))
+            return None
+        if not tokens:
+            self.report("not-a-query", "the model has no SQL", "Write a SELECT below the header.", len(text))
+            return None
+        return tokens
+
+    def tree(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
+        word, before = tokens[0].text.upper(), len(self.found)
+        if word not in _STARTS:
+            self.no_query(word, tokens[0].start)
+            return None
+        second = next((i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON), None)
+        if second is not None:
+            hint = "Keep one SELECT; each model is one query."
+            self.report("not-a-query", "a second statement in the model", hint, tokens[second + 1].start)
+            return None
+        tree = self.read(tokens, wrong)
+        if len(self.found) > before:
+            return None
+        if not isinstance(tree, exp.Query):
+            self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
+            return None
+        if "window" in self.rendered.text.lower():
+            restore_windows(tree)
+        return tree
+
+    def read(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
+        """The parser's tree, or what it cannot read."""
+        try:
+            return parser().parse(parseable(tokens), self.rendered.text)[0]
+        except ParseError as error:
+            # The parser counts the arguments of many functions, too, and tells of them in words of its own.
+            counted = [call for call in wrong if call.code == "argument-count" or not call.placed]
+            if counted:
+                self.wrong(counted)
+            else:
+                self.parse_error(error, tokens)
+        except RecursionError:
+            self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
+        except _MAKES_NONE as error:
+            hint = "Look for a call of a function with NULL or nothing where a word belongs, such as trunc(ts, null)."
+            if wrong:
+                self.wrong(wrong)
+            else:
+                self.report("sql-syntax", f"the SQL cannot be read: {error}", hint, tokens[0].start)
+        return None
+
+    def no_query(self, word: str, offset: int) -> None:
+        hint = "Write the SELECT alone; the engine makes and fills the table."
+        if word == "VALUES":
+            hint = "Write select * from values (...) as t(a, b)."
+        self.report("not-a-query", f"a model is a SELECT, not {word}", hint, offset)
+
+    def parse_error(self, error: ParseError, tokens: list[Token]) -> None:
+        detail = error.errors[0]
+        at = (detail.get("line"), detail.get("col"))
+        token = next((t for t in tokens if (t.line, t.col) == at), tokens[-1])
+        near_what = spoken(self.rendered.text[token.start : token.end + 1])
+        description = detail.get("description") or ""
+        if description.lower().startswith("expected type"):
+            self.report("sql-syntax", f"there is no type '{near_what}'", near(near_what, TYPES), token.start)
+            return
+        wanted = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
+        hint = "A comma, keyword or bracket is missing or too many near this place."
+        place = tokens.index(token)
+        if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
+            hint = "Write variant_get(v, '$.a', 'string') for v:a."
+        self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
+
+    def wrong(self, calls: Iterable[WrongCall]) -> None:
+        for call in calls:
+            self.report(call.code, call.message, call.hint, call.offset)
+
+    def spark_has(self, nodes: list[exp.Expr], calls: Iterable[WrongCall]) -> bool:
+        """Report constructs of other engines that sqlglot reads and Spark does not, and calls that are wrong."""
+        before = len(self.found)
+        self.wrong(calls)
+        for select in _every(nodes, exp.Select):
+            qualify = select.args.get("qualify")
+            if qualify is not None:
+                hint = "Filter on the window function in an outer SELECT."
+                self.report("sql-syntax", "Spark has no QUALIFY", hint, first_offset(qualify))
+            distinct = select.args.get("distinct")
+            if distinct is not None and distinct.args.get("on") is not None:
+                hint = "Take the best row of a key: max_by(struct(*), ts) ... group by the key."
+                self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
+        for message, hint, node in absent(nodes):
+            self.report("sql-syntax", message, hint, first_offset(node))
+        for table in _every(nodes, exp.Table):
+            function = table.this
+            name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
+            if name in WINDOW_TABLES:
+                self.report("sql-syntax", f"Spark has no {name}()", WINDOW_TABLES[name], first_offset(function))
+        return len(self.found) == before
+
+    def references(
+        self, nodes: list[exp.Expr], tokens: list[Token]
+    ) -> tuple[tuple[RelationReference, ...], tuple[tuple[int, int, str], ...]]:
+        references = sorted(self.tables(nodes), key=lambda r: r.start)
+        tables = {r.start for r in references}
+        qualifiers: list[tuple[int, int, str]] = []
+        for identifier in _every(nodes, exp.Identifier):
+            kind, name = _placeholder(identifier)
+            if not kind or span(identifier)[0] in tables:
+                continue
+            column = identifier.parent
+            qualifies = isinstance(column, exp.Column) and identifier is not column.this
+            if qualifies or (isinstance(column, exp.Table) and in_hint(column)):
+                alias = next((r.alias for r in references if r.name == name), "")
+                qualifiers.append((*span(identifier), alias or name.rsplit(".", 1)[-1]))
+            else:
+                self.stray(identifier.this, span(identifier)[0])
+        for token in tokens:
+            if token.token_type is TokenType.STRING and f"`{REF}" in token.text:
+                self.stray(token.text, token.start)
+        return tuple(references), tuple(qualifiers)
+
+    def stray(self, text: str, offset: int) -> None:
+        shown = spoken(text if "`" in text else f"`{text}`")
+        self.report("sql-syntax", f"{shown} stands where no table is read", _STRAY_REF, offset)
+
+    def tables(self, nodes: list[exp.Expr]) -> Iterator[RelationReference]:
+        ctes = {cte.alias.lower() for cte in _every(nodes, exp.CTE)}
+        for table in _every(nodes, exp.Table):
+            identifier = table.this
+            if not isinstance(identifier, exp.Identifier) or in_hint(table):
+                continue
+            start, end = span(identifier)
+            kind, name = _placeholder(identifier)
+            if kind:
+                bare = bool(table.args.get("sample") or table.args.get("version"))
+                bare = bare or isinstance(table.parent, exp.TableSample)
+                yield RelationReference(kind, name, table.alias, bare, start, end)
+            elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
+                shown = ".".join(part.name for part in table.parts)
+                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
+                message = f"'{shown}' is neither a model, a source nor a CTE"
+                first = table.parts[0]
+                self.report("undeclared-relation", message, hint, span(first)[0])
+
+
+def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
+    text = identifier.this
+    for prefix, kind in ((REF, "ref"), (SOURCE, "source")):
+        if text.startswith(prefix):
+            return kind, text[len(prefix) :]
+    return ("this", text) if text == THIS else ("", "")
+
+
+def _every(nodes: Iterable[exp.Expr], kind: type[_Node]) -> list[_Node]:
+    return [node for node in nodes if isinstance(node, kind)]
+
+
+def _place_group_by_all(nodes: list[exp.Expr], tokens: list[Token]) -> None:
+    """Note where the ALL of each GROUP BY ALL stands, which the tree does not tell."""
+    groups = [group for group in _every(nodes, exp.Group) if group.args.get("all")]
+    places = [
+        (following.start, following.end + 1)
+        for token, following in pairwise(tokens if groups else ())
+        if token.token_type is TokenType.GROUP_BY and following.token_type is TokenType.ALL
+    ]
+    if len(groups) == len(places) == 1:
+        groups[0].meta["all"] = places[0]
+
+
+def restore_windows(tree: exp.Expr) -> None:
+    """Give `window` its name back after `parseable` hid it from the parser."""
+    for node in tree.find_all(exp.Anonymous, exp.Identifier):
+        if node.this == HIDDEN_WINDOW:
+            node.set("this", "window")
+
+
+def span(node: exp.Expr) -> tuple[int, int]:
+    """Begin and end (exclusive) of an identifier, or of a column of several, in the text."""
+    identifiers = [node] if isinstance(node, exp.Identifier) else list(node.find_all(exp.Identifier))
+    spans = [(i.meta["start"], i.meta["end"] + 1) for i in identifiers if "start" in i.meta]
+    return min(s for s, _ in spans), max(e for _, e in spans)
+
+
+def first_offset(node: exp.Expr) -> int:
+    """Where the first of the words of a node stands that have a place."""
+    return min((n.meta["start"] for n in node.walk() if "start" in n.meta), default=0)
+
+
+def is_expression(text: str) -> bool:
+    """Whether a text of the header is one SQL expression, without comments (they would hide what follows)."""
+    try:
+        tokens = tokenize(text)
+        too_deep: list[str] = []
+        check_depth(tokens, lambda code, *_: too_deep.append(code))
+        check_numbers(tokens, lambda code, *_: too_deep.append(code))
+        trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT) if tokens and not too_deep else []
+    except (SqlglotError, RecursionError):
+        return False
+    if (
+        variable(text)
+        or any(token.comments for token in tokens)
+        or len(trees) != 1
+        or not isinstance(trees[0], exp.Select)
+    ):
+        return False
+    said = [key for key, value in trees[0].args.items() if value]
+    return said == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias

@@ -1,0 +1,1 @@
+"""What a query keeps in state, as facts that a later build compares."""

@@ -1,0 +1,139 @@
+"""The order of aggregates in a SELECT list, which is their order in Spark's state.
+
+A state that began with one order is continued with it: the items of the SELECT list are run in an order in which the
+aggregates are named first as they are stored. Tables are written by name, so nobody sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from engine.compile.sql.parse import tokenize
+from engine.compile.stateful.stateful_steps import Block, Meaning, Selected, blocks
+
+
+def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
+    """The query with its SELECT lists in the order of the state, as far as that is known without Spark.
+
+    Spark may compute the items of a SELECT above a group in the group itself (CollapseProject), so that its order
+    counts: which of these texts gives the order of the state is for Spark to say.
+
+    Args:
+        sql: the text that `now` was made from.
+        began: the query with which the state began.
+        now: the query that resumes; its blocks are those of `began`.
+
+    Returns:
+        Nothing where no order of the items gives the order of the state.
+    """
+    old, new = (_groups(said) for said in (began, now))
+    if len(old) != 1 or len(new) != 1 or new[0].select is None:
+        return []
+    found: dict[str, None] = {}
+    for stored in dict.fromkeys([tuple(b.key for b in old[0].aggregates), _outermost(began)]):
+        if sorted(stored) != sorted(b.key for b in new[0].aggregates):
+            continue
+        inner, *outer = ([*_edits(sql, said, stored)] for said in (new[0].select, *now.outer))
+        for edits in (inner, [e for part in (inner, *outer) for e in part], [e for part in outer for e in part]):
+            if edits:
+                found[_applied(sql, edits)] = None
+    return list(found)
+
+
+def _groups(said: Meaning) -> list[Block]:
+    return [block for block in blocks(said.block) if block.aggregates]
+
+
+def _outermost(said: Meaning) -> tuple[str, ...]:
+    """The aggregates in the order of the outermost SELECT."""
+    return tuple(dict.fromkeys(call for _, column in said.columns for call in column.calls))
+
+
+def _edits(sql: str, said: Selected, stored: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+    order = _order(list(stored), said)
+    spans = _spans(sql, said.node) if order is not None else None
+    if order is not None and spans is not None:
+        yield from ((*span, sql[slice(*spans[index])]) for span, index in zip(spans, order, strict=True))
+        yield from _ordinals(said, order)
+
+
+def _applied(sql: str, edits: list[tuple[int, int, str]]) -> str:
+    for start, end, text in sorted(edits, reverse=True):
+        sql = sql[:start] + text + sql[end:]
+    return sql
+
+
+def _ordinals(said: Selected, order: list[int]) -> list[tuple[int, int, str]]:
+    """The positions in a GROUP BY, after the items have moved."""
+    group = said.node.args.get("group")
+    named = [item for item in (group.expressions if group is not None else ()) if isinstance(item, exp.Literal)]
+    places = [(item.meta["start"], item.meta["end"] + 1, int(item.this) - 1) for item in named if item.is_int]
+    return [(start, end, str(order.index(place) + 1)) for start, end, place in places]
+
+
+def _order(stored: list[str], said: Selected) -> list[int] | None:
+    """The items in an order that names the aggregates first as they are stored."""
+    if not _may_move(said):
+        return None
+    left, order, seen = list(range(len(said.items))), [], 0
+    while left:
+        fits = next((i for i in left if _continues(said.items[i], stored, seen)), None)
+        if fits is None:
+            return None
+        left.remove(fits)
+        order.append(fits)
+        seen = max(seen, *(stored.index(key) + 1 for key in said.items[fits])) if said.items[fits] else seen
+    rest = [key for key in said.rest if key not in stored[:seen]]
+    return order if not said.rest or rest == stored[seen:] else None
+
+
+def _continues(item: tuple[str, ...], stored: list[str], seen: int) -> bool:
+    fresh = [key for key in item if key not in stored[:seen]]
+    return fresh == stored[seen : seen + len(fresh)]
+
+
+def _may_move(said: Selected) -> bool:
+    """Whether nothing refers to the items of a SELECT by their place or to one on their left."""
+    select = said.node
+    if said.aliased or select.args.get("distinct") is not None or any(item.is_star for item in select.expressions):
+        return False
+    if any(isinstance(part, exp.Query) for item in select.expressions for part in item.walk()):
+        return False
+    group, order = select.args.get("group"), select.args.get("order")
+    if group is not None and group.args.get("all"):
+        return False
+    if order is not None and any(isinstance(item.this, exp.Literal) for item in order.expressions):
+        return False
+    above = select.parent
+    while above is not None:
+        if isinstance(above, exp.SetOperation) or (isinstance(above, (exp.CTE, exp.Subquery))
+                                                   and above.alias_column_names):  # fmt: skip
+            return False
+        above = above.parent
+    return True
+
+
+def _spans(sql: str, select: exp.Select) -> list[tuple[int, int]] | None:
+    """Where the items of a SELECT stand in the text."""
+    starts = [n.meta["start"] for item in select.expressions for n in item.walk() if "start" in n.meta]
+    if not starts:
+        return None
+    tokens = tokenize(sql)
+    words = [i for i, token in enumerate(tokens) if token.token_type is TokenType.SELECT and token.start < min(starts)]
+    if not words:
+        return None
+    items: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens[words[-1] + 1 :]:
+        depth += (token.token_type is TokenType.L_PAREN) - (token.token_type is TokenType.R_PAREN)
+        if depth == 0 and token.token_type is TokenType.FROM:
+            break
+        if depth == 0 and token.token_type is TokenType.COMMA:
+            items.append([])
+            continue
+        items[-1].append(token)
+    spans = [(item[0].start, item[-1].end + 1) for item in items if item]
+    return spans if len(spans) == len(select.expressions) == len(items) else None

@@ -1,0 +1,151 @@
+"""Expressions that are bound to their inputs: one form to compare them, one to show them.
+
+In a bound expression brackets mean something: what stands inside is the result of a step below.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.streaming.plan.intervals import is_interval, seconds
+
+_UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
+_CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+_WINDOWS = {"window": 3, "session_window": 1}
+
+
+def key_of(tree: Any) -> str:
+    """A text that is equal for equal expressions only."""
+    if isinstance(tree, list):
+        return f"[{','.join(map(key_of, tree))}]"
+    if not isinstance(tree, exp.Expr):
+        return repr(tree)
+    if is_session(tree) and gap_of(tree):
+        # Sessions may go on with another gap: it is compared by itself.
+        return f"session({key_of(tree.expressions[0])})"
+    said = {name: value for name, value in tree.args.items() if value not in (None, False, [])}
+    return f"{type(tree).__name__}({','.join(f'{name}={key_of(said[name])}' for name in sorted(said))})"
+
+
+def is_session(tree: exp.Expr) -> bool:
+    """Whether an expression is the window of a session."""
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == "session_window"
+
+
+def gap_of(tree: exp.Expr) -> str:
+    """The gap of the session window that an expression is or has, if it is a fixed length; else empty."""
+    for node in tree.find_all(exp.Anonymous):
+        if is_session(node) and len(node.expressions) > 1 and isinstance(node.expressions[1], exp.Literal):
+            return str(node.expressions[1].this)
+    return ""
+
+
+def text_of(tree: exp.Expr) -> str:
+    """An expression as SQL, for people."""
+    shown = _plain(tree)
+    for node in list(shown.find_all(exp.Binary)):
+        for name in ("this", "expression"):
+            part = node.args.get(name)
+            if isinstance(part, exp.Binary) and not isinstance(node, exp.Dot) and not isinstance(part, exp.Dot):
+                node.set(name, exp.Paren(this=part.copy()))
+    return str(shown.sql(dialect="spark", normalize_functions="lower", comments=False))
+
+
+def _plain(tree: exp.Expr) -> exp.Expr:
+    """An expression without the brackets that say where a step ends."""
+    shown = bare(tree).copy()
+    for node in list(shown.find_all(exp.Paren)):
+        node.replace(bare(node).copy() if not bare(node).find(exp.Paren) else _plain(node))
+    return shown
+
+
+def bare(tree: exp.Expr) -> exp.Expr:
+    """A result of a step as the step makes it."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
+
+
+def wrapped(tree: exp.Expr, keys: set[str]) -> exp.Expr:
+    """An expression above a group: its keys and aggregates are results of that step."""
+    if key_of(tree) in keys or is_call(tree):
+        return exp.Paren(this=tree.copy())
+    return tree.__class__(**{name: _wrapped(value, keys) for name, value in tree.args.items()})
+
+
+def _wrapped(value: Any, keys: set[str]) -> Any:
+    if isinstance(value, list):
+        return [_wrapped(part, keys) for part in value]
+    if isinstance(value, exp.Expr):
+        return value.copy() if isinstance(value, (exp.Identifier, exp.DataType)) else wrapped(value, keys)
+    return value
+
+
+def is_call(tree: exp.Expr) -> bool:
+    """Whether an expression is an aggregate, with its FILTER."""
+    inner = tree
+    while isinstance(inner, _CALLS):
+        inner = inner.this
+    return is_aggregate(inner)
+
+
+def calls(tree: exp.Expr) -> list[exp.Expr]:
+    """The aggregates of the step that an expression is above, in the order in which Spark finds them."""
+    return list(_calls(tree))
+
+
+def _calls(tree: exp.Expr) -> Iterator[exp.Expr]:
+    if isinstance(tree, exp.Paren):
+        if is_call(tree.this):
+            yield tree.this
+        return
+    for part in tree.iter_expressions():
+        yield from _calls(part)
+
+
+def has_loose(tree: exp.Expr) -> bool:
+    """Whether an expression above a group uses a column that is no result of it (an aggregate nobody knows, say)."""
+    if isinstance(tree, exp.Paren):
+        return False
+    return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())
+
+
+def normal(node: exp.Expr) -> exp.Expr:
+    """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window."""
+    if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and node.this.this == "1":
+        node.set("this", exp.Star())
+    if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:
+        number, unit = _length(length).split()
+        return exp.Interval(this=exp.Literal.string(number), unit=exp.var(unit.upper().rstrip("S")))
+    if isinstance(node, exp.Anonymous) and node.name.lower() in _WINDOWS and len(node.expressions) > 1:
+        return _window(node)
+    return node
+
+
+def _window(node: exp.Anonymous) -> exp.Expr:
+    name = node.name.lower()
+    time, *lengths = node.expressions
+    known = [seconds(length) for length in lengths]
+    if any(length is None for length in known):
+        return node
+    said = [_length(length) for length in known if length is not None]
+    if name == "window":
+        said += said[:1] if len(said) == 1 else []
+        if len(said) == 3 and said[2] == "0 seconds":  # noqa: PLR2004 - size, slide, start
+            said.pop()
+        if len(said) == 2 and said[0] == said[1]:  # noqa: PLR2004
+            said.pop()
+    return exp.Anonymous(this=name, expressions=[time.copy(), *(exp.Literal.string(text) for text in said)])
+
+
+def _length(seconds_: float) -> str:
+    """A length of time in its largest whole unit: `90 minutes`."""
+    exact = round(seconds_ * 1_000_000)
+    for unit, size in _UNITS:
+        if exact and exact % size == 0:
+            return f"{exact // size} {unit}{'' if exact == size else 's'}"
+    return f"{exact} microseconds" if exact else "0 seconds"

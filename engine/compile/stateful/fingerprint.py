@@ -1,0 +1,109 @@
+"""What a model means, as facts that a later build can compare, and their hash.
+
+Formatting, comments, descriptions and tags are not part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from engine.compile.nodes.manifest import Input, Materialized, Relation, Source
+from engine.compile.nodes.model_settings import Expectation, Overwrite, Write
+from engine.compile.references.ephemeral import Inlined
+from engine.compile.sql.normalize import spelling_of
+from engine.compile.sql.parse import ParsedQuery
+from engine.sources import kind_of
+from engine.sources.credentials import identified
+
+
+def facts(
+    *,
+    materialized: Materialized,
+    relation: Relation,
+    query: ParsedQuery,
+    windows: Mapping[str, str],
+    inputs: tuple[Input, ...],
+    nodes: Mapping[str, Any],
+    write: Write,
+    stateful: bool,
+    expectations: tuple[Expectation, ...] = (),
+    inlined: Iterable[Inlined] = (),
+) -> dict[str, Any]:
+    """The facts of a model; values are plain JSON. What is left at its default is not among them."""
+    removing = [[spelling_of(e.check), e.on_fail.value] for e in expectations if e.takes_rows_out]
+    more = {
+        "write": _write(write),
+        "expectations": sorted(removing),
+        "inlined": {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
+    }
+    known = {
+        "materialized": materialized.value,
+        "relation": str(relation),
+        "sql": query.spelling,
+        "windows": {name: spelling_of(text) for name, text in windows.items()},
+        "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: (i.name, i.through))],
+        "output_mode": write.output_mode,
+        "partition_by": [_said(asdict(p), "name") for p in write.partition_by],
+        "stateful": stateful,
+    }
+    return known | {key: value for key, value in more.items() if value}
+
+
+def _said(facts: dict[str, Any], key: str) -> dict[str, Any]:
+    """The facts without a key that came later and is not said, so that older fingerprints stay."""
+    return {name: value for name, value in facts.items() if name != key or value is not None}
+
+
+def _write(write: Write) -> dict[str, Any]:
+    """What decides which rows the table has, beside the query."""
+    facts = {
+        "unique_key": sorted(column.lower() for column in write.unique_key),
+        "sequence_by": [column.lower() for column in write.sequence_by],
+        "delete_when": spelling_of(write.delete_when) if write.delete_when else "",
+        "history": write.history,
+        "exclude": sorted(column.lower() for column in write.exclude),
+        "overwrite": "" if write.overwrite is Overwrite.TABLE else write.overwrite.value,
+    }
+    return {key: value for key, value in facts.items() if value}
+
+
+def _input(item: Input, node: Any) -> dict[str, Any]:
+    watermark = _said(_said(asdict(item.watermark), "max_future"), "on_null") if item.watermark else None
+    if watermark and watermark["expression"]:
+        watermark["expression"] = spelling_of(watermark["expression"])
+    known: dict[str, Any] = {
+        "name": item.name,
+        "stream": item.stream,
+        "watermark": watermark,
+        "dedup": sorted(item.dedup),
+    }
+    if item.through:
+        known["through"] = item.through
+    if isinstance(node, Source):
+        known["source"] = _source(node)
+    return known
+
+
+def _source(node: Source) -> dict[str, Any]:
+    spec, kind = node.spec, kind_of(node.spec.format)
+    return {
+        "format": spec.format,
+        **{key: _identified(spec.settings[key], key) for key in (kind.MEANING if kind else ()) if key in spec.settings},
+        "schema": [[column.name, column.type] for column in node.columns],
+        "options": {key: identified(value, key) for key, value in spec.options.items()},
+        "timezone": spec.timezone,
+    }
+
+
+def _identified(value: Any, key: str) -> Any:
+    return identified(value, key) if isinstance(value, str) and key == "path" else value
+
+
+def fingerprint(known: Mapping[str, Any]) -> str:
+    """A short hash of the facts."""
+    text = json.dumps(known, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

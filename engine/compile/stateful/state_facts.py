@@ -1,0 +1,52 @@
+"""What a later build needs to compare a query that keeps state: the SQL that runs and the columns of its inputs.
+
+Nothing is derived here: both sides of a comparison are taken apart by the same version (`stateful`), and compiling
+costs no more than reading the SQL's tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.compile.columns import InputColumns
+from engine.compile.nodes.manifest import Input, Model
+from engine.compile.sql.normalize import spelling_of
+from engine.compile.stateful.fingerprint import fingerprint
+from engine.project.yaml_section import duration_seconds
+
+
+def with_state(model: Model, known: Mapping[str, InputColumns]) -> Model:
+    """A model whose facts say what its state is made of, or the keys of its table (`keyed`) where it keeps no state.
+
+    Args:
+        model: streaming, with its compiled SQL.
+        known: by id, the columns of what it reads.
+    """
+    inputs = [_input(item, known.get(item.node)) for item in model.inputs]
+    facts = {**model.facts, "state" if model.stateful else "keyed": {"sql": spelling_of(model.sql), "inputs": inputs}}
+    return replace(model, facts=facts, fingerprint=fingerprint(facts))
+
+
+def _input(item: Input, columns: InputColumns | None) -> dict[str, Any]:
+    mark = item.watermark if item.stream else None
+    known: dict[str, str | None] | None = None
+    if columns is not None and columns.columns is not None and columns.complete:
+        said = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
+        known = {name.lower(): kind for name, kind in said.items()}
+        if mark is not None and mark.expression is not None:
+            known[mark.column.lower()] = "timestamp"
+    found: dict[str, Any] = {
+        "view": item.view.lower(),
+        "name": item.name,
+        "stream": item.stream,
+        "columns": None if known is None else [[name, kind] for name, kind in known.items()],
+    }
+    if mark is not None:
+        found["watermark"] = {"column": mark.column.lower(), "delay": duration_seconds(mark.delay)}
+        if mark.expression is not None:
+            found["watermark"]["expression"] = spelling_of(mark.expression)
+    if item.stream and item.dedup:
+        found["dedup"] = sorted(name.lower() for name in item.dedup)
+    return found

@@ -1,0 +1,524 @@
+"""What a query keeps in Spark's state, bound to its inputs: the same for every way to write the same query.
+
+The lowered query of `rules` says what a name refers to. Here each expression is written in the columns of the inputs,
+so that aliases, subqueries, CTEs and the order of a SELECT list are gone, and the query is taken apart into blocks:
+what is read, grouped, joined, made distinct, with the filters directly above. Whatever is not proved to be bound
+rightly raises `UnprovableError`, and such queries are compared as text.
+
+Spark stores the aggregates of a group by position, in the order in which the SELECT list, HAVING and ORDER BY name
+them first, and a join stores the columns that are needed above it in the order of its side (both measured).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from sqlglot import exp
+
+from engine.compile.stateful.bound_expressions import bare, calls, gap_of, has_loose, key_of, normal, text_of, wrapped
+from engine.compile.streaming.lowering.build_plan import Builder
+from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
+from engine.compile.streaming.lowering.lower_from import From
+from engine.compile.streaming.lowering.lower_grouping import GroupedItem
+from engine.compile.streaming.lowering.lowering_context import Env
+from engine.compile.streaming.lowering.plan_scope import AmbiguousError, Found, PlanScope
+from engine.compile.streaming.lowering.streaming_clauses import Native, parse
+from engine.compile.streaming.plan import logical_plan as p
+from engine.compile.streaming.plan.optimize import needed
+from engine.compile.streaming.plan.redundant_aggregates import RANDOM
+from engine.compile.streaming.plan.verdict import StreamFacts
+
+_WORD = re.compile(r"\w+")
+_Trees = dict[int, exp.Expr]
+
+
+class UnprovableError(ValueError):
+    """A query that is not taken apart; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundExpression:
+    """An expression over the inputs: `key` to compare it, `text` to show it.
+
+    `calls` are the keys of the aggregates of the step below that it uses, in the order in which Spark finds them.
+    """
+
+    key: str
+    text: str
+    calls: tuple[str, ...] = ()
+
+    @property
+    def aggregates(self) -> bool:
+        """Whether it uses a value that a group holds, and not only its keys."""
+        return bool(self.calls)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of the query with the filters directly above it.
+
+    Attributes:
+        kind: read, group, distinct, join, union, limit or sort.
+        streaming: reads a stream.
+        where: the filters.
+        children: what it reads.
+        name: of what is read; the kind of a join.
+        columns: name and type of the columns of a relation that are used.
+        watermark: column and expression of the event time.
+        delay: of the watermark, in seconds.
+        dedup: columns by which duplicates are dropped.
+        keys: of a group in their order; the columns of DISTINCT.
+        aggregates: of a group, as Spark stores them.
+        event_time: a key has the event time of a watermark.
+        gap: of a session window among the keys.
+        on: the condition of a join in its order; the columns of a sort; the number of a limit.
+        carried: the columns that each side of a join of two streams keeps, in their order.
+        select: the SELECT of a group.
+    """
+
+    kind: str
+    streaming: bool
+    where: tuple[BoundExpression, ...] = ()
+    children: tuple[Block, ...] = ()
+    name: str = ""
+    columns: tuple[tuple[str, str], ...] = ()
+    watermark: tuple[str, str] = ("", "")
+    delay: int = 0
+    dedup: tuple[str, ...] = ()
+    keys: tuple[BoundExpression, ...] = ()
+    aggregates: tuple[BoundExpression, ...] = ()
+    event_time: bool = False
+    gap: str = ""
+    on: tuple[BoundExpression, ...] = ()
+    carried: tuple[tuple[BoundExpression, ...], ...] = ()
+    select: Selected | None = None
+
+    @property
+    def stateful(self) -> bool:
+        """Whether Spark keeps state for this block itself."""
+        if self.kind == "join":
+            return all(child.streaming for child in self.children)
+        return self.streaming and (self.kind in {"group", "distinct", "limit"} or bool(self.dedup))
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The SELECT of a group: for each item the keys of the aggregates it names, in their order."""
+
+    node: exp.Select
+    items: tuple[tuple[str, ...], ...]
+    rest: tuple[str, ...]
+    aliased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """A query taken apart: its top block, the columns above that, and what is compared as it is written.
+
+    `streams` are in the order in which Spark numbers them for the checkpoint: those of CTEs first (measured).
+    `outer` are the SELECTs above a group: Spark may compute their items in the group itself.
+    """
+
+    block: Block
+    columns: tuple[tuple[str, BoundExpression], ...]
+    literals: tuple[str, ...] = ()
+    streams: tuple[str, ...] = ()
+    outer: tuple[Selected, ...] = ()
+
+
+def meaning(said: Mapping[str, Any]) -> Meaning:
+    """Take a query apart.
+
+    Args:
+        said: the facts that `state_facts` made: the SQL that runs, and its inputs with their columns.
+
+    Raises:
+        UnprovableError: it is compared as text.
+    """
+    inputs = {str(item["view"]).replace("`", "").lower(): item for item in said["inputs"]}
+    parsed = parse(str(said["sql"]))
+    tree = parsed.tree
+    if not isinstance(tree, exp.Query) or parsed.native.clauses or parsed.native.streams:
+        raise UnprovableError("the SQL is not read")
+    if tree.find(*RANDOM) is not None or any(clause.args.get("recursive") for clause in tree.find_all(exp.With)):
+        raise UnprovableError("random values and recursion")
+    builder = _Recorder({name: _facts(item) for name, item in inputs.items()}, parsed.native)
+    try:
+        plan = builder.query(tree, {}, None)
+        if builder.found or builder.domains or plan.open:
+            raise UnprovableError("names are not certain")
+        taker = _Taker(builder, inputs)
+        block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
+        columns = tuple((c.name, _bound(trees[c.id])) for c in plan.columns)
+    except (KeyError, RecursionError) as error:
+        raise UnprovableError(str(error)) from error
+    formats = any(node.args.get("format") is not None for node in tree.walk())
+    literals = sorted(n.this for n in tree.find_all(exp.Literal) if n.is_string) if formats else []
+    return Meaning(block, columns, tuple(literals), _streams(tree, inputs), tuple(taker.outer))
+
+
+def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
+    found = []
+    for table in tree.find_all(exp.Table):
+        item = inputs.get(".".join(part.name for part in table.parts).lower())
+        if item is not None and item["stream"]:
+            place = min(part.meta.get("start", 0) for part in table.find_all(exp.Identifier))
+            found.append((table.find_ancestor(exp.CTE) is None, place, str(item["name"])))
+    order = tuple(dict.fromkeys(name for *_, name in sorted(found)))
+    clauses = list(tree.find_all(exp.With))
+    if len(order) > 1 and any(clause.parent is not tree for clause in clauses):
+        raise UnprovableError("a WITH inside a query of several streams")
+    return order
+
+
+def blocks(block: Block) -> Iterable[Block]:
+    """A block and all below it, in one order."""
+    yield block
+    for child in block.children:
+        yield from blocks(child)
+
+
+def _facts(item: Mapping[str, Any]) -> StreamFacts:
+    if item["columns"] is None:
+        raise UnprovableError("columns are not known")
+    mark = item.get("watermark") or {}
+    columns = {str(name): kind for name, kind in item["columns"]}
+    return StreamFacts(
+        streaming=bool(item["stream"]),
+        columns=columns,
+        watermark=mark.get("column"),
+        dedup=bool(item.get("dedup")),
+        alias=str(item.get("alias") or item.get("name", "")).rsplit(".", 1)[-1].lower(),
+    )
+
+
+def _bound(tree: exp.Expr) -> BoundExpression:
+    return BoundExpression(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(call) for call in calls(tree))))
+
+
+@dataclass(slots=True)
+class _Recorder(Builder):
+    """Lowers a query and keeps what each name refers to and what each column is made by."""
+
+    resolved: dict[int, Found] = field(default_factory=dict)
+    made: _Trees = field(default_factory=dict)
+
+    def values(self, scope: PlanScope, env: Env) -> ExpressionReader:
+        """A reader that keeps what it finds."""
+        plain = Builder.values(self, scope, env)
+        return _Reader(plain.scope, plain.lower, plain.report, quiet=plain.quiet, recorder=self)
+
+    def _items(self, node: exp.Select, values: ExpressionReader, source: From) -> Iterable[GroupedItem]:  # type: ignore[override]
+        for item in Builder._items(self, node, values, source):  # noqa: SLF001 - its own base
+            if item.value.column is None or item.value.column.id != item.column.id:
+                self.made[item.column.id] = item.node.unalias()
+            yield item
+
+
+@dataclass(slots=True)
+class _Reader(ExpressionReader):
+    recorder: _Recorder = field(default_factory=lambda: _Recorder({}, Native()))
+
+    def _column(self, node: exp.Column) -> PlanValue:
+        value = ExpressionReader._column(self, node)  # noqa: SLF001 - its own base
+        if not any(node.parts[0].name.lower() in names for names in self._bound):
+            try:
+                found = self.scope.resolve(node)
+            except AmbiguousError:
+                found = None
+            if found is not None:
+                self.recorder.resolved[id(node)] = found
+        return value
+
+    def _window(self, node: exp.Anonymous, kind: str) -> PlanValue:
+        value = ExpressionReader._window(self, node, kind)  # noqa: SLF001 - its own base
+        if value.column is not None:
+            self.recorder.made.setdefault(value.column.id, node)
+        return value
+
+    def _time_of(self, value: PlanValue, node: exp.Expr) -> PlanValue:
+        made = ExpressionReader._time_of(self, value, node)  # noqa: SLF001 - its own base
+        if made.column is not None:
+            self.recorder.made.setdefault(made.column.id, node)
+        return made
+
+
+class _Wanted(NamedTuple):
+    """The columns of a plan that are needed above it: `all`, and those `shown`, not only looked at by filters.
+
+    What a filter alone looks at is dropped where the filter moves to, below a join or not: that depends on the filters,
+    which are compared by themselves.
+    """
+
+    all: frozenset[int]
+    shown: frozenset[int]
+
+
+def _asked(plan: p.LogicalPlan, wanted: _Wanted) -> tuple[_Wanted, ...]:
+    every, shown = (next(iter(needed(plan, ids)))[1] for ids in wanted)
+    if isinstance(plan, p.Filter) and not isinstance(plan.node, exp.Having):
+        shown = (wanted.shown & frozenset(column.id for column in plan.child.columns),)
+    return tuple(map(_Wanted, every, shown))
+
+
+@dataclass(slots=True)
+class _Taker:
+    """Takes a lowered query apart."""
+
+    builder: _Recorder
+    inputs: Mapping[str, Mapping[str, Any]]
+    names: dict[str, int] = field(default_factory=dict)
+    outer: list[Selected] = field(default_factory=list)
+
+    def block(self, plan: p.LogicalPlan, wanted: _Wanted) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
+        """The blocks of a plan of which some columns are wanted, and the expressions of its columns."""
+        while isinstance(plan, (p.With, p.Ref)):
+            plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed(plan)[0]
+        asked = _asked(plan, wanted)
+        match plan:
+            case p.SourcePlan():
+                return self._read(plan, wanted.all)
+            case p.Filter() if isinstance(plan.node, exp.Having):
+                return self._having(plan, asked[0])
+            case p.Filter():
+                block, trees = self.block(plan.child, asked[0])
+                bind = partial(self._bind, trees=trees)
+                return _filtered(block, map(_bound, self._conditions(plan.conditions, bind))), trees
+            case p.Projection():
+                block, trees = self.block(plan.child, asked[0])
+                return block, self._projected(plan, block, trees, wanted.all)
+            case p.Aggregate():
+                return self._group(plan, wanted, [])
+            case p.Distinct() | p.Limit() | p.SortPlan():
+                return self._above(plan, asked[0])
+            case p.Join():
+                return self._join(plan, asked)
+            case p.UnionPlan():
+                return self._union(plan, asked)
+        raise UnprovableError(type(plan).__name__)
+
+    def _read(self, plan: p.SourcePlan, wanted: frozenset[int]) -> tuple[Block, _Trees]:
+        if plan.open or not plan.name:
+            raise UnprovableError("an unknown relation")
+        said = self.inputs[plan.name]
+        name = str(said["name"])
+        number = self.names[name] = self.names.get(name, 0) + 1
+        shown = name.rsplit(".", 1)[-1] + (f"#{number}" if number > 1 else "")
+        mark = said.get("watermark") or {}
+        used = {
+            *_WORD.findall(str(mark.get("expression") or "")),
+            *(column.lower() for column in said.get("dedup") or ()),
+        }
+        block = Block(
+            "read",
+            plan.streaming,
+            name=name,
+            columns=tuple(sorted((c.name, c.type) for c in plan.columns if c.id in wanted or c.name in used)),
+            watermark=(str(mark.get("column") or ""), str(mark.get("expression") or "")),
+            delay=int(mark.get("delay") or 0),
+            dedup=tuple(sorted(column.lower() for column in said.get("dedup") or ())),
+        )
+        return block, {c.id: exp.column(c.name, table=shown) for c in plan.columns}
+
+    def _projected(self, plan: p.Projection, block: Block, trees: _Trees, wanted: frozenset[int]) -> _Trees:
+        made: _Trees = dict(trees)
+        for column in plan.columns:
+            if column.id in trees or column.id not in wanted:
+                continue
+            if column.id in self.builder.made:
+                made[column.id] = self._bind(self.builder.made[column.id], trees)
+            elif column.copy_of in trees:
+                made[column.id] = trees[column.copy_of]
+            else:
+                (below,) = dict(plan.sources)[column.id]
+                made[column.id] = trees[below]
+        if any(tree.find(exp.Window) is not None for tree in made.values()):
+            raise UnprovableError("OVER")
+        if block.kind == "group" and isinstance(plan.node, exp.Select) and plan.node is not _select(block):
+            self.outer.append(self._selected(plan.node, [made.get(c.id) for c in plan.columns], ()))
+        return made
+
+    def _having(self, plan: p.Filter, wanted: _Wanted) -> tuple[Block, _Trees]:
+        if not isinstance(plan.child, p.Aggregate):
+            raise UnprovableError("HAVING over something else")
+        said = plan.node.this.unnest()
+        parts = [part.unnest() for part in said.flatten()] if isinstance(said, exp.And) else [said]
+        used = frozenset(self.builder.resolved[id(c)].column.id for c in said.find_all(exp.Column))
+        return self._group(plan.child, _Wanted(wanted.all | used, wanted.shown | used), parts)
+
+    def _group(self, plan: p.Aggregate, wanted: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
+        clause = plan.node
+        if isinstance(clause, exp.Group) and any(clause.args.get(k) for k in ("rollup", "cube", "grouping_sets")):
+            raise UnprovableError("grouping sets")
+        below, trees = self.block(plan.child, _asked(plan, wanted)[0])
+        select = clause if isinstance(clause, exp.Select) else clause.parent
+        if not isinstance(select, exp.Select):
+            raise UnprovableError("a GROUP BY without SELECT")
+        keys = [self._key(key, trees) for key in plan.keys]
+        grouped = {key_of(key) for key in keys}
+        made: _Trees = {}
+        for column in plan.columns:
+            if column.id in wanted.all:
+                tree = trees[column.id] if column.id in trees else self._bind(self.builder.made[column.id], trees)
+                made[column.id] = wrapped(tree, grouped)
+                if has_loose(made[column.id]):
+                    raise UnprovableError("a column that is not grouped by")
+        for key in plan.keys:
+            if key.column is not None and key.column.id in trees:
+                made.setdefault(key.column.id, wrapped(trees[key.column.id], grouped))
+        said = [wrapped(self._bind(part, trees), grouped) for part in having]
+        if any(has_loose(tree) for tree in said):
+            raise UnprovableError("a column that is not grouped by")
+        order = select.args.get("order")
+        ordered = [wrapped(self._bind(o.this, trees), grouped) for o in order.expressions] if order is not None else []
+        items = [made.get(column.id) for column in plan.columns]
+        held = {key_of(a): a for tree in (*items, *said, *ordered) for a in _calls(tree)}
+        rest = tuple(dict.fromkeys(key_of(a) for tree in (*said, *ordered) for a in _calls(tree)))
+        block = Block(
+            "group",
+            plan.streaming,
+            children=(below,),
+            keys=tuple(_bound(bare(key)) for key in keys),
+            aggregates=tuple(_bound(bare(tree)) for tree in held.values()),
+            event_time=any(_timed(key) for key in plan.keys),
+            gap=next((gap for key in keys if (gap := gap_of(key))), ""),
+            select=self._selected(select, items, rest),
+        )
+        return _filtered(block, map(_bound, said)), made
+
+    def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
+        named = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
+        columns = [column for item in select.expressions for column in item.find_all(exp.Column)]
+        found = [self.builder.resolved.get(id(column)) for column in columns]
+        return Selected(select, named, rest, any(one is not None and one.alias for one in found))
+
+    def _key(self, key: p.Key, trees: _Trees) -> exp.Expr:
+        if key.column is not None and key.column.id in trees:
+            return trees[key.column.id]
+        return self._bind(key.node, trees)
+
+    def _above(self, plan: p.LogicalPlan, wanted: _Wanted) -> tuple[Block, _Trees]:
+        below, trees = self.block(plan.child, wanted)
+        if isinstance(plan, p.Limit):
+            said = plan.node.args.get("expression")
+            if not isinstance(plan.node, exp.Limit) or not isinstance(said, exp.Literal):
+                raise UnprovableError("a limit that is not a number")
+            return Block("limit", plan.streaming, children=(below,), on=(_bound(said),)), trees
+        if isinstance(plan, p.SortPlan):
+            ordered = [(o, self._bind(o.this, trees)) for o in plan.node.expressions if isinstance(o, exp.Ordered)]
+            on = tuple(BoundExpression(f"{key_of(t)} {o.args.get('desc')} {o.args.get('nulls_first')}", text_of(t))
+                       for o, t in ordered)  # fmt: skip
+            return Block("sort", plan.streaming, children=(below,), on=on), trees
+        own = [trees[column.id] for column in plan.columns]
+        event_time = any(column.watermark for column in plan.columns)
+        made = {column.id: exp.Paren(this=trees[column.id].copy()) for column in plan.columns}
+        keys = tuple(map(_bound, own))
+        return Block("distinct", plan.streaming, children=(below,), keys=keys, event_time=event_time), {**made}
+
+    def _join(self, plan: p.Join, asked: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
+        if plan.lateral:
+            raise UnprovableError("a lateral join")
+        sides = [self.block(child, ids) for child, ids in zip(plan.children, asked, strict=True)]
+        trees = {number: _of_side(tree) for _, made in sides for number, tree in made.items()}
+        on = tuple(map(_bound, self._conditions(plan.conditions, partial(self._bind, trees=trees))))
+        carried: tuple[tuple[BoundExpression, ...], ...] = ()
+        if all(child.streaming for child in plan.children):
+            pairs = zip(plan.children, asked, strict=True)
+            carried = tuple(
+                tuple(_bound(trees[c.id]) for c in child.columns if c.id in ids.shown) for child, ids in pairs
+            )
+        children = tuple(block for block, _ in sides)
+        return Block("join", plan.streaming, children=children, name=plan.kind, on=on, carried=carried), trees
+
+    def _union(self, plan: p.UnionPlan, asked: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
+        sides = [self.block(child, ids) for child, ids in zip(plan.children, asked, strict=True)]
+        made: _Trees = {}
+        pairs = zip(plan.columns, *(child.columns for child in plan.children), strict=True)
+        for column, *below in pairs:
+            parts = [trees[c.id] for (_, trees), c in zip(sides, below, strict=True) if c.id in trees]
+            if len(parts) == len(sides):
+                made[column.id] = exp.Paren(this=exp.Tuple(expressions=[part.copy() for part in parts]))
+        return Block("union", plan.streaming, children=tuple(block for block, _ in sides)), made
+
+    def _conditions(self, said: tuple[p.Condition, ...], bind: Any) -> list[exp.Expr]:
+        bound: dict[int, exp.Expr] = {}
+        for condition in said:
+            left, right = condition.left, condition.right
+            if isinstance(condition.node, (exp.Identifier, exp.Join)):
+                if left is None or right is None or left.column is None or right.column is None:
+                    raise UnprovableError("a condition without columns")
+                trees = bind.keywords["trees"]
+                pair = [trees[column.id].copy() for column in (left.column, right.column)]
+                bound[len(bound)] = exp.EQ(this=pair[0], expression=pair[1])
+            else:
+                bound.setdefault(id(condition.node), bind(condition.node))
+        return list(bound.values())
+
+    def _bind(self, node: exp.Expr, trees: _Trees, names: frozenset[str] = frozenset()) -> exp.Expr:
+        """An expression in the columns of the inputs; brackets are gone, those that are there say where a step ends."""
+        if isinstance(node, exp.Paren):
+            return self._bind(node.this, trees, names)
+        if isinstance(node, exp.Query):
+            raise UnprovableError("a subquery in an expression")
+        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+            if node.parts[0].name.lower() in names:
+                return node.copy()
+            return self._named(self.builder.resolved[id(node)], trees)
+        if isinstance(node, exp.Struct):
+            return exp.Struct(expressions=[self._field(part, trees, names) for part in node.expressions])
+        if isinstance(node, exp.Lambda):
+            names |= {e.name.lower() for e in node.expressions}
+        made = node.__class__(**{key: self._part(value, trees, names) for key, value in node.args.items()})
+        return normal(made)
+
+    def _field(self, part: exp.Expr, trees: _Trees, names: frozenset[str]) -> exp.Expr:
+        """A field of a struct with the name that it has where it is written."""
+        if isinstance(part, exp.PropertyEQ):
+            name, value = part.this.name, part.expression
+        elif isinstance(part, (exp.Alias, exp.Column)):
+            name, value = part.alias_or_name, part.unalias()
+        else:
+            raise UnprovableError("a field without a name")
+        return exp.PropertyEQ(this=exp.to_identifier(name.lower()), expression=self._bind(value, trees, names))
+
+    def _part(self, value: Any, trees: _Trees, names: frozenset[str]) -> Any:
+        if isinstance(value, list):
+            return [self._part(part, trees, names) for part in value]
+        if isinstance(value, exp.Identifier):
+            return exp.to_identifier(value.name.lower())
+        if isinstance(value, exp.DataType):
+            return value.copy()
+        return self._bind(value, trees, names) if isinstance(value, exp.Expr) else value
+
+    def _named(self, found: Found, trees: _Trees) -> exp.Expr:
+        number = found.column.id
+        tree = trees[number].copy() if number in trees else self._bind(self.builder.made[number], trees)
+        for name in found.path:
+            tree = exp.Dot(this=tree, expression=exp.to_identifier(name))
+        return tree
+
+
+def _filtered(block: Block, said: Iterable[BoundExpression]) -> Block:
+    where = {item.key: item for item in (*block.where, *said)}
+    return replace(block, where=tuple(where[key] for key in sorted(where)))
+
+
+def _of_side(tree: exp.Expr) -> exp.Expr:
+    """A column of one side of a join; what is computed below a join is not what is computed above it."""
+    return tree if isinstance(tree, (exp.Column, exp.Paren)) else exp.Paren(this=tree.copy())
+
+
+def _select(block: Block) -> exp.Select | None:
+    return block.select.node if block.select is not None else None
+
+
+def _timed(key: p.Key) -> bool:
+    return key.column is not None and key.column.watermark
+
+
+def _calls(tree: exp.Expr | None) -> list[exp.Expr]:
+    return [] if tree is None else calls(tree)

@@ -1,0 +1,13 @@
+"""Spark's rules of streaming, checked without Spark.
+
+A query is lowered (`lowering`) into a small plan (`plan`), in which each column knows whether it carries the
+watermark; the rules are functions over that plan. `plan.optimize` derives the plan as it runs.
+"""
+
+from engine.compile.streaming.check_query import check, check_text
+from engine.compile.streaming.lowering.streaming_clauses import Native, ParsedStatement, parse
+from engine.compile.streaming.plan.verdict import MODES, Mode, RuleFinding, StreamFacts
+
+__all__ = [
+    "MODES", "Mode", "Native", "ParsedStatement", "RuleFinding", "StreamFacts", "check", "check_text", "parse",
+]  # fmt: skip

@@ -1,0 +1,105 @@
+"""Spark's rules of streaming, applied to models: what runs is checked, and told where the user wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+
+from engine.compile.columns import InputColumns
+from engine.compile.nodes.manifest import Input, Materialized, Model
+from engine.compile.sql.aggregates import is_stateful
+from engine.compile.sql.parse import DIALECT
+from engine.compile.streaming import Mode, StreamFacts, check, check_text
+from engine.compile.streaming.lowering.streaming_clauses import parse
+from engine.compile.templates.template_names import REF, SOURCE, spoken
+from engine.errors import Diagnostic
+from engine.jinja import Rendered
+from engine.project.yaml_section import duration_seconds
+
+# Rules that hold for every query.
+ALWAYS = {
+    "agg-not-grouped",
+    "agg-alias-key",
+    "ambiguous-column",
+    "subquery-place",
+    "subquery-over-union",
+    "window-many",
+    "window-week",
+}
+# What the stages before have said already, at a better place.
+_SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
+
+
+def broken_rules(
+    model: Model, inputs: Mapping[str, InputColumns], text: tuple[exp.Expr, Rendered] | None = None
+) -> Iterator[Diagnostic]:
+    """The rules that a model breaks: all of them for a stream, those of any query for a table or a view.
+
+    Args:
+        model: with its compiled SQL.
+        inputs: the columns of what it reads, by node.
+        text: the user's query and its text, where what runs differs in the names of relations only: then it need not
+            be parsed again.
+    """
+    if model.materialized is Materialized.EPHEMERAL or not model.sql:
+        return
+    known = {item: _facts(item, inputs.get(item.node)) for item in model.inputs}
+    mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
+    if text is None:
+        found = check_text(model.sql, {item.view: facts for item, facts in known.items()}, mode)
+    else:
+        found = check(text[0], {placeholder(item): _short(item, facts) for item, facts in known.items()}, mode)
+    for finding in found:
+        if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
+            at = finding.start
+            place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
+            message, hint = (_spoken(line, model) for line in (finding.message, finding.hint))
+            yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)
+
+
+def reads_state(spelled: str, streams: Iterable[Mapping[str, Any]]) -> bool:
+    """Whether a query keeps state, from the facts of a model: its text in one spelling, and its streams."""
+    listed = list(streams)
+    tree = parse(spelled).tree
+    names = [f"{kind}{item['name']}" for item in listed for kind in (REF, SOURCE)]
+    return tree is None or is_stateful(tree, names, dedup=any(item.get("dedup") for item in listed))
+
+
+def placeholder(item: Input) -> str:
+    """The name that stands for an input in the user's query."""
+    return f"{REF if item.node.startswith('model.') else SOURCE}{item.name}"
+
+
+def _short(item: Input, facts: StreamFacts) -> StreamFacts:
+    return replace(facts, alias=item.name.rsplit(".", 1)[-1].lower())
+
+
+def _spoken(text: str, model: Model) -> str:
+    """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
+    text = spoken(text)
+    for name, sql in model.windows.items() if "WINDOW(" in text else ():
+        text = text.replace(sqlglot.parse_one(sql, dialect=DIALECT).sql(dialect=DIALECT), name)
+    for item in model.inputs:
+        for name in (item.view, item.view.strip("`"), placeholder(item)):
+            text = text.replace(name, item.name)
+    return text
+
+
+def _facts(item: Input, columns: InputColumns | None) -> StreamFacts:
+    known: dict[str, str | None] | None = None
+    if columns is not None and columns.columns is not None:
+        known = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
+    mark = item.watermark if item.stream else None
+    if known is not None and mark is not None and mark.expression is not None:
+        known[mark.column] = "timestamp"
+    return StreamFacts(
+        streaming=item.stream,
+        columns=known,
+        watermark=mark.column if mark else None,
+        delay=float(duration_seconds(mark.delay)) if mark else None,
+        dedup=item.stream and bool(item.dedup),
+    )

@@ -1,0 +1,79 @@
+"""The checker: a query against all rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from sqlglot import exp
+
+from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
+from engine.compile.streaming.join_rules import joins, running_joins
+from engine.compile.streaming.limit_rules import limits
+from engine.compile.streaming.lowering.build_plan import Builder
+from engine.compile.streaming.lowering.lowered_query import LoweredQuery
+from engine.compile.streaming.lowering.streaming_clauses import Native, parse
+from engine.compile.streaming.plan.logical_plan import MAX_STEPS, PlanTooLargeError, steps
+from engine.compile.streaming.plan.optimize import as_it_runs
+from engine.compile.streaming.plan.verdict import Mode, RuleFinding, StreamFacts, error
+from engine.compile.streaming.step_rules import chains, modes, order, running_sets, sets
+from engine.compile.streaming.watermark_rules import unused, watermarks
+
+_RULES: tuple[Callable[[LoweredQuery], Iterator[RuleFinding]], ...] = (
+    modes, aggregates, domains, order, sets, running_sets, joins, chains, running_joins, limits, watermarks, growth,
+)  # fmt: skip
+
+
+def check(
+    tree: exp.Expr, relations: Mapping[str, StreamFacts], mode: Mode, *, native: Native | None = None
+) -> tuple[RuleFinding, ...]:
+    """Check a query against Spark's rules of streaming.
+
+    Args:
+        tree: the parsed query.
+        relations: facts of what it reads, by the name in the SQL (of several parts: joined by dots). A
+            relation that is not among them counts as a table of unknown columns.
+        mode: the output mode.
+        native: Spark's clauses of streams, if `parse` of this package took some out.
+
+    Returns:
+        All findings by their place. The query runs on Spark if none of them is an error.
+    """
+    if not isinstance(tree, exp.Query):
+        message = "a streaming query is a SELECT"
+        return (error("not-a-query", message, "Write the SELECT alone.", tree),)
+    known = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
+    try:
+        found = _found(tree, Builder(known, native or Native()), mode)
+    except RecursionError:
+        return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
+    except PlanTooLargeError as large:
+        return (error("sql-too-large", str(large), "Store a part of it as a model of its own.", tree),)
+    unique = {(f.code, f.start, f.level, f.message): f for f in found}
+    return tuple(sorted(unique.values(), key=lambda f: (f.start, not f.is_error, f.code)))
+
+
+def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[RuleFinding]:
+    plan = builder.query(tree, {}, None)
+    found = list(builder.found)
+    if not plan.streaming:
+        message = "the query reads no stream"
+        hint = "List a source under 'streams:', or set materialized: table."
+        found.append(error("not-streaming", message, hint, tree))
+    else:
+        if (number := steps(plan)) > MAX_STEPS:
+            message = f"the query has {number:,} steps with its CTEs in place, more than {MAX_STEPS:,}"
+            raise PlanTooLargeError(message)
+        query = LoweredQuery(plan, as_it_runs(plan), mode, tuple(builder.domains))
+        for rule in _RULES:
+            found.extend(rule(query))
+        if not any(finding.is_error for finding in found):
+            found.extend(unused(query))
+    return found
+
+
+def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[RuleFinding, ...]:
+    """The same for a text in Spark's own SQL, with `STREAM` and `WATERMARK` clauses."""
+    parsed = parse(text)
+    if parsed.tree is None:
+        return parsed.findings
+    return check(parsed.tree, relations, mode, native=parsed.native)

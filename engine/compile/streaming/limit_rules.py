@@ -1,0 +1,55 @@
+"""LIMIT, where Spark moves it below other steps when the query runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.compile.streaming.lowering.lowered_query import LoweredQuery
+from engine.compile.streaming.plan.logical_plan import Filter, Join, Limit, LogicalPlan, Projection, UnionPlan, walk
+from engine.compile.streaming.plan.verdict import RuleFinding, error
+
+
+def limits(query: LoweredQuery) -> Iterator[RuleFinding]:
+    """A limit that Spark copies below a join or UNION, straight onto a join of streams.
+
+    The copy stops reading once it is full; the join below then does not store its state, and the next batch dies
+    (measured). A limit on the join itself reads to the end.
+    """
+    if query.mode != "append":
+        return
+    for step in walk(query.runs):
+        if isinstance(step, Limit) and step.streaming and any(_cuts(copy) for copy in _copies(step.child)):
+            message = "Spark moves this limit onto a join of streams, whose state is then lost; it fails while running"
+            yield error("limit-over-state", message, "Take the LIMIT out; limit what reads the table.", step.node)
+
+
+def _copies(plan: LogicalPlan) -> Iterator[LogicalPlan]:
+    """Where copies of a limit above a step go."""
+    below = plan
+    while isinstance(below, Projection):
+        below = below.child
+    if isinstance(below, UnionPlan):
+        targets = below.children
+    elif isinstance(below, Join) and below.kind == "left":
+        targets = (below.left,)
+    elif isinstance(below, Join) and below.kind == "right":
+        targets = (below.right,)
+    elif isinstance(below, Join) and not below.conditions:
+        targets = below.children if below.kind == "inner" else (below.left,)
+    else:
+        targets = ()
+    for target in targets:
+        if target.streaming and not _both(below):
+            yield target
+            yield from _copies(target)
+
+
+def _cuts(plan: LogicalPlan) -> bool:
+    """Whether the rows come straight from a join of streams."""
+    while isinstance(plan, (Projection, Filter)):
+        plan = plan.child
+    return isinstance(plan, Join) and (_both(plan) or any(_cuts(child) for child in plan.children))
+
+
+def _both(plan: LogicalPlan) -> bool:
+    return isinstance(plan, Join) and all(child.streaming for child in plan.children) and not plan.lateral

@@ -1,0 +1,1 @@
+"""From the tree of a query to its logical plan."""

@@ -1,0 +1,300 @@
+"""Lowering a parsed query into the algebra of `plan`."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import count
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from engine.compile.streaming.lowering.lower_conditions import conditions
+from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
+from engine.compile.streaming.lowering.lower_from import From, lower_from
+from engine.compile.streaming.lowering.lower_grouping import GroupedItem, group, read_order, read_windows
+from engine.compile.streaming.lowering.lower_subqueries import misplaced, over_union
+from engine.compile.streaming.lowering.lowering_context import Env
+from engine.compile.streaming.lowering.plan_scope import PlanScope
+from engine.compile.streaming.lowering.streaming_clauses import Native
+from engine.compile.streaming.plan.logical_plan import (
+    NO_IDS,
+    Distinct,
+    Except,
+    Filter,
+    Generate,
+    Intersect,
+    Limit,
+    LogicalPlan,
+    Offset,
+    Over,
+    PlanColumn,
+    Projection,
+    Ref,
+    SortPlan,
+    SourcePlan,
+    UnionPlan,
+    With,
+    renamed,
+)
+from engine.compile.streaming.plan.verdict import RuleFinding, StreamFacts, error
+
+_PIPE = re.compile(r"__tmp\d+")
+_SORTS = ("order", "sort", "cluster")
+
+
+@dataclass(frozen=True, slots=True)
+class Domain:
+    """A correlated subquery that Spark computes by grouping rows of a stream by these columns."""
+
+    node: exp.Expr
+    columns: tuple[PlanColumn, ...]
+
+
+@dataclass(slots=True)
+class Builder:
+    """Lowers queries; faults of the SQL itself go to `found`."""
+
+    relations: Mapping[str, StreamFacts]
+    native: Native
+    found: list[RuleFinding] = field(default_factory=list)
+    domains: list[Domain] = field(default_factory=list)
+    _ids: count[int] = field(default_factory=lambda: count(1))
+    _depth: int = 0
+
+    def number(self) -> int:
+        """A new id."""
+        return next(self._ids)
+
+    def report(self, finding: RuleFinding) -> None:
+        """Note a fault of the SQL itself."""
+        self.found.append(finding)
+
+    def values(self, scope: PlanScope, env: Env) -> ExpressionReader:
+        """A reader of the expressions of one step."""
+        own = dataclasses.replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
+        return ExpressionReader(own, partial(self._subquery, env), self.report, quiet=self._depth > 0)
+
+    def domain(self, node: exp.Expr, plan: LogicalPlan, refs: frozenset[int]) -> None:
+        """Note a subquery that Spark computes by grouping the rows of a plan."""
+        self.domains.append(Domain(node, tuple(c for c in plan.columns if c.id in refs)))
+
+    def widened(self, plan: LogicalPlan, values: ExpressionReader) -> LogicalPlan:
+        """A plan with the columns that the windows of a step make."""
+        if plan.streaming:
+            for node, refs in values.step.domains:
+                self.domain(node, plan, refs)
+        if not values.step.made:
+            return plan
+        made = [column for column, _ in values.step.made]
+        own = {column.id for column in made}
+        sources = [(c.id, refs) for c, refs in values.step.made]
+        sources += [(c.id, frozenset({c.id})) for c in plan.columns]
+        flat = dict(sources)
+        for number in own:
+            flat[number] = NO_IDS.union(*(flat[r] if r in own and r != number else {r} for r in flat[number]))
+        columns = (*made, *plan.columns)
+        return Projection(
+            node=plan.node, columns=columns, children=(plan,), sources=tuple(flat.items()), open=plan.open
+        )
+
+    def _subquery(self, env: Env, node: exp.Query, scope: PlanScope) -> LogicalPlan:
+        before, scope.hits = scope.hits, set()
+        self._depth += 1
+        plan = self.query(node, env, scope)
+        self._depth -= 1
+        used = frozenset(scope.hits)
+        scope.hits = before | used
+        self.found.extend(misplaced(node, correlated=bool(used)))
+        return replace(plan, uses=used)
+
+    def query(self, node: exp.Expr, env: Env, outer: PlanScope | None) -> LogicalPlan:
+        """Lower a query with its CTEs and its ORDER BY, LIMIT and OFFSET."""
+        clause = node.args.get("with_")
+        definitions: list[LogicalPlan] = []
+        if clause is not None:
+            env = self._ctes(clause, env, outer, definitions)
+        if isinstance(node, exp.Select):
+            plan = self._select(node, env, outer)
+        elif isinstance(node, exp.SetOperation):
+            plan = self._ended(self._set(node, env, outer), node)
+        elif isinstance(node, exp.Subquery):
+            plan = self._ended(self.query(node.this, env, outer), node)
+        else:
+            plan = SourcePlan(node=node, open=True)
+        if not definitions:
+            return plan
+        return With(node=node, columns=plan.columns, children=(*definitions, plan), open=plan.open)
+
+    def _ctes(self, clause: exp.Expr, env: Env, outer: PlanScope | None, definitions: list[LogicalPlan]) -> Env:
+        known = dict(env)
+        for cte in clause.expressions:
+            name = cte.alias.lower()
+            recursive = clause.args.get("recursive") and any(
+                t.name.lower() == name for t in cte.this.find_all(exp.Table)
+            )
+            plan = self._recursive(cte, known, outer) if recursive else self.query(cte.this, known, outer)
+            plan = self._renamed(plan, cte)
+            if _PIPE.fullmatch(name):
+                known[name] = plan
+                continue
+            definitions.append(plan)
+            known[name] = Ref(node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan)
+        return known
+
+    def _recursive(self, cte: exp.Expr, env: Env, outer: PlanScope | None) -> LogicalPlan:
+        """A CTE that reads itself: first as if that were a table, to see whether it streams."""
+        name, before = cte.alias.lower(), len(self.found)
+        itself = SourcePlan(node=cte, name=name, open=True)
+        plan = self.query(cte.this, {**env, name: itself}, outer)
+        if not plan.streaming:
+            return plan
+        del self.found[before:]
+        message = f"the recursive CTE '{cte.alias}' reads a stream, which Spark cannot run"
+        self.report(error("recursive-cte", message, "Read the table without streaming it.", cte))
+        return self.query(cte.this, {**env, name: replace(itself, streaming=True)}, outer)
+
+    def _renamed(self, plan: LogicalPlan, named: exp.Expr) -> LogicalPlan:
+        names = [name.lower() for name in named.alias_column_names]
+        if not names or plan.open or len(names) != len(plan.columns):
+            return plan
+        columns = tuple(renamed(c, self.number(), n) for c, n in zip(plan.columns, names, strict=True))
+        sources = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, plan.columns, strict=True))
+        return Projection(node=named, columns=columns, children=(plan,), sources=sources)
+
+    def _set(self, node: exp.SetOperation, env: Env, outer: PlanScope | None) -> LogicalPlan:
+        left, right = self.query(node.left, env, outer), self.query(node.right, env, outer)
+        columns, is_open = left.columns, left.open or right.open
+        sides = (left, right)
+        if not isinstance(node, exp.Union):
+            made = Except if isinstance(node, exp.Except) else Intersect
+            return made(node=node, columns=columns, children=sides, open=is_open)
+        columns = tuple(renamed(c, self.number()) for c in columns)
+        plan: LogicalPlan = UnionPlan(node=node, columns=columns, children=sides, open=is_open)
+        if node.args.get("distinct"):
+            plan = Distinct(node=node, columns=columns, children=(plan,), open=is_open)
+        return plan
+
+    def _ended(self, plan: LogicalPlan, node: exp.Expr) -> LogicalPlan:
+        """ORDER BY, LIMIT, OFFSET, in the order in which Spark applies them."""
+        for name in _SORTS:
+            if node.args.get(name) is not None:
+                plan = SortPlan(node=node.args[name], columns=plan.columns, children=(plan,), open=plan.open)
+        if node.args.get("offset") is not None:
+            plan = Offset(node=node.args["offset"], columns=plan.columns, children=(plan,), open=plan.open)
+        limit = node.args.get("limit")
+        if limit is not None and not _is_all(limit):
+            plan = Limit(node=limit, columns=plan.columns, children=(plan,), open=plan.open)
+        return plan
+
+    def _select(self, node: exp.Select, env: Env, outer: PlanScope | None) -> LogicalPlan:
+        source = lower_from(self, node, env, outer)
+        scope = PlanScope(list(source.named), source.visible, self.number, outer)
+        plan = self._where(source.plan, node, scope, env)
+        if any(isinstance(e, exp.QueryTransform) for e in node.expressions):
+            return self._ended(Generate(node=node, children=(plan,), open=True, uses=_all(plan)), node)
+        values = self.values(scope, env)
+        read_windows(node, values)
+        items = list(self._items(node, values, source))
+        grouped = node.args.get("group") is not None or node.args.get("having") is not None or values.step.aggregates
+        if grouped:
+            plan = group(self, plan, node, items, values)
+        else:
+            read_order(node, values, items)
+            plan = self._project(plan, node, items, values)
+        if node.args.get("qualify") is not None:
+            message = "Spark 4.1 has no QUALIFY, and no function with OVER on a stream"
+            hint = "Aggregate by the key and take max_by(struct(..), struct(<order columns>))."
+            self.report(error("qualify", message, hint, node.args["qualify"]))
+        if node.args.get("distinct") is not None:
+            plan = Distinct(node=node, columns=plan.columns, children=(plan,), open=plan.open)
+        return self._ended(plan, node)
+
+    def _where(self, plan: LogicalPlan, node: exp.Select, scope: PlanScope, env: Env) -> LogicalPlan:
+        where = node.args.get("where")
+        if where is None:
+            return plan
+        values = self.values(scope, env)
+        said = conditions(where.this, values)
+        plan = self.widened(plan, values)
+        return Filter(node=where, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
+
+    def _items(self, node: exp.Select, values: ExpressionReader, source: From) -> Iterator[GroupedItem]:
+        """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""
+        for item in node.expressions:
+            if item.is_star and not isinstance(item, exp.Alias) and isinstance(item, (exp.Star, exp.Column)):
+                yield from self._star(item, source)
+                continue
+            before = len(values.step.aggregates)
+            value = values.of(item)
+            made = self._column(item, value)
+            if isinstance(item, exp.Alias):
+                values.scope.extra.setdefault(made.name, made)
+                values.scope.aliases.add(made.id)
+            yield GroupedItem(item, value, made, aggregates=len(values.step.aggregates) > before)
+
+    def _star(self, item: exp.Expr, source: From) -> Iterator[GroupedItem]:
+        columns, star = source.visible, item
+        if isinstance(item, exp.Column):
+            star = item.this
+            alias = ".".join(part.name for part in item.parts[:-1]).lower()
+            columns = next((n.columns for n in source.named if n.alias == alias), ())
+        out = {e.name.lower() for e in star.args.get("except_") or () if e.args.get("table") is None}
+        for column in columns:
+            if column.name not in out:
+                value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields, lost=column.lost)
+                yield GroupedItem(item, value, column)
+
+    def _column(self, item: exp.Expr, value: PlanValue) -> PlanColumn:
+        if value.column is not None and not isinstance(item, exp.Alias):
+            return value.column
+        name = item.alias.lower() if isinstance(item, exp.Alias) else _name(item)
+        base = value.inherits or PlanColumn(0, "", fields=value.fields, lost=value.lost)
+        same = value.column.id if value.column is not None else 0
+        return replace(base, id=self.number(), name=name, type=value.type or base.type, known=True, copy_of=same)
+
+    def _project(
+        self, plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader
+    ) -> LogicalPlan:
+        plan = self.widened(plan, values)
+        if values.step.correlated:
+            self.found.extend(over_union(plan, node, values.step.correlated))
+        if values.step.generates:
+            plan = Generate(node=node, columns=plan.columns, children=(plan,), open=plan.open)
+        if values.step.over:
+            uses = NO_IDS.union(*(values.of(call).refs for call in values.step.over))
+            calls = tuple(values.step.over)
+            plan = Over(node=calls[0], columns=plan.columns, children=(plan,), uses=uses, open=plan.open, calls=calls)
+        return project(plan, node, items)
+
+
+def project(plan: LogicalPlan, node: exp.Select, items: list[GroupedItem]) -> LogicalPlan:
+    """The SELECT list over a plan."""
+    own = {c.id for c in plan.columns}
+    aliases: dict[int, frozenset[int]] = {}
+    for item in items:
+        refs = NO_IDS.union(*(aliases.get(r, frozenset({r})) for r in item.value.refs))
+        aliases[item.column.id] = refs if item.column.id not in own else frozenset({item.column.id})
+    columns = tuple(item.column for item in items)
+    is_open = (plan.open and any(i.node.is_star for i in items)) or any(not c.name for c in columns)
+    is_open = is_open or (not items and plan.open) or (plan.open and any(e.is_star for e in node.expressions))
+    return Projection(node=node, columns=columns, children=(plan,), sources=tuple(aliases.items()), open=is_open)
+
+
+def _all(plan: LogicalPlan) -> frozenset[int]:
+    return frozenset(c.id for c in plan.columns)
+
+
+def _name(item: exp.Expr) -> str:
+    """The name of an expression without alias, where it can be told."""
+    if isinstance(item, exp.Dot):
+        return str(item.expression.name.lower())
+    return item.name.lower() if isinstance(item, exp.Column) else ""
+
+
+def _is_all(limit: exp.Expr) -> bool:
+    value = limit.args.get("expression")
+    return isinstance(value, (exp.Column, exp.Var)) and value.name.lower() == "all"

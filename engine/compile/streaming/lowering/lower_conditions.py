@@ -1,0 +1,123 @@
+"""Conditions of joins and filters, taken apart at AND."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
+from engine.compile.streaming.lowering.time_arithmetic import terms
+from engine.compile.streaming.plan.logical_plan import Condition, PlanColumn, Side, Term
+
+_SIGNS: dict[type[exp.Expr], str] = {
+    exp.EQ: "=", exp.NullSafeEQ: "<=>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=",
+}  # fmt: skip
+_KEEPS_NULL = (exp.Coalesce, exp.If, exp.Case, exp.Is, exp.Or, exp.NullSafeEQ, exp.Query)
+
+
+def conditions(node: exp.Expr, values: ExpressionReader) -> tuple[Condition, ...]:
+    """The conditions that AND connects."""
+    return tuple(_split(node, values))
+
+
+def equal(left: PlanColumn, right: PlanColumn, node: exp.Expr) -> Condition:
+    """The condition of USING and NATURAL."""
+    sides = [Side(frozenset({c.id}), c, (Term(negative=False, column=c),), c.type) for c in (left, right)]
+    return Condition(node, frozenset({left.id, right.id}), "=", sides[0], sides[1], rejects_null=True)
+
+
+def _split(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
+    node = node.unnest()
+    if isinstance(node, exp.And):
+        for part in node.flatten():
+            yield from _split(part, values)
+    elif isinstance(node, exp.Between):
+        yield _compare(node, ">=", node.this, node.args["low"], values)
+        yield _compare(node, "<=", node.this, node.args["high"], values)
+    elif type(node) in _SIGNS:
+        yield from _hidden(node, values) if _truth(node) is not None else ()
+        yield _compare(node, _SIGNS[type(node)], node.this, node.args["expression"], values)
+    else:
+        yield from _hidden(node, values)
+        yield Condition(node, values.of(node).refs, rejects_null=_rejects_null(node))
+
+
+def _hidden(node: exp.Expr, values: ExpressionReader) -> Iterator[Condition]:
+    """The equalities that Spark's optimiser makes of a condition: out of NOT, of OR, of a comparison with true."""
+    for sign, equality in _equalities(node, values, holds=True).values():
+        made = _compare(equality, sign, equality.this, equality.expression, values)
+        yield replace(made, rejects_null=False, shared=True)
+
+
+_Equalities = dict[frozenset[object], tuple[str, exp.Expr]]
+
+
+def _equalities(node: exp.Expr, values: ExpressionReader, *, holds: bool) -> _Equalities:
+    """The equalities that hold wherever a condition does, or wherever it does not."""
+    node = node.unnest()
+    if isinstance(node, exp.Not):
+        return _equalities(node.this, values, holds=not holds)
+    if isinstance(node, (exp.And, exp.Or)):
+        parts = [_equalities(p, values, holds=holds) for p in node.flatten() if not _never(p.unnest(), holds=holds)]
+        if isinstance(node, exp.And) is holds:
+            return {key: pair for part in parts for key, pair in part.items()}
+        first = parts[0] if parts else {}
+        return {key: pair for key, pair in first.items() if all(key in part for part in parts[1:])}
+    compared = _truth(node)
+    if compared is not None:
+        inner, truth = compared
+        return _equalities(inner, values, holds=holds is truth)
+    sign = _EQUAL.get((type(node), holds))
+    if sign is None:
+        return {}
+    return {frozenset(_known(side.unnest(), values) for side in (node.this, node.expression)): (sign, node)}
+
+
+_EQUAL: dict[tuple[type[exp.Expr], bool], str] = {
+    (exp.EQ, True): "=", (exp.NEQ, False): "=", (exp.NullSafeEQ, True): "<=>", (exp.NullSafeNEQ, False): "<=>",
+    (exp.EqualNull, True): "<=>",
+}  # fmt: skip
+
+
+def _truth(node: exp.Expr) -> tuple[exp.Expr, bool] | None:
+    """What `(a <> b) = false` compares, and with what."""
+    if isinstance(node, exp.EQ):
+        for one, other in ((node.this, node.expression), (node.expression, node.this)):
+            if isinstance(other, exp.Boolean):
+                return one, bool(other.this)
+    return None
+
+
+def _never(node: exp.Expr, *, holds: bool) -> bool:
+    """Whether a part of OR is false as it is written, or one of a negated AND is true."""
+    if isinstance(node, exp.Boolean):
+        return bool(node.this) is not holds
+    both = isinstance(node, exp.EQ) and isinstance(node.this, exp.Literal) and isinstance(node.expression, exp.Literal)
+    return both and (node.this == node.expression) is not holds
+
+
+def _known(node: exp.Expr, values: ExpressionReader) -> object:
+    column = values.of(node).column
+    return column.id if column is not None else node.sql()
+
+
+def _compare(node: exp.Expr, sign: str, left: exp.Expr, right: exp.Expr, values: ExpressionReader) -> Condition:
+    sides = _side(left, values), _side(right, values)
+    strict = sign != "<=>" and _rejects_null(node)
+    return Condition(node, sides[0].refs | sides[1].refs, sign, sides[0], sides[1], rejects_null=strict)
+
+
+def _side(node: exp.Expr, values: ExpressionReader) -> Side:
+    value = values.of(node)
+    summands = terms(node, values)
+    return Side(value.refs, value.column, tuple(summands) if summands is not None else None, value.type)
+
+
+def _rejects_null(node: exp.Expr) -> bool:
+    """Whether a row with NULL in a column of the condition does not pass."""
+    if isinstance(node, exp.Not) and isinstance(node.this, exp.Is) and isinstance(node.this.expression, exp.Null):
+        return True
+    compares = isinstance(node, (exp.Predicate, exp.Between, exp.Like, exp.In)) or type(node) in _SIGNS
+    return compares and not any(isinstance(part, _KEEPS_NULL) for part in node.walk())

@@ -1,0 +1,349 @@
+"""Expressions: what they use, and which marks of a column they hand on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlglot import exp
+
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.streaming.lowering.literal_types import TIMES, result_type
+from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
+from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, own_names
+from engine.compile.streaming.plan.intervals import has_months, seconds
+from engine.compile.streaming.plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
+from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+
+_WINDOWS = {"window": "window", "session_window": "session"}
+_COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
+_MANY = 1000
+_WEEK = 604800
+_LITERAL = (exp.Literal, exp.Boolean, exp.Null, exp.Interval)
+
+
+class PlanValue(Struct, frozen=True):
+    """What an expression is.
+
+    Attributes:
+        column: the column it is, if it is one and nothing else.
+        inherits: what an alias on it takes the marks from (also a field of a struct, which is no column).
+        refs: ids of the columns it uses.
+        type: Spark's name, or empty.
+        fields: of a struct it builds.
+        constant: it uses no column.
+        lost: the part that makes something else of a watermarked column.
+        alias: it uses an alias further left in the same SELECT.
+    """
+
+    column: PlanColumn | None = None
+    inherits: PlanColumn | None = None
+    refs: frozenset[int] = NO_IDS
+    type: str = ""
+    fields: tuple[PlanColumn, ...] = ()
+    constant: bool = False
+    lost: exp.Expr | None = None
+    alias: bool = False
+
+
+@dataclass(slots=True)
+class StepExpressions:
+    """What the expressions of one step of the query hold.
+
+    Attributes:
+        windows: the struct column of each window function, by what makes it equal to another.
+        times: the column of each window_time().
+        made: those columns with what they use.
+        aggregates, distinct, collects, over: the calls.
+        generates: a function makes several rows of one.
+        correlated: subqueries that use columns of this step.
+        domains: subqueries that Spark computes by grouping this step's rows by the columns they use of it.
+    """
+
+    windows: dict[tuple[object, ...], PlanColumn] = field(default_factory=dict)
+    times: dict[tuple[object, ...], PlanColumn] = field(default_factory=dict)
+    made: list[tuple[PlanColumn, frozenset[int]]] = field(default_factory=list)
+    aggregates: list[exp.Expr] = field(default_factory=list)
+    distinct: list[exp.Expr] = field(default_factory=list)
+    collects: list[exp.Expr] = field(default_factory=list)
+    over: list[exp.Expr] = field(default_factory=list)
+    correlated: list[exp.Query] = field(default_factory=list)
+    domains: list[tuple[exp.Expr, frozenset[int]]] = field(default_factory=list)
+    generates: bool = False
+
+
+@dataclass(slots=True)
+class ExpressionReader:
+    """Reads the expressions of one step; each part of the tree is read once."""
+
+    scope: PlanScope
+    lower: Callable[[exp.Query, PlanScope], LogicalPlan]
+    report: Callable[[RuleFinding], None]
+    quiet: bool = False
+    step: StepExpressions = field(default_factory=StepExpressions)
+    _seen: dict[int, PlanValue] = field(default_factory=dict)
+    _bound: list[set[str]] = field(default_factory=list)
+
+    def of(self, node: exp.Expr) -> PlanValue:
+        """What an expression is."""
+        known = self._seen.get(id(node))
+        if known is not None:
+            return known
+        # Long sums lean to the left: read from the bottom, they need no deep recursion.
+        spine = [node]
+        while isinstance(spine[-1], exp.Binary) and isinstance(spine[-1].this, exp.Binary):
+            spine.append(spine[-1].this)
+        for part in reversed(spine):
+            if id(part) not in self._seen:
+                self._seen[id(part)] = self._read(part)
+        return self._seen[id(node)]
+
+    def prefer(self, node: exp.Expr, columns: Sequence[PlanColumn]) -> None:
+        """Let a name mean the one column of the SELECT that is called so: ORDER BY sees that first."""
+        for column in own_names(node) if len(self.scope.relations) > 1 else ():
+            named = {c.id: c for c in columns if len(column.parts) == 1 and c.name == column.name.lower()}
+            if len(named) == 1:
+                (own,) = named.values()
+                self._seen[id(column)] = PlanValue(own, own, frozenset({own.id}), own.type, own.fields)
+
+    def _read(self, node: exp.Expr) -> PlanValue:
+        match node:
+            case exp.Paren() | exp.Alias():
+                value = self.of(node.this)
+            case exp.Column() if not isinstance(node.this, exp.Star):
+                value = self._column(node)
+            case exp.Dot():
+                value = self._field(self.of(node.this), (node.expression.name.lower(),), node)
+            case exp.Lambda():
+                value = self._lambda(node)
+            case exp.Query():
+                value = self._subquery(node)
+            case exp.Anonymous() if node.expressions and node.name.lower() in _WINDOWS:
+                value = self._window(node, _WINDOWS[node.name.lower()])
+            case exp.Anonymous() if node.expressions and node.name.lower() == "window_time":
+                value = self._window_time(node)
+            case _:
+                value = self._call(node)
+        return value
+
+    def _lambda(self, node: exp.Lambda) -> PlanValue:
+        self._bound.append({e.name.lower() for e in node.expressions})
+        value = self.of(node.this)
+        self._bound.pop()
+        return value
+
+    def _column(self, node: exp.Column) -> PlanValue:
+        parts = [part.name.lower() for part in node.parts]
+        if any(parts[0] in names for names in self._bound):
+            return PlanValue()
+        try:
+            found = self.scope.resolve(node)
+        except AmbiguousError:
+            self._fault("ambiguous-column", f"two inputs have a column '{parts[0]}'", "Qualify it.", node)
+            return PlanValue()
+        if found is None:
+            shown = ".".join(parts)
+            self._fault("unknown-column", f"there is no column '{shown}'", "Correct the name.", node)
+            return PlanValue()
+        column = found.column
+        if found.alias:
+            # Spark computes it in a step of its own, where the watermark is lost (measured).
+            lost = node if column.watermark else column.lost
+            value = PlanValue(None, None, frozenset({column.id}), column.type, column.fields, lost=lost, alias=True)
+        else:
+            value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields)
+        return self._field(value, found.path, node) if found.path else value
+
+    def _field(self, value: PlanValue, path: tuple[str, ...], node: exp.Expr) -> PlanValue:
+        """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""
+        for name in path:
+            inner = next((f for f in value.fields if f.name == name), None)
+            lost = value.lost or (node if _marked(value) else None)
+            if inner is not None:
+                value = PlanValue(
+                    None, inner, value.refs, inner.type, inner.fields, lost=node if inner.watermark else None
+                )
+            else:
+                timed = value.inherits is not None and bool(value.inherits.window)
+                value = PlanValue(None, None, value.refs, "timestamp" if timed else "", lost=lost)
+        return value
+
+    def _subquery(self, node: exp.Query) -> PlanValue:
+        plan = self.lower(node, self.scope)
+        if plan.streaming:
+            message = "a subquery in an expression reads a stream, which Spark refuses"
+            hint = "Write a left semi join, or read the upstream table without listing it under 'streams:'."
+            self.report(error("subquery-on-stream", message, hint, node))
+        elif plan.uses:
+            self.step.correlated.append(node)
+            if groups_by_outer(plan, plan.uses, scalar=is_scalar(node)):
+                self.step.domains.append((node, plan.uses))
+        return PlanValue(refs=plan.uses)
+
+    def _window(self, node: exp.Anonymous, kind: str) -> PlanValue:
+        time, *lengths = node.expressions
+        value = self.of(time)
+        rest = [self.of(length) for length in lengths]
+        if value.inherits is not None and value.inherits.window:
+            value = self._time_of(value, node)
+        refs = value.refs.union(*(v.refs for v in rest))
+        self._check_lengths(node, kind, lengths)
+        if value.type not in {"", "date", "struct", *TIMES} and not value.type.startswith("string"):
+            message = f"{node.name}() needs a timestamp, not {value.type}"
+            self._fault("window-type", message, "Use a TIMESTAMP column.", node)
+        sizes = [seconds(e) if seconds(e) is not None else e.sql() for e in lengths]
+        sizes += sizes[:1] if kind == "window" and len(sizes) == 1 else []
+        of = value.column.id if value.column is not None else time.sql()
+        key = (kind, of, *sizes)
+        column = self.step.windows.get(key)
+        if column is None:
+            name = "window" if kind == "window" else "session_window"
+            marked = value.column is not None and value.column.watermark
+            lost = None if marked else value.lost or _lost_of(value)
+            form = "session" if kind == "session" else ("tumbling" if sizes[:1] == sizes[1:2] else "sliding")
+            column = PlanColumn(self.scope.number(), name, "struct", marked, form, lost=lost)
+            self.step.windows[key] = column
+            self._advise(node, form, [size for size in sizes if isinstance(size, float)])
+            self.step.made.append((column, refs))
+            self.scope.extra.setdefault(name, column)
+            if len(self.step.windows) > 1:
+                message = "two time windows in one SELECT, of which Spark allows one"
+                hint = (
+                    "Split it into two models; or compute the longer window from the shorter one, in a second SELECT: "
+                    "tumbling(window_time(hour), 1 day)."
+                )
+                self._fault("agg-two-windows", message, hint, node)
+        return PlanValue(column, column, frozenset({column.id}), "struct", lost=column.lost)
+
+    def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
+        if kind != "window":
+            if any(_gives_interval(length) for length in lengths):
+                message = "session_window() takes its gap as text, or as an expression that gives text"
+                self._fault("window-length", message, "Write session_window(ts, '5 minutes').", node)
+            return
+        if any(has_months(length) for length in lengths):
+            message = "a window's length in months or years is not fixed, and Spark refuses it"
+            self._fault("window-months", message, "Use days or smaller units.", node)
+            return
+        literal = next((length for length in lengths if not isinstance(length, exp.Literal)), None)
+        if literal is not None:
+            message = "window() takes its lengths as text only"
+            self._fault("window-length", message, "Write window(ts, '5 minutes').", node)
+            return
+        known = [seconds(length) for length in lengths]
+        size, slide = known[0] if known else None, known[1] if len(known) > 1 else None
+        if size is not None and size <= 0:
+            self._fault("window-slide", "a window of no length", "Write at least 1 second.", node)
+        elif size is not None and slide is not None and not 0 < slide <= size:
+            message = "the slide is longer than the window, or not above zero"
+            hint = "window(ts, size, slide): make the slide at most as long as the size."
+            self._fault("window-slide", message, hint, node)
+        elif size is not None and len(known) > len(("size", "slide")):
+            start, step = known[2], slide if slide is not None else size
+            if start is not None and abs(start) >= step:
+                message = "the start of a window is not shorter than its slide"
+                self._fault("window-slide", message, "Write a start that is shorter than the slide.", node)
+
+    def _advise(self, node: exp.Anonymous, form: str, sizes: list[float]) -> None:
+        """Warn of windows that run, and are seldom what was meant."""
+        if form == "sliding" and len(sizes) > 1 and sizes[1] > 0 and sizes[0] / sizes[1] >= _MANY:
+            message = f"each row is in {sizes[0] / sizes[1]:,.0f} windows, and is counted in every one"
+            hint = "Make the slide longer, or the window shorter; the order is window(ts, size, slide)."
+            self.report(warning("window-many", message, hint, node))
+        elif form == "tumbling" and len(sizes) <= len(("size", "slide")) and sizes and sizes[0] % _WEEK == 0:
+            message = "windows of weeks begin on Thursday at 00:00 UTC, as 1970-01-01 was one"
+            hint = (
+                "Give a start: tumbling(ts, 7 days, 4 days) begins on Monday, and 0 days says that Thursday is meant."
+            )
+            self.report(warning("window-week", message, hint, node))
+
+    def _window_time(self, node: exp.Anonymous) -> PlanValue:
+        value = self.of(node.expressions[0])
+        inherits = value.column
+        if inherits is not None and inherits.known and not inherits.window:
+            message = "window_time() takes the column of a window"
+            self._fault("window-type", message, "Give it the struct that window() made.", node)
+        return self._time_of(value, node)
+
+    def _time_of(self, value: PlanValue, node: exp.Expr) -> PlanValue:
+        """The event time of a window: a column that Spark makes before the step."""
+        key = ("time", value.column.id if value.column is not None else node.sql())
+        column = self.step.times.get(key)
+        if column is None:
+            marked = value.column is not None and value.column.watermark
+            column = PlanColumn(self.scope.number(), "window_time", "timestamp", marked, lost=value.lost)
+            self.step.times[key] = column
+            self.step.made.append((column, value.refs))
+        return PlanValue(column, column, frozenset({column.id}), "timestamp", lost=column.lost)
+
+    def _call(self, node: exp.Expr) -> PlanValue:
+        if isinstance(node, exp.Window):
+            self.step.over.append(node)
+        elif isinstance(node, GENERATORS):
+            self.step.generates = True
+        elif is_aggregate(node):
+            self._aggregate(node)
+        elif isinstance(node, (exp.Any, exp.All)) and isinstance(node.this, exp.Query):
+            message = f"Spark has no comparison with {node.key.upper()} of a subquery"
+            self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
+        elif isinstance(node, exp.Anonymous) and node.name.lower() == "monotonically_increasing_id" and not self.quiet:
+            message = "monotonically_increasing_id() has no meaning over micro-batches, and Spark refuses it"
+            self.report(error("mono-id", message, "Use uuid(), or a hash of the columns that identify a row.", node))
+        parts = [
+            self.of(part) for part in node.iter_expressions() if not isinstance(part, (exp.DataType, exp.Identifier))
+        ]
+        if isinstance(node, exp.Window):
+            inner = node.this.this if isinstance(node.this, (exp.IgnoreNulls, exp.RespectNulls)) else node.this
+            self.step.aggregates = [a for a in self.step.aggregates if a is not inner]
+        refs = NO_IDS.union(*(part.refs for part in parts))
+        lost = next((p.lost for p in parts if p.lost is not None), None)
+        if lost is None and any(_marked(part) for part in parts) and not is_aggregate(node):
+            lost = node
+        fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
+        constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
+        kind = result_type(node, [part.type for part in parts])
+        return PlanValue(None, None, refs, kind, fields, constant, lost, any(part.alias for part in parts))
+
+    def _fields(self, node: exp.Struct) -> list[PlanColumn]:
+        fields = []
+        for part in node.expressions:
+            inner = part.expression if isinstance(part, (exp.PropertyEQ, exp.EQ)) else part
+            name = part.this.name if isinstance(part, exp.PropertyEQ) else part.alias_or_name
+            value = self.of(inner)
+            base = value.inherits or PlanColumn(0, "", value.type, fields=value.fields)
+            fields.append(replace(base, name=name.lower()))
+        return fields
+
+    def _aggregate(self, node: exp.Expr) -> None:
+        self.step.aggregates.append(node)
+        inner = node.this if isinstance(node.this, exp.Expr) else None
+        if isinstance(inner, exp.Distinct) or any(isinstance(e, exp.Distinct) for e in node.expressions):
+            self.step.distinct.append(node)
+        named = isinstance(node, exp.Anonymous) and node.name.lower() in _COLLECTS
+        if named or isinstance(node, (exp.ArrayAgg, exp.ArrayUniqueAgg, exp.GroupConcat)):
+            self.step.collects.append(node)
+
+    def _fault(self, code: str, message: str, hint: str, node: exp.Expr) -> None:
+        self.report(error(code, message, hint, node))
+
+
+def _gives_interval(node: exp.Expr) -> bool:
+    """Whether an expression is an interval as written, or one of its branches is."""
+    node = node.unnest()
+    if isinstance(node, exp.Case):
+        results = [*(branch.args["true"] for branch in node.args["ifs"]), node.args.get("default")]
+    elif isinstance(node, exp.If):
+        results = [node.args.get("true"), node.args.get("false")]
+    else:
+        return isinstance(node, exp.Interval)
+    return any(result is not None and _gives_interval(result) for result in results)
+
+
+def _marked(value: PlanValue) -> bool:
+    return value.inherits is not None and (value.inherits.watermark or value.inherits.lost is not None)
+
+
+def _lost_of(value: PlanValue) -> exp.Expr | None:
+    return value.inherits.lost if value.inherits is not None else None

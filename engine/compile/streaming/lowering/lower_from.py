@@ -1,0 +1,274 @@
+"""FROM: relations, joins, and what stands behind a relation."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlglot import exp
+
+from engine.compile.streaming.lowering import lower_pivots
+from engine.compile.streaming.lowering.lower_conditions import conditions, equal
+from engine.compile.streaming.lowering.lower_subqueries import GENERATORS
+from engine.compile.streaming.lowering.lowering_context import Env, Queries
+from engine.compile.streaming.lowering.plan_scope import NamedRelation, PlanScope
+from engine.compile.streaming.lowering.streaming_clauses import Clause, Native
+from engine.compile.streaming.lowering.watermark_clause import event_time
+from engine.compile.streaming.plan.logical_plan import (
+    NO_IDS,
+    Generate,
+    Join,
+    Limit,
+    LogicalPlan,
+    PlanColumn,
+    Projection,
+    Ref,
+    Sample,
+    SourcePlan,
+    groups_by_outer,
+    renamed,
+)
+from engine.compile.streaming.plan.verdict import error
+
+
+class From(Struct, frozen=True):
+    """What a FROM reads: the plan, the names in it, and what `*` shows."""
+
+    plan: LogicalPlan
+    named: tuple[NamedRelation, ...]
+    visible: tuple[PlanColumn, ...]
+
+
+def lower_from(queries: Queries, select: exp.Select, env: Env, outer: PlanScope | None) -> From:
+    """Lower the FROM of a SELECT with its joins and lateral views."""
+    start = select.args.get("from_")
+    if start is None:
+        return From(SourcePlan(node=select), (), ())
+    found = _item(queries, start.this, env, outer)
+    for join in select.args.get("joins") or ():
+        found = _join(queries, found, join, env, outer)
+    for view in select.args.get("laterals") or ():
+        found = _view(queries, found, view, env, outer)
+    sample = select.args.get("sample")
+    return _sampled(found, sample) if sample is not None else found
+
+
+def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+    if isinstance(node, exp.Table) and isinstance(node.this, exp.Identifier):
+        name = ".".join(part.name for part in node.parts).lower()
+        facts = queries.relations.get(name)
+        plan, alias = _table(queries, node, name, env), (facts.alias if facts is not None else "") or name
+    elif isinstance(node, exp.Subquery) and isinstance(node.this, exp.Query):
+        plan, alias = queries.query(node.this, env, outer), ""
+    elif isinstance(node, exp.Subquery):
+        inner = _item(queries, node.this, env, outer)
+        return _behind(queries, inner, node, env, outer)
+    elif isinstance(node, exp.TableSample):
+        return _sampled(_item(queries, node.this, env, outer), node)
+    elif isinstance(node, exp.Values) and node.expressions:
+        first = node.expressions[0]
+        width = len(first.expressions) if isinstance(first, exp.Tuple) else 1
+        plan, alias = (
+            SourcePlan(node=node, columns=tuple(PlanColumn(queries.number(), f"col{i + 1}") for i in range(width))),
+            "",
+        )
+    else:
+        plan, alias = SourcePlan(node=node, open=True), ""
+    clause, given = _clause(queries.native, node)
+    if clause is not None:
+        plan = event_time(queries, plan, clause, env)
+    plan = _sampled_plan(plan, node.args.get("sample"))
+    alias = given if given is not None else alias
+    names = [name.lower() for name in node.alias_column_names]
+    if names and not plan.open and len(names) == len(plan.columns):
+        columns = tuple(renamed(c, queries.number(), n) for c, n in zip(plan.columns, names, strict=True))
+        made = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, plan.columns, strict=True))
+        plan = Projection(node=node, columns=columns, children=(plan,), sources=made)
+    found = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
+    return _behind(queries, found, node, env, outer)
+
+
+def _behind(queries: Queries, found: From, node: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+    """Pivots, and joins inside brackets."""
+    for pivot in node.args.get("pivots") or ():
+        scope = PlanScope(list(found.named), found.visible, queries.number, outer)
+        plan = lower_pivots.lower_pivot(found.plan, pivot, queries.values(scope, env), queries.number)
+        alias = pivot.alias.lower() or (found.named[0].alias if found.named else "")
+        found = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
+    for join in node.args.get("joins") or ():
+        found = _join(queries, found, join, env, outer)
+    return found
+
+
+def _clause(native: Native, node: exp.Expr) -> tuple[Clause | None, str | None]:
+    """The WATERMARK clause behind a relation, and the alias the user gave (None: none)."""
+    clause = native.clauses.get(node.alias)
+    if clause is not None:
+        return clause, clause.alias.lower() or None
+    return None, node.alias.lower() or None
+
+
+def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> LogicalPlan:
+    if node.args.get("db") is None and name in env:
+        definition = env[name]
+        if not isinstance(definition, Ref):
+            return definition
+        columns = tuple(renamed(c, queries.number()) for c in definition.columns)
+        return replace(definition, node=node, columns=columns)
+    facts = queries.relations.get(name)
+    if facts is None:
+        return SourcePlan(node=node, name=name, open=True)
+    first = next(node.find_all(exp.Identifier))
+    said = first.meta.get("start") in queries.native.streams and facts.streamable
+    marked = (facts.watermark or "").lower()
+    known = {n.lower(): (t or "").lower() for n, t in (facts.columns or {}).items()}
+    streaming = facts.streaming or said
+    if marked and streaming:
+        known.setdefault(marked, "timestamp")
+    columns = tuple(PlanColumn(queries.number(), n, t, watermark=streaming and n == marked) for n, t in known.items())
+    unknown = facts.columns is None
+    return SourcePlan(node=node, name=name, columns=columns, open=unknown, streaming=streaming, dedup=facts.dedup)
+
+
+def _sampled(found: From, sample: exp.Expr) -> From:
+    return replace(found, plan=_sampled_plan(found.plan, sample))
+
+
+def _sampled_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
+    if sample is None:
+        return plan
+    rows = sample.args.get("size") is not None and not sample.args.get("bucket_numerator")
+    made = Limit if rows else Sample
+    return made(node=sample, columns=plan.columns, children=(plan,), open=plan.open)
+
+
+def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+    """LATERAL VIEW explode(..)."""
+    scope = PlanScope(list(found.named), found.visible, queries.number, outer)
+    values = queries.values(scope, env)
+    refs = values.of(view.this).refs
+    plan = queries.widened(found.plan, values)
+    names = [name.lower() for name in view.alias_column_names] or _generated(view.this)
+    made = tuple(PlanColumn(queries.number(), name) for name in names)
+    sources = tuple((c.id, refs) for c in made)
+    generated = Generate(
+        node=view,
+        columns=plan.columns + made,
+        children=(plan,),
+        uses=refs,
+        renamed=sources,
+        open=plan.open or not names,
+    )
+    return From(generated, (*found.named, NamedRelation(view.alias.lower(), made, not names)), found.visible + made)
+
+
+def _generated(call: exp.Expr) -> list[str]:
+    """Spark's own names for the columns of a generator, where its argument shows them."""
+    first = ["pos"] if isinstance(call, exp.Posexplode) else []
+    if isinstance(call, (exp.Explode, exp.Posexplode)):
+        if isinstance(call.this, exp.Array):
+            return [*first, "col"]
+        if isinstance(call.this, (exp.Map, exp.VarMap)):
+            return [*first, "key", "value"]
+    return []
+
+
+def _join(queries: Queries, found: From, join: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+    lateral = isinstance(join.this, exp.Lateral)
+    read = partial(_lateral, left=found) if lateral else _item
+    right = read(queries, join.this, env, outer)
+    kind = _kind(join)
+    named = (*found.named, *right.named)
+    both = PlanScope(list(named), found.visible + right.visible, queries.number, outer)
+    values = queries.values(both, env)
+    said = conditions(join.args["on"], values) if join.args.get("on") is not None else ()
+    pairs = _pairs(join, found, right)
+    said += tuple(equal(left, other, node) for node, left, other in pairs)
+    plan: LogicalPlan = Join(
+        node=join,
+        columns=found.plan.columns if kind in {"semi", "anti"} else found.plan.columns + right.plan.columns,
+        children=(found.plan, right.plan),
+        uses=NO_IDS.union(*(c.refs for c in said), right.plan.uses if lateral else NO_IDS),
+        open=found.plan.open or right.plan.open,
+        kind=kind,
+        conditions=said,
+        lateral=lateral,
+    )
+    if kind in {"semi", "anti"}:
+        return From(plan, found.named, found.visible)
+    merged, plan = _merged(queries, plan, kind, pairs)
+    left_ids, right_ids = {left.id for _, left, _ in pairs}, {other.id for _, _, other in pairs}
+    rest = tuple(c for c in found.visible if c.id not in left_ids)
+    rest += tuple(c for c in right.visible if c.id not in right_ids)
+    return From(plan, named, merged + rest)
+
+
+def _kind(join: exp.Expr) -> str:
+    side, kind = (str(join.args.get(name) or "").lower() for name in ("side", "kind"))
+    if kind in {"semi", "anti"}:
+        return kind
+    return side if side in {"left", "right", "full"} else "inner"
+
+
+def _pairs(join: exp.Expr, left: From, right: From) -> list[tuple[exp.Expr, PlanColumn, PlanColumn]]:
+    """The columns that USING and NATURAL compare."""
+    using: list[tuple[exp.Expr, str]] = [(name, name.name.lower()) for name in join.args.get("using") or ()]
+    if (join.args.get("method") or "").upper() == "NATURAL":
+        theirs = {c.name for c in right.visible}
+        using = [(join, c.name) for c in left.visible if c.name in theirs]
+    pairs = []
+    for node, name in using:
+        ours = next((c for c in left.visible if c.name == name), None)
+        other = next((c for c in right.visible if c.name == name), None)
+        if ours is not None and other is not None:
+            pairs.append((node, ours, other))
+    return pairs
+
+
+def _merged(
+    queries: Queries, plan: LogicalPlan, kind: str, pairs: list[tuple[exp.Expr, PlanColumn, PlanColumn]]
+) -> tuple[tuple[PlanColumn, ...], LogicalPlan]:
+    """The one column that is seen of each pair; a full join makes a new one."""
+    if kind != "full" or not pairs:
+        return tuple(right if kind == "right" else left for _, left, right in pairs), plan
+    made, sources = [], []
+    for node, left, right in pairs:
+        lost = node if left.watermark or right.watermark else None
+        made.append(PlanColumn(queries.number(), left.name, left.type, lost=lost))
+        sources.append((made[-1].id, frozenset({left.id, right.id})))
+    sources += [(c.id, frozenset({c.id})) for c in plan.columns]
+    columns = (*made, *plan.columns)
+    wide = Projection(node=plan.node, columns=columns, children=(plan,), sources=tuple(sources), open=plan.open)
+    return tuple(made), wide
+
+
+def _one_row(node: exp.Expr, inner: exp.Expr) -> bool:
+    """Whether it is one row under a condition, in WHERE or ON: Spark takes no step less for it then (measured)."""
+    if not isinstance(inner, exp.Select) or inner.args.get("from_") is not None or inner.find(*GENERATORS) is not None:
+        return False
+    on = node.parent.args.get("on") if isinstance(node.parent, exp.Join) else None
+    return inner.args.get("where") is not None or (on is not None and not isinstance(on, exp.Boolean))
+
+
+def _lateral(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None, *, left: From) -> From:
+    """A lateral subquery sees the relations on its left; Spark treats it as a subquery of an expression."""
+    scope = PlanScope(list(left.named), left.visible, queries.number, outer)
+    inner = node.this.this if isinstance(node.this, exp.Subquery) else node.this
+    alias = node.alias.lower()
+    if not isinstance(inner, exp.Query):
+        names = [name.lower() for name in node.alias_column_names]
+        columns = tuple(PlanColumn(queries.number(), name) for name in names)
+        values = queries.values(scope, env)
+        plan: LogicalPlan = SourcePlan(node=node, columns=columns, open=not names, uses=values.of(node.this).refs)
+    else:
+        plan = queries.query(inner, env, scope)
+        if plan.streaming:
+            message = "a lateral subquery reads a stream, which Spark refuses"
+            hint = "Write a join, or read the upstream table without listing it under 'streams:'."
+            queries.report(error("subquery-on-stream", message, hint, inner))
+        refs = frozenset(scope.hits)
+        plan = replace(plan, uses=refs)
+        if refs and left.plan.streaming and (groups_by_outer(plan, refs, scalar=False) or _one_row(node, inner)):
+            queries.domain(node, left.plan, refs)
+    return From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)

@@ -1,0 +1,278 @@
+"""GROUP BY: keys by expression, alias, position or ALL, and the aggregate they make."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+from msgspec.structs import replace
+from sqlglot import ErrorLevel, exp
+
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.streaming.lowering.lower_conditions import conditions
+from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
+from engine.compile.streaming.lowering.lower_subqueries import beside_groups
+from engine.compile.streaming.lowering.lowering_context import Queries
+from engine.compile.streaming.lowering.plan_scope import AmbiguousError
+from engine.compile.streaming.plan.logical_plan import (
+    NO_IDS,
+    Aggregate,
+    Filter,
+    Key,
+    LogicalPlan,
+    Over,
+    PlanColumn,
+    Projection,
+)
+from engine.compile.streaming.plan.verdict import error
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+# Spark's EliminateDistinct.isDuplicateAgnostic.
+_SAME_ON_REPEATS = (
+    exp.Max, exp.Min, exp.BitwiseAndAgg, exp.BitwiseOrAgg, exp.LogicalAnd, exp.LogicalOr, exp.ArrayUniqueAgg,
+    exp.First, exp.Last, exp.FirstValue, exp.LastValue, exp.AnyValue,
+)  # fmt: skip
+
+
+class GroupedItem(Struct, frozen=True):
+    """A column of the SELECT: where it stands, what it is, the column it makes, whether it aggregates."""
+
+    node: exp.Expr
+    value: PlanValue
+    column: PlanColumn
+    aggregates: bool = False
+
+
+def group(
+    queries: Queries, plan: LogicalPlan, node: exp.Select, items: list[GroupedItem], values: ExpressionReader
+) -> LogicalPlan:
+    """The aggregate of a SELECT, with its HAVING."""
+    clause = node.args.get("group")
+    keys = list(_keys(clause, items, values)) if clause is not None else []
+    _check_aliases(queries, clause, keys, values)
+    having = node.args.get("having")
+    said = conditions(having.this, values) if having is not None else ()
+    read_order(node, values, items)
+    _check_grouped(queries, plan, keys, items, values)
+    _check_behind(queries, plan, node, keys, items, values)
+    plan = queries.widened(plan, values)
+    refs = {item.column.id: item.value.refs for item in items}
+    refs |= {key.column.id: frozenset({key.column.id}) for key in keys if key.column is not None}
+    uses = NO_IDS.union(*(c.refs for c in said)) - refs.keys()
+    columns = tuple(item.column for item in items)
+    hidden = tuple(k.column for k in keys if k.column is not None and k.column.id not in {c.id for c in columns})
+    is_open = any(not c.name for c in columns) or (plan.open and any(i.node.is_star for i in items))
+    result: LogicalPlan = Aggregate(
+        node=clause if clause is not None else node,
+        columns=columns,
+        children=(plan,),
+        uses=uses,
+        open=is_open,
+        keys=tuple(keys),
+        sources=tuple(refs.items()),
+        distinct=tuple(values.step.distinct),
+        collects=tuple(values.step.collects),
+        calls=bool(values.step.aggregates),
+        results=frozenset(item.column.id for item in items if item.aggregates),
+        repeats=not all(isinstance(call, _SAME_ON_REPEATS) for call in values.step.aggregates),
+    )
+    if values.step.over:
+        calls = tuple(values.step.over)
+        result = Over(node=calls[0], columns=columns, children=(result,), open=is_open, calls=calls)
+    if having is not None:
+        result = Filter(node=having, columns=columns + hidden, children=(result,), open=is_open)
+    return _only(result, columns)
+
+
+def _check_aliases(queries: Queries, clause: exp.Expr | None, keys: list[Key], values: ExpressionReader) -> None:
+    """A name of ALL or an alias may not stand for what uses an alias itself."""
+    for key in keys:
+        if values.of(key.node).alias and clause is not None:
+            message = "a group key uses an alias of the same SELECT, which Spark cannot group by"
+            queries.report(error("agg-alias-key", message, "Make the alias in a subquery.", key.node))
+
+
+def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
+    if plan.columns == columns:
+        return plan
+    same = tuple((column.id, frozenset({column.id})) for column in columns)
+    return Projection(node=plan.node, columns=columns, children=(plan,), sources=same, open=plan.open)
+
+
+def _keys(clause: exp.Expr, items: list[GroupedItem], values: ExpressionReader) -> Iterator[Key]:
+    if clause.args.get("all"):
+        for item in items:
+            if not item.aggregates:
+                yield _key(item.node.unalias(), item.value)
+        return
+    sets = [group for name in ("rollup", "cube", "grouping_sets") for group in clause.args.get(name) or []]
+    # WITH ROLLUP has no keys of its own: it is about those before it.
+    behind = any(not group.expressions for group in sets)
+    for node in [*clause.expressions, *sets]:
+        always = not behind and node not in sets and not isinstance(node.unnest(), _SETS)
+        for part in _parts(node):
+            key = _resolved(part, items, values)
+            yield key if always else replace(key, always=False)
+
+
+def _parts(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The expressions inside ROLLUP, CUBE, GROUPING SETS and their brackets."""
+    if isinstance(node, (*_SETS, exp.Tuple)):
+        for inner in node.expressions:
+            yield from _parts(inner)
+    elif isinstance(node, exp.Paren) and isinstance(node.this, (*_SETS, exp.Tuple)):
+        yield from _parts(node.this)
+    else:
+        yield node
+
+
+def _resolved(node: exp.Expr, items: list[GroupedItem], values: ExpressionReader) -> Key:
+    """A key by position, by name (a column of the input counts before an alias), or by expression."""
+    bare = node.unnest()
+    if isinstance(bare, exp.Literal) and bare.is_int and 0 < int(bare.this) <= len(items):
+        item = items[int(bare.this) - 1]
+        return _key(item.node.unalias(), item.value)
+    if isinstance(bare, exp.Column) and len(bare.parts) == 1:
+        name = bare.name.lower()
+        item_named = next((i for i in items if i.column.name == name and isinstance(i.node, exp.Alias)), None)
+        if item_named is not None and not _is_input(bare, values):
+            return _key(item_named.node.unalias(), item_named.value)
+    return _key(node, values.of(node))
+
+
+def _is_input(node: exp.Column, values: ExpressionReader) -> bool:
+    return any(c.name == node.name.lower() for c in values.scope.visible)
+
+
+def _key(node: exp.Expr, value: PlanValue) -> Key:
+    column = value.column
+    lost = value.lost or (column.lost if column is not None else None)
+    return Key(node, column, value.refs, value.constant, lost, value.type, value.inherits)
+
+
+def read_windows(node: exp.Select, values: ExpressionReader) -> None:
+    """Read the windows of a GROUP BY, so that the SELECT can name their columns."""
+    clause = node.args.get("group")
+    for call in clause.find_all(exp.Anonymous) if clause is not None else ():
+        if call.name.lower() in {"window", "session_window"}:
+            values.of(call)
+
+
+def read_order(node: exp.Select, values: ExpressionReader, items: list[GroupedItem]) -> None:
+    """Read the expressions of ORDER BY and its like: they may hold aggregates and OVER."""
+    for name in ("order", "sort", "cluster"):
+        clause = node.args.get(name)
+        for ordered in clause.expressions if clause is not None else ():
+            key = ordered.this if isinstance(ordered, exp.Ordered) else ordered
+            if not isinstance(key, exp.Literal):
+                values.prefer(key, [item.column for item in items])
+                values.of(key)
+    qualify = node.args.get("qualify")
+    if qualify is not None:
+        values.of(qualify.this)
+
+
+def _check_grouped(
+    queries: Queries, plan: LogicalPlan, keys: list[Key], items: list[GroupedItem], values: ExpressionReader
+) -> None:
+    """Columns that are neither grouped by nor inside an aggregate."""
+    if values.step.correlated:
+        by_key = {id(item.node) for item in items if _by_item(item, keys)}
+        for finding in beside_groups([item.node for item in items], values.step.correlated, by_key):
+            queries.report(finding)
+    if plan.open:
+        return
+    ids = {key.column.id for key in keys if key.column is not None}
+    ids |= {column.id for column in values.scope.extra.values()}
+    for item in items:
+        # What an expression is made of is compared as text, which costs time: only where it may matter.
+        if next(_loose(item.node, ids, set(), values), None) is None:
+            continue
+        texts = {_text(key.node, values) for key in keys} | {_text(i.node, values) for i in items if _by_item(i, keys)}
+        column = next(_loose(item.node, ids, texts, values), None)
+        if column is not None:
+            message = f"'{column.name}' is neither grouped by nor inside an aggregate"
+            hint = "Add it to the GROUP BY, or take any_value() of it."
+            if not isinstance(column, exp.Column):
+                message = f"{column.name}() is computed beside the groups and is not a grouping key"
+                hint = "Compute it in an outer SELECT, from the window that this one gives."
+            queries.report(error("agg-not-grouped", message, hint, column))
+            return
+
+
+def _check_behind(
+    queries: Queries,
+    plan: LogicalPlan,
+    node: exp.Select,
+    keys: list[Key],
+    items: list[GroupedItem],
+    values: ExpressionReader,
+) -> None:
+    """HAVING and ORDER BY see the groups: keys, aggregates and the columns of the SELECT."""
+    if plan.open or node.args.get("distinct") is not None:
+        return
+    names = {item.column.name for item in items}
+    ids = {key.column.id for key in keys if key.column is not None} | {c.id for c in values.scope.extra.values()}
+    for clause, part in _behind(node):
+        if next(_loose(part, ids, set(), values), None) is None:
+            continue
+        texts = {_text(key.node, values) for key in keys} | {_text(item.node, values) for item in items}
+        found = (c for c in _loose(part, ids, texts, values) if not _is_name(c, names))
+        column = next(found, None)
+        if column is not None:
+            name = ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
+            message = f"{clause} sees groups, and '{name}' is neither grouped by nor inside an aggregate"
+            hint = f"Add it to the GROUP BY, or write max({name}) or any_value({name})."
+            queries.report(error("agg-not-grouped", message, hint, column))
+
+
+def _behind(node: exp.Select) -> Iterator[tuple[str, exp.Expr]]:
+    having = node.args.get("having")
+    if having is not None:
+        yield "HAVING", having.this
+    for name in ("order", "sort", "cluster", "distribute"):
+        clause = node.args.get(name)
+        for item in clause.expressions if clause is not None else ():
+            yield f"{name.upper()} BY", item.this if isinstance(item, exp.Ordered) else item
+
+
+def _is_name(node: exp.Expr, names: set[str]) -> bool:
+    """Whether it is a column of the SELECT by its name."""
+    return isinstance(node, exp.Column) and len(node.parts) == 1 and node.name.lower() in names
+
+
+def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
+    return any(key.refs == item.value.refs and key.column is item.value.column for key in keys)
+
+
+def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
+    """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups."""
+    inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
+    if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Lambda, exp.Star)) or node.is_star:
+        return
+    if isinstance(node, exp.Column):
+        try:
+            found = values.scope.resolve(node)
+        except AmbiguousError:
+            return
+        own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
+        if found is not None and found.column.id in own - ids and not (texts and _text(node, values) in texts):
+            yield node
+        return
+    made = values.of(node).column
+    if (made is not None and made.id in ids) or (texts and _text(node, values) in texts):
+        return
+    if isinstance(node, exp.Anonymous) and node.name.lower() == "window_time":
+        yield node
+        return
+    for child in node.iter_expressions():
+        yield from _loose(child, ids, texts, values)
+
+
+def _text(node: exp.Expr, values: ExpressionReader) -> str:
+    """An expression without qualifiers, to compare it with another; columns that share a name keep theirs."""
+    copy = node.unalias().unnest().copy()
+    for column in copy.find_all(exp.Column):
+        if len(column.parts) == 2 and not values.scope.shared(column.name.lower()):  # noqa: PLR2004
+            column.set("table", None)
+    return str(copy.sql(dialect="spark", comments=False, unsupported_level=ErrorLevel.IGNORE).lower())

@@ -1,0 +1,78 @@
+"""Where Spark takes no subquery, mostly one that uses columns of the query around it.
+
+The source is its CheckAnalysis, and for UNION what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from sqlglot import exp
+
+from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.streaming.plan.logical_plan import LogicalPlan, Projection, Ref, UnionPlan, With, executed
+from engine.compile.streaming.plan.redundant_aggregates import RANDOM
+from engine.compile.streaming.plan.verdict import RuleFinding, error
+
+GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
+_JOIN = "Join a grouped query instead: LEFT JOIN (SELECT k, count(*) AS n FROM t GROUP BY k) x ON x.k = .."
+
+
+def is_scalar(node: exp.Query) -> bool:
+    """Whether it stands for one value, not after IN or EXISTS."""
+    return not isinstance(node.parent, (exp.In, exp.Exists))
+
+
+def misplaced(node: exp.Query, *, correlated: bool) -> Iterator[RuleFinding]:
+    """Inside a function with a lambda, inside one that makes rows, or in the condition of a join."""
+    above, scalar = node.parent, is_scalar(node)
+    while above is not None and not isinstance(above, exp.Query):
+        if any(isinstance(part, exp.Lambda) for part in above.iter_expressions()):
+            message = "a subquery inside a function that takes a lambda, which Spark refuses"
+            yield error("subquery-place", message, "Compute it in a subquery below, or join.", node)
+            return
+        if isinstance(above, GENERATORS) and (correlated or not scalar):
+            message = "a subquery in a function that makes rows, which Spark refuses"
+            yield error("subquery-place", message, "Compute it in a subquery below, or join.", node)
+        if isinstance(above, exp.Join) and correlated and scalar:
+            message = "a subquery in the condition of a join uses columns of the query, which Spark refuses"
+            yield error("subquery-place", message, _JOIN, node)
+        above = above.parent
+
+
+def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Query]) -> Iterator[RuleFinding]:
+    """In the list of a SELECT that stands right over a UNION ALL.
+
+    Spark moves the list below the union and makes the subquery twice with the same ids.
+    """
+    while True:
+        if isinstance(plan, With) or (isinstance(plan, Ref) and plan.definition is not None):
+            (plan,) = executed(plan)
+        elif isinstance(plan, Projection) and [c.id for c in plan.columns] == [c.id for c in plan.child.columns]:
+            plan = plan.child
+        else:
+            break
+    if not isinstance(plan, UnionPlan) or any(e.find(*RANDOM) for e in select.expressions):
+        return
+    for node in correlated:
+        message = "a subquery that uses columns of a UNION ALL right below it; Spark fails while running"
+        yield error("subquery-over-union", message, f"{_JOIN} Or put it into each part of the UNION.", node)
+
+
+def beside_groups(items: Iterable[exp.Expr], correlated: Iterable[exp.Query], keys: set[int]) -> Iterator[RuleFinding]:
+    """In the list of a SELECT with GROUP BY, neither inside an aggregate nor in a key (`keys`: ids of those items)."""
+    wanted = {id(node) for node in correlated if is_scalar(node)}
+    for item in items:
+        for node in item.find_all(exp.Query) if id(item) not in keys else ():
+            if id(node) in wanted and not _aggregated(node, item):
+                message = "a subquery that uses columns of the query is neither grouped by nor inside an aggregate"
+                yield error("agg-not-grouped", message, "Add it to the GROUP BY, or take any_value() of it.", node)
+
+
+def _aggregated(node: exp.Expr, item: exp.Expr) -> bool:
+    above: exp.Expr | None = node
+    while above is not None and above is not item.parent:
+        if is_aggregate(above):
+            return True
+        above = above.parent
+    return False

@@ -1,0 +1,134 @@
+"""Names: what a column of the SQL refers to, by Spark's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from msgspec import Struct
+from sqlglot import exp
+
+from engine.compile.streaming.plan.logical_plan import PlanColumn
+
+# Spark reads these without brackets, and every file source has _metadata.
+_WORDS = {
+    "current_date", "current_timestamp", "current_time", "current_user", "user", "session_user", "localtimestamp",
+    "grouping__id", "current_catalog", "current_schema", "current_database", "_metadata",
+}  # fmt: skip
+
+
+class NamedRelation(Struct, frozen=True):
+    """A relation in a FROM: the name its columns are qualified by, and its columns."""
+
+    alias: str
+    columns: tuple[PlanColumn, ...]
+    open: bool = False
+
+
+class Found(Struct, frozen=True):
+    """What a name refers to: a column, and a field of it where `path` is not empty.
+
+    `alias`: it is an alias further left in the same SELECT.
+    """
+
+    column: PlanColumn
+    path: tuple[str, ...] = ()
+    alias: bool = False
+
+
+class AmbiguousError(LookupError):
+    """A name that two relations have."""
+
+
+@dataclass(slots=True)
+class PlanScope:
+    """What the names of one SELECT can refer to.
+
+    Attributes:
+        relations: of the FROM.
+        visible: the columns without qualifier (USING shows one of two), in the order of `*`.
+        number: makes ids.
+        outer: of the query around a correlated subquery.
+        extra: columns that the step made itself: `window`, and aliases further left in the SELECT.
+        hits: ids of its columns that subqueries used.
+        aliases: ids of the columns in `extra` that are aliases.
+    """
+
+    relations: list[NamedRelation]
+    visible: tuple[PlanColumn, ...]
+    number: Callable[[], int]
+    outer: PlanScope | None = None
+    extra: dict[str, PlanColumn] = field(default_factory=dict)
+    hits: set[int] = field(default_factory=set)
+    aliases: set[int] = field(default_factory=set)
+    _unknown: dict[tuple[str, str], PlanColumn] = field(default_factory=dict)
+
+    @property
+    def open(self) -> bool:
+        """Whether a relation may have columns that nobody knows."""
+        return any(relation.open for relation in self.relations)
+
+    def resolve(self, node: exp.Column) -> Found | None:
+        """What a column refers to; None if there is nothing of this name.
+
+        Raises:
+            AmbiguousError: two relations have it.
+        """
+        parts = [part.name.lower() for part in node.parts]
+        found = self._here(parts)
+        if found is not None or self.outer is None:
+            return found
+        found = self.outer.resolve(node)
+        if found is not None:
+            self.outer.hits.add(found.column.id)
+        return found
+
+    def shared(self, name: str) -> bool:
+        """Whether several relations have a column of this name."""
+        return sum(any(column.name == name for column in relation.columns) for relation in self.relations) > 1
+
+    def _here(self, parts: list[str]) -> Found | None:
+        for cut in range(len(parts) - 1, 0, -1):
+            relation = self._relation(".".join(parts[:cut]))
+            column = self._of(relation, parts[cut]) if relation is not None else None
+            if column is not None:
+                return Found(column, tuple(parts[cut + 1 :]))
+        column = self._bare(parts[0])
+        if column is not None:
+            return Found(column, tuple(parts[1:]), alias=column.id in self.aliases)
+        return None
+
+    def _relation(self, alias: str) -> NamedRelation | None:
+        for relation in self.relations:
+            if alias == relation.alias or relation.alias.endswith(f".{alias}"):
+                return relation
+        return None
+
+    def _of(self, relation: NamedRelation, name: str) -> PlanColumn | None:
+        for column in relation.columns:
+            if column.name == name:
+                return column
+        return self._guess(relation.alias, name) if relation.open else None
+
+    def _bare(self, name: str) -> PlanColumn | None:
+        found = {column.id: column for column in self.visible if column.name == name}
+        if len(found) > 1:
+            raise AmbiguousError(name)
+        if found:
+            return next(iter(found.values()))
+        if name in self.extra:
+            return self.extra[name]
+        if name in _WORDS or self.open:
+            return self._guess("", name)
+        return None
+
+    def _guess(self, alias: str, name: str) -> PlanColumn:
+        """A column that a relation of unknown columns may have."""
+        return self._unknown.setdefault((alias, name), PlanColumn(self.number(), name, known=False))
+
+
+def own_names(select: exp.Expr) -> Iterator[exp.Column]:
+    """The columns of an expression, without those of subqueries in it."""
+    for node in select.walk(prune=lambda n: isinstance(n, exp.Query)):
+        if isinstance(node, exp.Column):
+            yield node

@@ -1,0 +1,245 @@
+"""The plan as it runs: what Spark's optimiser does to it, as far as verdicts depend on it.
+
+Some faults appear only in the plan that runs. There CTEs stand where they are read, filters have moved into
+joins, outer joins whose NULL rows a filter removes are inner joins, inner joins are ordered so that each has a
+condition, and columns that nobody needs are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+from sqlglot import exp
+
+from engine.compile.streaming.plan.logical_plan import (
+    NO_IDS,
+    Aggregate,
+    Condition,
+    Distinct,
+    EventTime,
+    Except,
+    Filter,
+    Generate,
+    Intersect,
+    Join,
+    Limit,
+    LogicalPlan,
+    Over,
+    PlanColumn,
+    Projection,
+    Ref,
+    Side,
+    Term,
+    UnionPlan,
+    With,
+    executed,
+    in_place,
+)
+from engine.compile.streaming.plan.redundant_aggregates import RANDOM, grouped_once, is_one, only_groups, ungrouped
+
+_Conditions = tuple[Condition, ...]
+
+
+def as_it_runs(plan: LogicalPlan) -> LogicalPlan:
+    """The plan that runs."""
+    return optimised(grouped_once(plan))
+
+
+def optimised(plan: LogicalPlan, above: _Conditions = ()) -> LogicalPlan:
+    """The plan with its conditions where they are applied; `above` move down into it."""
+    while isinstance(plan, (With, Filter)) or (isinstance(plan, Ref) and executed(plan)):
+        above += plan.conditions if isinstance(plan, Filter) else ()
+        plan = in_place(plan) if isinstance(plan, Ref) else executed(plan)[0]
+    if isinstance(plan, Join):
+        return _join(plan, above)
+    if isinstance(plan, Projection):
+        made = dict(plan.sources)
+        down = tuple(c for c in above if c.refs <= made.keys())
+        stays = tuple(c for c in above if not c.refs <= made.keys())
+        child = optimised(plan.child, tuple(_through(condition, made, plan.child) for condition in down))
+        return _filtered(replace(plan, children=(child,)), stays)
+    if isinstance(plan, Limit) and is_one(plan):
+        return _filtered(replace(plan, children=(_ungrouped(optimised(plan.child)),)), above)
+    if isinstance(plan, (Distinct, EventTime)) or (isinstance(plan, Except) and plan.node.args.get("distinct")):
+        down = tuple(c for c in above if c.node.find(*RANDOM) is None)
+        children = optimised(plan.child, down), *map(optimised, plan.children[1:])
+        return _filtered(replace(plan, children=children), tuple(c for c in above if c not in down))
+    return _filtered(replace(plan, children=tuple(optimised(child) for child in plan.children)), above)
+
+
+def _ungrouped(plan: LogicalPlan, *, limited: bool = False, computed: bool = False) -> LogicalPlan:
+    """What one row is taken of need not be grouped: Spark then groups nothing.
+
+    It joins this limit to one below only where nothing is computed above or below that one (measured).
+    """
+    if isinstance(plan, Limit) and not computed:
+        return replace(plan, children=(_ungrouped(plan.child, limited=True),))
+    if isinstance(plan, Projection) and not (limited and _computes(plan)):
+        below = _ungrouped(plan.child, limited=limited, computed=computed or _computes(plan))
+        return replace(plan, children=(below,))
+    return ungrouped(plan) if only_groups(plan) else plan
+
+
+def _computes(plan: Projection) -> bool:
+    """Whether it does more than choose and name columns."""
+    items = plan.node.expressions if isinstance(plan.node, exp.Select) else ()
+    return any(not isinstance(item.unalias(), (exp.Column, exp.Star)) for item in items)
+
+
+def _filtered(plan: LogicalPlan, said: _Conditions) -> LogicalPlan:
+    if not said:
+        return plan
+    return Filter(node=said[0].node, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
+
+
+def _through(condition: Condition, made: dict[int, frozenset[int]], below: LogicalPlan) -> Condition:
+    """A condition on the columns of a projection as one on what these are made of."""
+    columns = {column.id: column for column in below.columns}
+    left, right = _rewritten(condition.left, made, columns), _rewritten(condition.right, made, columns)
+    refs = NO_IDS.union(*(made[i] for i in condition.refs))
+    return replace(condition, refs=refs, left=left, right=right)
+
+
+def _rewritten(side: Side | None, made: dict[int, frozenset[int]], below: dict[int, PlanColumn]) -> Side | None:
+    if side is None:
+        return None
+    refs = NO_IDS.union(*(made[i] for i in side.refs))
+    column = _alias_of(side.column, made, below)
+    terms = None
+    if side.terms is not None:
+        moved = [(term, _alias_of(term.column, made, below)) for term in side.terms]
+        if all(term.column is None or other is not None for term, other in moved):
+            terms = tuple(Term(term.negative, other) for term, other in moved)
+    return Side(refs, column, terms, side.type)
+
+
+def _alias_of(
+    column: PlanColumn | None, made: dict[int, frozenset[int]], below: dict[int, PlanColumn]
+) -> PlanColumn | None:
+    """The column that this one is another name of (an expression would have lost the watermark)."""
+    sources = made.get(column.id, NO_IDS) if column is not None else NO_IDS
+    other = below.get(next(iter(sources))) if len(sources) == 1 else None
+    same = column is not None and other is not None and other.watermark == column.watermark
+    return other if same else None
+
+
+def _join(plan: Join, above: _Conditions) -> LogicalPlan:
+    kind = _kind(plan, above)
+    plan = replace(plan, kind=kind)
+    if kind == "inner":
+        items, said = _items(plan, above)
+        if len(items) > 2 and not any(item.lateral for item in items):  # noqa: PLR2004
+            return _ordered(items, said)
+        return _inner(plan, plan.left, plan.right, plan.conditions + above)
+    left, right = _ids(plan.left), _ids(plan.right)
+    on_left = tuple(c for c in plan.conditions if c.refs and c.refs <= left and kind in {"right", "semi"})
+    right_moves = kind in {"left", "semi", "anti"}
+    on_right = tuple(c for c in plan.conditions if c.refs and c.refs <= right and right_moves)
+    down_left = tuple(c for c in above if c.refs <= left and kind in {"left", "semi", "anti"})
+    down_right = tuple(c for c in above if c.refs <= right and kind == "right")
+    children = optimised(plan.left, on_left + down_left), optimised(plan.right, on_right + down_right)
+    own = tuple(c for c in plan.conditions if c not in on_left and c not in on_right)
+    stays = tuple(c for c in above if c not in down_left and c not in down_right)
+    return _filtered(
+        replace(plan, conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS), stays
+    )
+
+
+def _inner(plan: Join, left: LogicalPlan, right: LogicalPlan, said: _Conditions) -> Join:
+    """An inner join whose conditions on one side have moved into that side."""
+    children = optimised(left, _within(said, left)), optimised(right, _within(said, right))
+    own = tuple(c for c in said if not c.refs or not (c.refs <= _ids(left) or c.refs <= _ids(right)))
+    return replace(plan, kind="inner", conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS)
+
+
+def _kind(plan: Join, above: _Conditions) -> str:
+    """What an outer join becomes when a filter above drops its NULL rows."""
+    strict = NO_IDS.union(*(c.refs for c in above if c.rejects_null))
+    left, right = bool(strict & _ids(plan.left)), bool(strict & _ids(plan.right))
+    if plan.kind == "left" and right:
+        return "inner"
+    if plan.kind == "right" and left:
+        return "inner"
+    if plan.kind == "full" and (left or right):
+        return "inner" if left and right else ("left" if left else "right")
+    return plan.kind
+
+
+def _items(plan: LogicalPlan, above: _Conditions) -> tuple[list[Join], _Conditions]:
+    """The relations that inner joins connect, from the left, and all conditions on them."""
+    if isinstance(plan, Filter) and isinstance(plan.child, Join):
+        return _items(plan.child, above + plan.conditions)
+    if isinstance(plan, Join) and _kind(plan, above) == "inner":
+        items, said = _items(plan.left, above + plan.conditions)
+        return [*items, replace(plan, children=(plan.right, plan.right), streaming=plan.right.streaming)], said
+    first = Join(node=plan.node, children=(plan, plan))
+    return [first], above
+
+
+def _ordered(items: list[Join], said: _Conditions) -> LogicalPlan:
+    """Spark's order: next comes the first relation that has a condition with what is joined already."""
+    first, *rest = items
+    joined: LogicalPlan = optimised(first.left, _within(said, first.left))
+    while rest:
+        ids = _ids(joined)
+        chosen = next((item for item in rest if _connected(item, ids, said)), rest[0])
+        rest.remove(chosen)
+        both = ids | _ids(chosen.left)
+        spans = tuple(c for c in said if c.refs <= both and not c.refs <= ids and not c.refs <= _ids(chosen.left))
+        right = optimised(chosen.left, _within(said, chosen.left))
+        joined = Join(
+            node=chosen.node,
+            columns=joined.columns + right.columns,
+            children=(joined, right),
+            conditions=spans,
+            open=joined.open or right.open,
+        )
+    return joined
+
+
+def _connected(item: Join, ids: frozenset[int], said: _Conditions) -> bool:
+    own = _ids(item.left)
+    return any(c.refs <= ids | own and not c.refs <= ids and not c.refs <= own for c in said)
+
+
+def _within(said: _Conditions, plan: LogicalPlan) -> _Conditions:
+    ids = _ids(plan)
+    return tuple(c for c in said if c.refs and c.refs <= ids)
+
+
+def _ids(plan: LogicalPlan) -> frozenset[int]:
+    return frozenset(column.id for column in plan.columns)
+
+
+def needed(plan: LogicalPlan, wanted: frozenset[int]) -> Iterator[tuple[LogicalPlan, tuple[frozenset[int], ...]]]:
+    """Each step with the columns that it needs of each child, when `wanted` are needed of the plan."""
+    asked = tuple(_asked(plan, child, wanted) for child in plan.children)
+    yield plan, asked
+    for child, ids in zip(plan.children, asked, strict=True):
+        yield from needed(child, ids)
+
+
+def _asked(plan: LogicalPlan, child: LogicalPlan, wanted: frozenset[int]) -> frozenset[int]:
+    ids = _ids(child)
+    if isinstance(plan, (Distinct, Except, Intersect)):
+        return ids
+    if isinstance(plan, UnionPlan):
+        names = [column.id for column in plan.columns]
+        return frozenset(c.id for name, c in zip(names, child.columns, strict=False) if name in wanted)
+    if isinstance(plan, (Projection, Aggregate, Generate)):
+        made = dict(plan.renamed if isinstance(plan, Generate) else plan.sources)
+        own = NO_IDS.union(*(made[i] for i in wanted if i in made), plan.uses)
+        if isinstance(plan, Aggregate):
+            own = own.union(*(key.refs for key in plan.keys))
+        else:
+            own |= wanted - made.keys()
+        return own & ids
+    if isinstance(plan, Over):
+        return (wanted | plan.uses) & ids
+    return (wanted | plan.uses | _condition_refs(plan)) & ids
+
+
+def _condition_refs(plan: LogicalPlan) -> frozenset[int]:
+    said = plan.conditions if isinstance(plan, (Filter, Join)) else ()
+    return NO_IDS.union(*(c.refs for c in said))

@@ -1,0 +1,82 @@
+"""Rules of watermarks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from engine.compile.streaming.lowering.lowered_query import LoweredQuery
+from engine.compile.streaming.plan.logical_plan import (
+    Aggregate,
+    Distinct,
+    EventTime,
+    Except,
+    Join,
+    Limit,
+    LogicalPlan,
+    PlanColumn,
+    SourcePlan,
+    walk,
+)
+from engine.compile.streaming.plan.optimize import needed
+from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+
+
+def watermarks(query: LoweredQuery) -> Iterator[RuleFinding]:
+    """Two event-time columns at one step, and a watermark said twice."""
+    for step in walk(query.plan):
+        if isinstance(step, EventTime) and step.before is not None and step.before.watermark:
+            message = f"'{step.before.name}' has a watermark already; Spark fails while running"
+            yield error("wm-twice", message, "Declare it once.", step.node)
+    wanted = frozenset(column.id for column in query.runs.columns)
+    for step, asked in needed(query.runs, wanted):
+        for columns in _reaching(query, step, asked):
+            names = list(dict.fromkeys(c.name for c in columns))
+            if len({c.id for c in columns}) > 1:
+                shown = " and ".join(f"'{name}'" for name in names)
+                message = f"two event-time columns reach one stateful step: {shown}; Spark fails while running"
+                hint = "Keep one of them; make the other a plain column first: cast(ts AS timestamp) AS ts2."
+                yield error("wm-two-columns", message, hint, step.node)
+                break
+
+
+def _reaching(query: LoweredQuery, step: LogicalPlan, asked: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
+    """The event-time columns that a stateful step has on each side after pruning."""
+    if not step.streaming:
+        return
+    if isinstance(step, Join) and all(child.streaming for child in step.children) and not step.lateral:
+        for child, ids in zip(step.children, asked, strict=True):
+            yield [c for c in child.columns if c.watermark and c.id in ids]
+    elif isinstance(step, Aggregate):
+        sessions = any(key.column is not None and key.column.window == "session" for key in step.keys)
+        if query.mode == "complete" and not sessions:
+            return
+        columns = [key.column for key in step.keys if key.column is not None and key.column.watermark]
+        windows = {column.id for column in columns if column.window}
+        # Two windows are refused by a rule of their own.
+        yield columns if len(windows) < 2 else []  # noqa: PLR2004
+    elif isinstance(step, (Distinct, Except)):
+        sessions = any(c.window == "session" for c in step.child.columns)
+        if query.mode != "complete" or sessions:
+            yield [c for c in step.child.columns if c.watermark]
+
+
+def unused(query: LoweredQuery) -> Iterator[RuleFinding]:
+    """A watermark that no stateful step uses."""
+    steps = walk(query.runs)
+    if query.domains or any(_keeps_state(step) for step in steps):
+        return
+    for step in steps:
+        if (
+            isinstance(step, SourcePlan)
+            and step.streaming
+            and not step.dedup
+            and any(c.watermark for c in step.columns)
+        ):
+            message = f"the watermark of '{step.name}' has no effect: the query keeps no state"
+            yield warning("wm-unused", message, "Take it out, or leave it for later.", step.node)
+
+
+def _keeps_state(step: LogicalPlan) -> bool:
+    if isinstance(step, Join):
+        return all(child.streaming for child in step.children)
+    return step.streaming and isinstance(step, (Aggregate, Distinct, Except, Limit))

@@ -1,0 +1,1 @@
+"""What Jinja templates of a project can use, and what it costs them."""

@@ -1,0 +1,174 @@
+"""Secrets in a target's settings: templates get a placeholder, and the value takes its place where it is used.
+
+A placeholder holds a random text of this process, so that nothing in a project can look like one, and characters
+that every escaping filter changes: what is cut, turned round or encoded is found, and is an error.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from engine.errors import Diagnostic, Location, ProjectError
+from engine.project.yaml_section import UNKNOWN, Section
+from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
+
+_log = logging.getLogger("engine.project")
+_UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
+_MISPLACED = (
+    "Secrets are for connections, schema_registries, openlineage (url, api_key) and spark.conf of a target. If this is "
+    "no secret, give the variable another name."
+)
+
+
+def reject_credential(name: str) -> NoReturn:
+    """Raise the error of a secret outside targets.
+
+    Raises:
+        ProjectError: secret-outside-target.
+    """
+    if name.startswith(PREFIX):
+        hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
+        raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
+    message = f"the environment variable '{name}' looks like a credential and is used outside a target"
+    hint = f"Use it in the target's settings, best as {PREFIX}{name}. If it holds no secret, give it another name."
+    raise ProjectError("secret-outside-target", message, hint)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A secret that was asked for: the variable, what to take if it is not set, where the value stands."""
+
+    placeholder: str
+    name: str
+    default: str | None
+    place: Location | None = None
+
+
+class SecretSettings:
+    """The secrets that a target's settings name; the environment is read when one of them is used."""
+
+    __slots__ = ("_env", "_known", "_token")
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
+        self._token = secrets.token_hex(16)
+        self._known: list[_Asked] = []
+
+    def __repr__(self) -> str:
+        return "<secrets>"
+
+    def placeholder(self, name: str, default: Any) -> str:
+        """What stands for a secret until it is used."""
+        text = f"<secret {name} {self._token}/{len(self._known)}>"
+        self._known.append(_Asked(text, name, None if default is None else str(default)))
+        return text
+
+    def asked(self) -> int:
+        """How many placeholders have been given."""
+        return len(self._known)
+
+    def check(self, text: str, part: Section, before: int) -> Any:
+        """The text of a value that was just rendered, if what was asked for in it is in it unchanged.
+
+        Args:
+            text: what the template gave.
+            part: the value; findings go to it.
+            before: what `asked` said before the value was rendered.
+        """
+        self._known[before:] = [replace(asked, place=part.place) for asked in self._known[before:]]
+        names = {asked.name for asked in self._known[before:]} - {asked.name for asked in self._in(text)}
+        if not names and self._broken(text):
+            names = {asked.name for asked in self._known[before:]}
+        for name in sorted(names):
+            message = f"the secret '{name}' is changed, or decides about something, before it is used"
+            part.report("secret-misplaced", message, _UNCHANGED.format(name))
+        return UNKNOWN if names else text
+
+    def refuse(self, part: Section) -> Any:
+        """The value of a part without secrets in it; each that there is is a finding."""
+        if isinstance(part.value, dict):
+            return {key: self.refuse(value) for key, value in part.mapping()}
+        if isinstance(part.value, list):
+            return [self.refuse(item) for item in part.items()]
+        names = sorted({asked.name for asked in self._in(part.value)}) if self._holds(part.value) else []
+        for name in names:
+            part.report("secret-misplaced", f"the secret '{name}' would be readable in '{part.name}'", _MISPLACED)
+        return UNKNOWN if names else part.value
+
+    def resolved(self, value: Any) -> Any:
+        """The value with secrets in it; each is hidden from all texts from now on.
+
+        Raises:
+            ProjectError: env-missing, with the place of each variable that is not set.
+        """
+        missing: list[Diagnostic] = []
+        made = self._resolved(value, missing)
+        if missing:
+            failure = ProjectError(missing[0].code, missing[0].message, missing[0].hint)
+            failure.diagnostics = tuple(dict.fromkeys(missing))
+            raise failure
+        return made
+
+    def masked(self, value: Any) -> Any:
+        """The value with a mask for each secret, for people: no secret is read."""
+        if isinstance(value, Mapping):
+            return {key: self.masked(inner) for key, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self.masked(inner) for inner in value]
+        return self._without(value, MASK) if self._holds(value) else value
+
+    def _holds(self, value: Any) -> bool:
+        return isinstance(value, str) and self._token in value
+
+    def _broken(self, text: str) -> bool:
+        return self._token in self._without(text, "")
+
+    def _without(self, text: str, mask: str) -> str:
+        for asked in self._in(text):
+            text = text.replace(asked.placeholder, mask).replace(quote(asked.placeholder), mask)
+        return text
+
+    def _in(self, text: str) -> Iterator[_Asked]:
+        """What is asked for in a text, as it is or in the form that an address has it (`| urlencode`)."""
+        for number in re.findall(rf"{self._token}/(\d{{1,9}})(?:>|%3E)", text):
+            asked = self._known[int(number)] if int(number) < len(self._known) else None
+            if asked and (asked.placeholder in text or quote(asked.placeholder) in text):
+                yield asked
+
+    def _resolved(self, value: Any, missing: list[Diagnostic]) -> Any:
+        if isinstance(value, Mapping):
+            return {key: self._resolved(inner, missing) for key, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._resolved(inner, missing) for inner in value]
+        if not self._holds(value):
+            return value
+        texts: dict[str, str] = {}
+        for asked in self._in(value):
+            text = self._value(asked, missing)
+            texts |= {asked.placeholder: text, quote(asked.placeholder): quote(text, safe="")}
+        # One pass: a secret that looks like a placeholder stays what it is.
+        return re.sub("|".join(map(re.escape, texts)), lambda found: texts[found[0]], value) if texts else value
+
+    def _value(self, asked: _Asked, missing: list[Diagnostic]) -> str:
+        value = self._env.get(asked.name, asked.default)
+        if value is None:
+            hint = f"Set it (export {asked.name}=...), or give env_var() a default."
+            message = f"the environment variable '{asked.name}' is not set"
+            missing.append(Diagnostic("env-missing", message, hint, location=asked.place))
+            return ""
+        register(value, MIN_LENGTH if asked.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
+        if 0 < len(value.strip()) < MIN_LENGTH and asked.name not in _told:
+            _told.add(asked.name)
+            message = "the secret %s has fewer than %d characters: it is not masked in output"
+            _log.warning(message, asked.name, MIN_LENGTH)
+        return value
+
+
+# Variables whose secrets are too short to be masked: said once.
+_told: set[str] = set()

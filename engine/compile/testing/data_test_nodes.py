@@ -1,0 +1,247 @@
+"""Data tests as nodes: a test kind is a macro test_<kind>(model, ...) that returns the failing rows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import Any
+
+from engine.compile.config.column_config import TestConfig
+from engine.compile.config.stream_config import node_name
+from engine.compile.config.window_config import Edit
+from engine.compile.declarations.compile_context import CompileContext
+from engine.compile.nodes.manifest import DataTest, Materialized, SourceMap, TestAggregate
+from engine.compile.references.resolve_references import KnownNodes
+from engine.compile.references.splice import splice
+from engine.compile.sql.parse import ParsedQuery, parse
+from engine.compile.templates.template_names import REF, SOURCE, ref, source
+from engine.errors import Diagnostic, Location, ProjectError, near
+from engine.jinja import CRASH, Rendered
+
+_PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_LACKS = re.compile(r"parameter '(\w+)' was not provided")
+_FORMS = {
+    "accepted_values": "accepted_values: {values: [a, b]}",
+    "relationships": "relationships: {to: airports, field: code}",
+    "expression": "expression: {expression: '> 0'}",
+    "recency": "recency: {within: 1 day}",
+    "no_gaps": "no_gaps: {every: 1 hour}",
+    "monotone": "monotone: {order_by: at}",
+}
+_IS_TEST = re.compile(r"(?:^|(?<!^engine)\.)test_\w+$")
+
+
+def compile_tests(
+    tested: str,
+    file: str,
+    tests: tuple[TestConfig, ...],
+    shared: CompileContext,
+    known: KnownNodes,
+    found: list[Diagnostic],
+) -> list[DataTest]:
+    """The tests of a model or source (by id) as nodes."""
+    nodes: dict[str, DataTest] = {}
+    for test in tests:
+        node = _compile(tested, file, test, shared, known, found) if test.options.enabled else None
+        if node is None:
+            continue
+        name, number = node.name, 2
+        while name in nodes:
+            name, number = f"{node.name}_{number}", number + 1
+        stored = shared.failures(name) if test.options.store_failures else None
+        # A test that is alone shares nothing; rows that are kept are written by the query, also if there are none.
+        look = _look(tested, test, shared, known) if len(tests) > 1 and stored is None else None
+        nodes[name] = replace(node, id=f"test.{name}", name=name, stored=stored, look=look)
+    return list(nodes.values())
+
+
+def source_tests(shared: CompileContext, known: KnownNodes, found: list[Diagnostic]) -> list[DataTest]:
+    """The tests of all sources as nodes; those of a source that is broken wait until it is mended."""
+    whole = (source for source in shared.sources.values() if not source.broken)
+    return [
+        test
+        for source in whole
+        for test in compile_tests(source.id, source.file, shared.source_tests[source.id], shared, known, found)
+    ]
+
+
+def _name(tested: str) -> str:
+    return tested.partition(".")[2]
+
+
+def _is_source(tested: str) -> bool:
+    return tested.startswith("source.")
+
+
+def _compile(
+    tested: str, file: str, test: TestConfig, shared: CompileContext, known: KnownNodes, found: list[Diagnostic]
+) -> DataTest | None:
+    sandbox = shared.sandbox
+    name = re.sub(r"(\w+)$", r"test_\1", test.kind)
+    if name not in sandbox.macros:
+        if name not in sandbox.macro_files:
+            kinds = [re.sub(r"\btest_(\w+)$", r"\1", name) for name in sandbox.macros if _IS_TEST.search(name)]
+            hint = f"{near(test.kind, kinds)} A test kind is a macro test_<name> in macros/.".strip()
+            message = f"there is no test '{test.kind}'"
+            found.append(Diagnostic("unknown-macro", message, hint, node=_name(tested), location=test.location))
+        return None
+    arguments = _arguments(test)
+    try:
+        text = str(sandbox.call(name, _rows(tested, test.options.where), **arguments)).strip()
+    except ProjectError as error:
+        for reason in error.diagnostics:
+            if (lacks := _LACKS.search(reason.message)) is not None:
+                form = _FORMS.get(test.kind, f"{test.kind}: {{{lacks[1]}: ..}}")
+                message = f"the test '{test.kind}' needs '{lacks[1]}'"
+                place = test.location
+                found.append(Diagnostic("missing-key", message, f"Write {form}.", node=_name(tested), location=place))
+                continue
+            message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
+            hint = reason.hint or "Check the arguments of the test."
+            hint = f"{hint} In {reason.location}." if reason.location else hint
+            found.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
+        return None
+    return _node(tested, file, test, text, known, found)
+
+
+def _arguments(test: TestConfig) -> dict[str, Any]:
+    arguments = {str(key): _named(key, value) for key, value in test.arguments.items()}
+    if test.kind == "relationships" and isinstance(arguments.get("field"), str):
+        arguments["field"] = _in_sql(arguments["field"])
+    return {**arguments, "column_name": _in_sql(test.column)} if test.column is not None else arguments
+
+
+def _in_sql(column: str) -> str:
+    """A column's name as SQL reads it; one that is no plain name stands in backquotes."""
+    return column if _PLAIN.fullmatch(column) or "`" in column else f"`{column}`"
+
+
+def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes) -> TestAggregate | None:
+    """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
+    sandbox, rows = shared.sandbox, _rows(tested, test.options.where)
+    relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
+    names = [re.sub(r"(\w+)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
+    files = [sandbox.macro_files.get(name) for name in names]
+    if relation is None or names[1] not in sandbox.macros or files[0] != files[1]:
+        return None
+    try:
+        failing = str(sandbox.call(names[1], rows, **_arguments(test))).strip()
+    except ProjectError:
+        return None
+    rows = rows.replace(_reference(tested), relation)
+    return (
+        None
+        if any(mark in text for mark in (REF, SOURCE) for text in (rows, failing))
+        else TestAggregate(rows, failing)
+    )
+
+
+def _rows(tested: str, where: str) -> str:
+    """What a test reads in place of its model or source."""
+    rows = _reference(tested)
+    return f"(select * from {rows} where {where}\n)" if where else rows  # noqa: S608 - the user's own
+
+
+def _reference(tested: str) -> str:
+    return source(_name(tested)) if _is_source(tested) else ref(_name(tested))
+
+
+def _view(name: str) -> str:
+    """The temporary view by which tests read a source."""
+    return f"`{name}`"
+
+
+def _named(key: str, value: Any) -> Any:
+    """`to: airports`, `ref('airports')` and `source('ops', 'airports')` name a relation."""
+    if not isinstance(value, str):
+        return value
+    name = node_name(value)
+    if name == value.strip() and key != "to":
+        return value
+    return source(name) if "." in name else ref(name)
+
+
+def _node(
+    tested: str, file: str, test: TestConfig, text: str, known: KnownNodes, found: list[Diagnostic]
+) -> DataTest | None:
+    own = _name(tested)
+    rendered = Rendered(text, text, file)
+    problems: list[Diagnostic] = []
+    query = parse(rendered, own, problems)
+    if query is None or problems:
+        for problem in problems:
+            message = f"the SQL of the test '{test.kind}': {problem.message}"
+            found.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
+        return None
+    read = read_relations(rendered, query, known, f"the test '{test.kind}'", own, test.location, found)
+    if read is None:
+        return None
+    sql, parents, _ = read
+    # As dbt names them.
+    of = f"source_{test.kind}" if _is_source(tested) else test.kind
+    made = "_".join(part for part in (of.replace(".", "_"), own.replace(".", "_"), test.column) if part)
+    name, options = test.options.name or made, test.options
+    return DataTest(
+        id=f"test.{name}",
+        name=name,
+        kind=test.kind,
+        model=tested,
+        sql=sql,
+        column=test.column,
+        severity=options.severity,
+        depends_on=parents,
+        tags=options.tags,
+        file=file,
+        location=test.location,
+        warn_if=options.warn_if,
+        error_if=options.error_if,
+        limit=options.limit,
+    )
+
+
+def read_relations(
+    rendered: Rendered,
+    query: ParsedQuery,
+    known: KnownNodes,
+    what: str,
+    node: str,
+    place: Location | None,
+    found: list[Diagnostic],
+) -> tuple[str, tuple[str, ...], SourceMap] | None:
+    """The SQL of a test with tables in place of its references, what it reads, by id, and the way back.
+
+    None if it cannot be had.
+
+    Args:
+        rendered: its text.
+        query: what was read from it.
+        known: what can be read.
+        what: the test, for messages.
+        node: whose finding it is.
+        place: where it stands; None: where the reference does.
+        found: what is wrong is added here.
+    """
+    parents: dict[str, None] = {}
+    edits = []
+    for reference in query.references:
+        relation = known.relations.get(reference.name)
+        at = place or rendered.location(reference.start)
+        if reference.kind == "source" and f"source.{reference.name}" in known.sources:
+            parents[f"source.{reference.name}"] = None
+            edits.append(Edit(reference.start, reference.end, _view(reference.name)))
+            continue
+        if reference.kind != "ref" or relation is None:
+            kind = "source" if reference.kind == "source" else "model"
+            message = f"{what} reads '{reference.name}', which is no {kind}"
+            hint = near(reference.name, known.source_names if kind == "source" else known.relations)
+            found.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
+            return None
+        if known.kinds.get(reference.name) is Materialized.EPHEMERAL:
+            message = f"{what} reads the ephemeral model '{reference.name}', which has no table"
+            hint = "Test the model that reads it, or give it a table."
+            found.append(Diagnostic("bad-value", message, hint, node=node, location=at))
+            return None
+        parents[f"model.{reference.name}"] = None
+        edits.append(Edit(reference.start, reference.end, relation.sql))
+    sql, positions = splice(rendered, edits, query.end)
+    return sql, tuple(parents), positions

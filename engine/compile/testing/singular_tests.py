@@ -1,0 +1,92 @@
+"""Singular data tests: files of SQL under tests/, each a query that returns the failing rows."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from engine.compile.config.test_options import read_options
+from engine.compile.declarations.compile_context import CompileContext
+from engine.compile.nodes.manifest import DataTest
+from engine.compile.references.resolve_references import KnownNodes
+from engine.compile.sql.parse import parse
+from engine.compile.testing.data_test_nodes import read_relations
+from engine.errors import Diagnostic, Location, ProjectError
+from engine.project.parse_yaml import Yaml
+from engine.project.yaml_section import Section, is_name
+
+KIND = "singular"
+
+
+def read_singular(shared: CompileContext, known: KnownNodes, found: list[Diagnostic]) -> tuple[DataTest, ...]:
+    """The singular tests of a project.
+
+    Args:
+        shared: with the files.
+        known: what they can read.
+        found: what is wrong is added here.
+    """
+    tests: dict[str, DataTest] = {}
+    for file, text in shared.project.singular:
+        test = _read(file, text, shared, known, found)
+        if test is None:
+            continue
+        if test.id in tests:
+            message = f"there are two tests '{test.name}'"
+            hint = f"Rename the file; the first is {tests[test.id].file}."
+            found.append(Diagnostic("duplicate-name", message, hint, node=test.name, location=test.location))
+            continue
+        tests[test.id] = test
+    return tuple(tests.values())
+
+
+def _read(file: str, text: str, shared: CompileContext, known: KnownNodes, found: list[Diagnostic]) -> DataTest | None:
+    name = PurePosixPath(file).stem
+    place = Location(file, 1, 1)
+    if not is_name(name):
+        message = f"'{name}' is not a name"
+        hint = "Use lower-case letters, digits and underscores for the file of a test."
+        found.append(Diagnostic("bad-name", message, hint, location=place))
+        return None
+    names = shared.names
+    asked = names.used_env
+    names.begin()
+    # What the tests before have asked for counts as well.
+    names.used_env |= asked
+    try:
+        rendered = shared.sandbox.render(text, file)
+    except ProjectError as error:
+        found += [d.at(None, name) for d in error.diagnostics]
+        return None
+    said = {key: value for call in names.calls for key, value in call.items()}
+    options = read_options(Section(Yaml(said, file, origin=place), (), said, found, name))
+    query = parse(rendered, name, found)
+    if query is None or not options.enabled:
+        return None
+    read = read_relations(rendered, query, known, f"the test '{name}'", name, None, found)
+    if read is None:
+        return None
+    sql, parents, positions = read
+    if not parents:
+        found.append(
+            Diagnostic(
+                "missing-key", f"the test '{name}' reads no model or source", "Name one: ref('m').", location=place
+            )
+        )
+        return None
+    return DataTest(
+        id=f"test.{name}",
+        name=name,
+        kind=KIND,
+        model=parents[0],
+        sql=sql,
+        severity=options.severity,
+        depends_on=parents,
+        tags=options.tags,
+        file=file,
+        location=place,
+        warn_if=options.warn_if,
+        error_if=options.error_if,
+        limit=options.limit,
+        stored=shared.failures(name) if options.store_failures else None,
+        positions=positions,
+    )

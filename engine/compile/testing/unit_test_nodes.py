@@ -1,0 +1,281 @@
+"""Unit tests as nodes: `unit_tests:` of the YAML files under tests/, checked against the models they test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from engine.compile.config.config_layers import not_yet
+from engine.compile.config.stream_config import node_name
+from engine.compile.nodes.manifest import Input, Materialized, Model, Node, Source
+from engine.compile.nodes.model_settings import OutputMode
+from engine.compile.nodes.unit_test_steps import GivenRows, StepKind, UnitTest, UnitTestStep
+from engine.compile.templates.rendered_values import ValueRenderer
+from engine.compile.testing.unit_test_expectations import read_expected, read_time
+from engine.compile.testing.unit_test_rows import columns_known, read_rows
+from engine.compile.types import spark_types
+from engine.errors import Diagnostic, near
+from engine.project import Project
+from engine.project.yaml_section import Section
+from engine.sources import ORIGIN, kind_of
+
+_FILE_KEYS = ("version", "unit_tests")
+_FOLLOWS = {"unit-test-input", "unknown-column"}
+_KEYS = ("name", "model", "description", "given", "steps", "expect", "overrides", "tags", "config", "enabled")
+_STEP_KEYS = ("given", "restart", "flush", "now", "expect")
+_STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
+
+
+def read_unit_tests(
+    project: Project, nodes: Mapping[str, Node], values: ValueRenderer, found: list[Diagnostic]
+) -> tuple[UnitTest, ...]:
+    """All unit tests of a project.
+
+    Args:
+        project: with the documents under tests/.
+        nodes: the compiled models and the sources, by id.
+        values: renders Jinja in values.
+        found: what is wrong is added here.
+    """
+    tests: dict[str, UnitTest] = {}
+    for doc in project.tests:
+        top = values.rendered(Section.of(doc, found))
+        top.check_keys(_FILE_KEYS, "a file of tests")
+        listed = top.child("unit_tests")
+        for item in listed.items() if listed else ():
+            test = _Reader(item, nodes, project).test()
+            if test is None:
+                continue
+            if test.id in tests:
+                message = f"the unit test '{test.name}' of '{test.model.removeprefix('model.')}' is written twice"
+                item.report("duplicate-name", message, f"Rename it; the first is in {tests[test.id].location}.")
+                continue
+            tests[test.id] = test
+    return tuple(tests.values())
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one unit test."""
+
+    item: Section
+    nodes: Mapping[str, Node]
+    project: Project
+    model: Model | None = field(default=None)
+    begun: bool = field(default=False)
+
+    def test(self) -> UnitTest | None:
+        """The test; None if it has no name, or no model that is there."""
+        item = self.item
+        if not isinstance(item.value, dict):
+            item.expected("a unit test with name, model, steps and expect")
+            return None
+        before = len(item.found)
+        item.check_keys(_KEYS, "a unit test")
+        name, model = self._named("name"), self._named("model")
+        enabled = item.child("enabled")
+        if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
+            return None
+        # A name that is none is reported, and the test is no path.
+        label = name.identifier() or name.text()
+        self.item = item = msgspec.structs.replace(item, node=label)
+        if not self._find(model):
+            return None
+        static, steps = self._steps()
+        expect = item.child("expect")
+        ends = read_expected(expect, self.tested, self.project) if expect else None
+        variables, macros = self._overrides()
+        text, tags = item.child("description"), item.child("tags")
+        if ends is None and not any(step.expect for step in steps):
+            item.report("missing-key", f"the unit test '{label}' expects nothing", "Write 'expect: {rows: [...]}'.")
+        if self.tested.broken:
+            # What it reads and gives is not known then: its own faults are told, not what follows from them.
+            item.found[before:] = [d for d in item.found[before:] if d.code not in _FOLLOWS]
+        return UnitTest(
+            id=f"unit_test.{self.tested.name}.{label}",
+            name=label,
+            model=self.tested.id,
+            steps=steps,
+            expect=ends,
+            static=static,
+            variables=variables,
+            macros=macros,
+            description=text.text() if text else "",
+            tags=(*(t.text() for t in tags.items()),) if tags else (),
+            file=item.doc.file,
+            location=name.place,
+            broken=len(item.found) > before or self.tested.broken,
+        )
+
+    @property
+    def tested(self) -> Model:
+        """The model."""
+        if self.model is None:
+            raise RuntimeError("the model was not found")
+        return self.model
+
+    def _named(self, key: str) -> Section | None:
+        part = self.item.child(key)
+        if part is None:
+            self.item.report("missing-key", f"a unit test has no '{key}'", f"Write '{key}: ...'.")
+        return part
+
+    def _find(self, part: Section) -> bool:
+        name = node_name(part.text())
+        node = self.nodes.get(f"model.{name}")
+        if not isinstance(node, Model):
+            if name and name not in {model.name for model in self.project.models}:
+                models = [n.name for n in self.nodes.values() if isinstance(n, Model)]
+                part.report("unknown-ref", f"there is no model '{name}'", near(name, models))
+            return False
+        if node.materialized is Materialized.EPHEMERAL:
+            part.report("bad-value", f"'{name}' is ephemeral and has no rows of its own", "Test a model that reads it.")
+            return False
+        self.model = node
+        return True
+
+    # steps
+
+    def _steps(self) -> tuple[tuple[GivenRows, ...], tuple[UnitTestStep, ...]]:
+        given, steps = self.item.child("given"), self.item.child("steps")
+        first = self._given(given) if given else ()
+        if steps is None:
+            return _apart(first, self.tested, self.item)
+        streams = {item.view for item in self.tested.inputs if item.stream}
+        for rows in first:
+            if rows.view in streams and given is not None:
+                hint = "Write its rows in the steps: '- given: {...}'."
+                given.report("unit-test-input", f"'{rows.input}' is read as a stream", hint)
+        made = [step for item in steps.items() if (step := self._step(item)) is not None]
+        if not self.tested.streaming and len(made) > 1:
+            steps.report("bad-value", f"'{self.tested.name}' is no stream and has one step", "Write one 'given'.")
+        static = list(first)
+        rest: list[UnitTestStep] = []
+        for step in made:
+            fixed, moving = _apart(step.given, self.tested, self.item)
+            if fixed and rest and any(s.given for s in rest):
+                message = f"'{fixed[0].input}' is read as a whole, and its rows do not change while a test runs"
+                where = msgspec.structs.replace(self.item, value=None)
+                where.report("unit-test-input", message, "Give its rows in the first step, or before the steps.")
+            static += fixed
+            rest.append(_with(step, moving[0].given if moving else ()))
+        return tuple(static), tuple(rest)
+
+    def _step(self, item: Section) -> UnitTestStep | None:
+        if isinstance(item.value, str):
+            if item.value in {StepKind.RESTART, StepKind.FLUSH}:
+                return self._checked(UnitTestStep(StepKind(item.value), item.place), item)
+            hint = near(item.value, ["restart", "flush"]) if item.value else ""
+            item.report("bad-value", f"there is no step '{item.value}'", hint or _STEP)
+            return None
+        if not isinstance(item.value, dict):
+            item.expected("a step: given, restart or flush")
+            return None
+        for key, part in item.mapping():
+            if key not in _STEP_KEYS:
+                part.report("unknown-key", f"there is no step '{key}'", near(key, _STEP_KEYS), at_key=True)
+        kinds = [k for k in StepKind if k.value in item.value and item.value[k.value] is not False]
+        if len(kinds) > 1:
+            item.report("bad-value", f"a step is one thing, not {' and '.join(kinds)}", "Make it two steps.")
+            return None
+        given, now, expect = item.child("given"), item.child("now"), item.child("expect")
+        step = UnitTestStep(
+            kind=kinds[0] if kinds else StepKind.GIVEN,
+            location=item.place,
+            given=self._given(given) if given else (),
+            now=read_time(now) if now else None,
+            expect=read_expected(expect, self.tested, self.project) if expect else None,
+        )
+        return self._checked(step, item)
+
+    def _checked(self, step: UnitTestStep, item: Section) -> UnitTestStep | None:
+        model = self.tested
+        if step.kind is not StepKind.GIVEN and not model.streaming:
+            item.report("bad-value", f"'{model.name}' is no stream: there is nothing to {step.kind}", "Take it out.")
+            return None
+        if step.kind is StepKind.FLUSH:
+            if not any(i.watermark for i in model.inputs if i.stream):
+                item.report("bad-value", f"no stream of '{model.name}' has a watermark to move", "Take 'flush' out.")
+                return None
+            if model.write.output_mode is OutputMode.COMPLETE:
+                item.report("bad-value", "in complete mode no window ever closes", "Take 'flush' out.")
+                return None
+        return step
+
+    def _given(self, part: Section) -> tuple[GivenRows, ...]:
+        """A mapping of inputs to rows, or dbt's list of `input` and `rows`."""
+        found: list[GivenRows] = []
+        if isinstance(part.value, list):
+            for item in part.items():
+                item.check_keys(("input", "rows", "format", "csv", "sql", "fixture"), "given rows")
+                name = item.child("input")
+                if name is None:
+                    item.report("missing-key", "given rows have no 'input'", "Write 'input: ref('flights')'.")
+                else:
+                    found += self._input(name.text(), item, name)
+            return tuple(found)
+        for key, rows in part.mapping():
+            found += self._input(key, rows, None)
+        return tuple(found)
+
+    def _input(self, text: str, rows: Section, at: Section | None) -> Iterable[GivenRows]:
+        name, model = node_name(text), self.tested
+        items = [item for item in model.inputs if item.name == name]
+        if not items:
+            message = f"'{model.name}' does not read '{name}'"
+            hint = near(name, [item.name for item in model.inputs])
+            (at or rows).report("unit-test-input", message, hint, at_key=at is None)
+            return
+        known = columns_known(self._columns(items[0]))
+        read = read_rows(rows, known, f"'{name}'", self.project)
+        place = at.place if at else rows.key_place
+        for item in {item.view: item for item in items}.values():
+            yield GivenRows(name, item.view, read, place)
+
+    def _columns(self, item: Input) -> dict[str, str | None]:
+        return input_columns(item, self.nodes)
+
+    def _overrides(self) -> tuple[dict[str, Any], dict[str, str]]:
+        part = self.item.child("overrides")
+        if part is None:
+            return {}, {}
+        part.check_keys(("vars", "macros", "env_vars"), "overrides")
+        variables, macros, env = part.child("vars"), part.child("macros"), part.child("env_vars")
+        if env is not None:
+            not_yet(env, "env_vars")
+        texts = {}
+        for key, value in macros.mapping() if macros else ():
+            texts[key] = str(value.value).lower() if isinstance(value.value, bool) else value.text()
+        return {key: value.value for key, value in variables.mapping()} if variables else {}, texts
+
+
+def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | None]:
+    """Name and type of the columns that an input has; empty if they are not known."""
+    node = nodes.get(item.node)
+    if isinstance(node, Model):
+        stored = node.materialized is not Materialized.VIEW
+        return {c.name: spark_types.stored(c.type) if stored else c.type for c in node.columns}
+    if not isinstance(node, Source) or not node.columns:
+        return {}
+    columns: dict[str, str | None] = {c.name: c.type for c in node.columns}
+    kind = kind_of(node.spec.format)
+    if item.metadata and kind is not None:
+        columns[ORIGIN] = kind.origin(node.spec) or None
+    return columns
+
+
+def _apart(
+    given: tuple[GivenRows, ...], model: Model, item: Section
+) -> tuple[tuple[GivenRows, ...], tuple[UnitTestStep, ...]]:
+    """Rows of what is read as a whole, and a step with the rows of streams."""
+    streams = {i.view for i in model.inputs if i.stream}
+    fixed = tuple(rows for rows in given if rows.view not in streams)
+    moving = tuple(rows for rows in given if rows.view in streams)
+    return fixed, (UnitTestStep(StepKind.GIVEN, item.place, moving),)
+
+
+def _with(step: UnitTestStep, given: tuple[GivenRows, ...]) -> UnitTestStep:
+    return UnitTestStep(step.kind, step.location, given, step.now, step.expect)

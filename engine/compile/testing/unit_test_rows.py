@@ -1,0 +1,144 @@
+"""Rows as unit tests have them: mappings, CSV text, or a query."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Mapping
+from pathlib import PurePosixPath
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.compile.nodes.unit_test_steps import Rows
+from engine.compile.sql.parse import DIALECT
+from engine.compile.testing.coerce_values import fit_row, natural
+from engine.compile.types import spark_types
+from engine.errors import Location, near
+from engine.project import Project
+from engine.project.parse_yaml import Yaml
+from engine.project.yaml_section import UNKNOWN, Section
+
+Known = Mapping[str, tuple[str, str | None]]
+
+_QUERY = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
+_FORMS = ("rows", "csv", "sql", "format", "fixture", "input")
+
+
+def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
+    """Columns by their names in lower case, with types as Spark prints them."""
+    if not columns:
+        return None
+    return {name.lower(): (name, spark_types.normal(kind) if kind else None) for name, kind in columns.items()}
+
+
+def read_rows(part: Section, known: Known | None, what: str, project: Project) -> Rows:
+    """The rows of an input, or those that are expected.
+
+    Args:
+        part: a list of mappings, CSV text, a query, or a mapping that says which: `{sql: ..}`, dbt's `{rows, format}`.
+        known: the columns; None: they are not known.
+        what: whose they are, for messages.
+        project: with the files of fixtures.
+    """
+    if not isinstance(part.value, dict):
+        return _rows(part, known, what, "")
+    part.check_keys(_FORMS, "rows")
+    form = part.child("format")
+    if (fixture := part.child("fixture")) is not None:
+        if form is not None:
+            form.choice("csv")
+        inner = _fixture(fixture, project)
+        return _rows(inner, known, what, "csv") if inner else Rows()
+    said = form.choice("dict", "csv", "sql") if form else ""
+    for key in ("sql", "csv"):
+        if (inner := part.child(key)) is not None:
+            return _rows(inner, known, what, key)
+    body = part.child("rows")
+    return _rows(body, known, what, said) if body else Rows()
+
+
+def _fixture(part: Section, project: Project) -> Section | None:
+    """The text of a file under tests/fixtures/, named without folder and suffix."""
+    name = part.text()
+    files = {file: PurePosixPath(file).stem for file in project.fixtures}
+    found = [file for file in files if files[file] == name]
+    if len(found) == 1:
+        # Its first line is that of the header: the text of a block begins on the line below its sign.
+        place = Location(found[0], 0, 1)
+        return Section(Yaml(None, place.file, origin=place), (), project.texts[found[0]], part.found, part.node)
+    if found:
+        part.report("bad-value", f"there are several fixtures '{name}'", f"Rename one of {', '.join(found)}.")
+    elif name:
+        hint = near(name, files.values()) or f"Write the rows to {project.paths['tests']}/fixtures/{name}.csv."
+        part.report("bad-value", f"there is no fixture '{name}'", hint)
+    return None
+
+
+def _rows(part: Section, known: Known | None, what: str, form: str) -> Rows:
+    if part.value is None or part.value is UNKNOWN:
+        return Rows()
+    if isinstance(part.value, str):
+        if form == "sql" or (not form and _QUERY.match(part.value)):
+            return _query(part, known, what)
+        part = _csv(part)
+    elif form in {"csv", "sql"}:
+        part.expected("text")
+        return Rows()
+    rows = []
+    for item in part.items():
+        if isinstance(item.value, dict):
+            rows.append(fit_row(item, known, what))
+        else:
+            item.expected("a row such as {id: 1, name: x}")
+    return Rows(_named(rows, known), tuple(rows))
+
+
+def _named(rows: list[dict[str, Any]], known: Known | None) -> tuple[tuple[str, str | None], ...]:
+    """The columns that some row names."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    if known is not None:
+        return tuple((name, known[name.lower()][1]) for name in names)
+    return tuple((n, next((k for r in rows if (k := natural(r.get(n)))), "string")) for n in names)
+
+
+def _csv(part: Section) -> Section:
+    """CSV text as a list of mappings, each row with its line; an empty cell is NULL."""
+    lines = part.value.strip("\n").splitlines()
+    table = list(csv.reader(io.StringIO("\n".join(line.strip() for line in lines)), skipinitialspace=True))
+    header = [name.strip() for name in table[0]] if table else []
+    # The text of a block begins on the line below its sign.
+    first = part.place.line + (1 if "\n" in part.value.rstrip("\n") or part.value.endswith("\n") else 0)
+    places: dict[tuple[str | int, ...], Location] = {}
+    rows: list[dict[str, Any]] = []
+    for number, cells in enumerate(table[1:], 1):
+        if not cells:
+            continue
+        places[(len(rows),)] = Location(part.place.file, first + number, part.place.column)
+        rows.append({name: cell.strip() or None for name, cell in zip(header, cells, strict=False)})
+        if len(cells) != len(header):
+            place = Section(Yaml(rows, part.doc.file, places), (len(rows) - 1,), rows[-1], part.found, part.node)
+            place.report("unit-test-value", f"the row has {len(cells)} values for {len(header)} columns")
+    return Section(Yaml(rows, part.doc.file, places, origin=part.place), (), rows, part.found, part.node)
+
+
+def _query(part: Section, known: Known | None, what: str) -> Rows:
+    text = part.value.strip().rstrip(";")
+    try:
+        tree = sqlglot.parse_one(text, dialect=DIALECT)
+    except SqlglotError as error:
+        part.report("sql-syntax", f"the rows are no SQL: {str(error).splitlines()[0]}", "Write one SELECT.")
+        return Rows()
+    if not isinstance(tree, exp.Query):
+        part.report("not-a-query", "the rows are no query", "Write one SELECT.")
+        return Rows()
+    names = [name for name in tree.named_selects if name and name != "*"]
+    for name in names if known is not None else ():
+        if name.lower() not in known:  # type: ignore[operator]
+            part.report("unknown-column", f"{what} has no column '{name}'", near(name, [n for n, _ in known.values()]))  # type: ignore[union-attr]
+    columns = tuple(known.values()) if known is not None else tuple((name, None) for name in names)
+    chosen = {name.lower() for name in names}
+    return Rows(tuple(c for c in columns if c[0].lower() in chosen) if chosen else columns, sql=text)

@@ -1,0 +1,1 @@
+"""Spark's types, and the types that its functions take and return."""

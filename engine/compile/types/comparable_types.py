@@ -1,0 +1,81 @@
+"""Whether two types meet in a comparison, in CASE and its like, in a UNION; the types inside them count."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Literal
+
+from engine.compile.types import spark_types
+from engine.compile.types.accepted_types import NUMBERS, TIMES, family
+from engine.compile.types.widening import digits
+
+Where = Literal["compared", "joined", "united"]
+_TEXT_AND = NUMBERS | TIMES | {"boolean", "binary", "string"}
+
+
+def comparable(left: str, right: str) -> bool:
+    """Whether values of two families can be compared."""
+    if "string" in {left, right}:
+        return {left, right} <= _TEXT_AND
+    return left == right or {left, right} <= NUMBERS or {left, right} <= TIMES
+
+
+@lru_cache(maxsize=4096)
+def meet(left: str | None, right: str | None, where: Where) -> bool:
+    """Whether two types have a common one; what is not known does."""
+    ours, theirs = family(left), family(right)
+    if not ours or not theirs or left == right:
+        return True
+    if ours != theirs or ours not in {"array", "map", "struct"}:
+        return comparable(ours, theirs) or (where != "compared" and {ours, theirs} == {"string", "variant"})
+    return _same_shape(left, right) or _inside(left, right, where)
+
+
+def _inside(left: str | None, right: str | None, where: Where) -> bool:
+    """Whether the types inside two arrays, maps or structs meet."""
+    a, b = spark_types.element(left), spark_types.element(right)
+    if a is not None or b is not None:
+        return _part(a, b, where)
+    (key, value), (other, its) = spark_types.entry(left), spark_types.entry(right)
+    if key is not None or other is not None:
+        keys = _part(key, other, where) and ("string" in {key, other}) == (key == other == "string")
+        return keys and _part(value, its, where)
+    ours, theirs = spark_types.fields(left) or (), spark_types.fields(right) or ()
+    if len(ours) != len(theirs):
+        return False
+    named = where == "united" or [n.lower() for n, _ in ours] == [n.lower() for n, _ in theirs]
+    return named and all(_part(x, y, where) for (_, x), (_, y) in zip(ours, theirs, strict=True))
+
+
+def _part(left: str | None, right: str | None, where: Where) -> bool:
+    """The same for a type inside another: a comparison reads no text there as a number, and no decimal as a double."""
+    ours, theirs = family(left), family(right)
+    if where == "compared" and ours and theirs and ours != theirs:
+        if "decimal" in {ours, theirs}:
+            return ours != "float" and theirs != "float" and _wide_enough(left, right)
+        return "string" not in {ours, theirs} and comparable(ours, theirs)
+    return meet(left, right, where)
+
+
+def _wide_enough(left: str | None, right: str | None) -> bool:
+    """Whether a decimal holds every value of a whole number."""
+    number, decimal = (right, left) if family(left) == "decimal" else (left, right)
+    if family(number) not in {"small", "bigint"} or decimal is None or number is None:
+        return False
+    precision, scale = digits(decimal)
+    return precision - scale >= digits(number)[0]
+
+
+def _same_shape(left: str | None, right: str | None) -> bool:
+    """Whether two types differ in the names of fields only."""
+    if left == right or left is None or right is None:
+        return left == right
+    a, b = spark_types.element(left), spark_types.element(right)
+    if a is not None and b is not None:
+        return _same_shape(a, b)
+    if spark_types.entry(left)[0] is not None and spark_types.entry(right)[0] is not None:
+        return all(_same_shape(x, y) for x, y in zip(spark_types.entry(left), spark_types.entry(right), strict=True))
+    ours, theirs = spark_types.fields(left), spark_types.fields(right)
+    if ours is None or theirs is None or len(ours) != len(theirs):
+        return False
+    return all(_same_shape(x, y) for (_, x), (_, y) in zip(ours, theirs, strict=True))

@@ -1,0 +1,1 @@
+"""OpenLineage: events, datasets, and their delivery."""

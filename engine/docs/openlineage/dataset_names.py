@@ -1,0 +1,79 @@
+"""How OpenLineage calls what is read and written: tables by where they are, topics by their brokers, files by path."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine.compile.declarations.target import Target
+from engine.compile.nodes.manifest import Manifest, Model, Relation, Source
+from engine.errors import EngineError
+from engine.lake.catalog import catalog_settings
+from engine.sources import location
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetName:
+    """A dataset's name.
+
+    Attributes:
+        namespace: the system it is in, such as kafka://host:9092, s3://bucket or file.
+        alias: its name in the catalog, with the catalog's address; for tables.
+    """
+
+    namespace: str
+    name: str
+    alias: tuple[str, str] | None = None
+
+
+class DatasetNames:
+    """Names of the nodes of a project, for a target."""
+
+    def __init__(self, manifest: Manifest, target: Target, root: Path) -> None:
+        self._manifest, self._target, self._root = manifest, target, root
+        self._known: dict[str, tuple[DatasetName, ...]] = {}
+
+    def of(self, node_id: str) -> tuple[DatasetName, ...]:
+        """The datasets that a node is; a source of several topics is several."""
+        if node_id not in self._known:
+            node = self._manifest.nodes[node_id]
+            if isinstance(node, Model):
+                self._known[node_id] = (self._table(node.relation),)
+            else:
+                self._known[node_id] = self._source(node) if isinstance(node, Source) else ()
+        return self._known[node_id]
+
+    def _table(self, relation: Relation) -> DatasetName:
+        catalog = self._target.catalog
+        short = f"{relation.schema}.{relation.name}"
+        if catalog.type != "sqlite":
+            return DatasetName(f"iceberg://{catalog.name}", short)
+        folder = catalog.path / "warehouse" / relation.schema / relation.name
+        return DatasetName("file", folder.as_posix(), (catalog_settings.database(catalog).as_uri(), short))
+
+    def _source(self, source: Source) -> tuple[DatasetName, ...]:
+        settings = source.spec.settings
+        if source.spec.format == "kafka":
+            broker = self._broker(settings)
+            topics = settings.get("topics") or settings.get("topic") or settings.get("topic_pattern") or source.name
+            return tuple(DatasetName(broker, str(t)) for t in ((topics,) if isinstance(topics, str) else topics))
+        path = settings.get("path")
+        if not isinstance(path, str) or not path:
+            return (DatasetName(source.spec.format or "unknown", location(source.spec) or source.name),)
+        url = urlsplit(path)
+        if url.scheme:
+            return (DatasetName(f"{url.scheme}://{url.hostname or ''}", url.path.strip("/")),)
+        return (DatasetName("file", (self._root / path).as_posix()),)
+
+    def _broker(self, settings: Mapping[str, Any]) -> str:
+        """The first broker of the connection; the connection's name where its settings cannot be had."""
+        name = str(settings.get("connection") or "")
+        try:
+            servers = self._target.connections[name].masked().get("bootstrap_servers")
+        except (EngineError, KeyError):
+            servers = None
+        first = servers[0] if isinstance(servers, list) and servers else servers
+        return f"kafka://{str(first).split(',')[0].strip() if first else name}"

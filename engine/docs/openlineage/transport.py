@@ -1,0 +1,200 @@
+"""Bringing OpenLineage's events to a file or an HTTP endpoint, beside the run: a failure is told, and stops nothing."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from engine.compile.declarations.target import Target
+from engine.compile.nodes.manifest import Manifest
+from engine.docs.openlineage.dataset_names import DatasetNames
+from engine.errors import Diagnostic, EngineError, Level, ProjectError
+from engine.events import Emit, Event
+from engine.project.yaml_section import duration_seconds, parse_duration
+from engine.secrets import scrubbed
+from engine.target_folder import append_line
+
+if TYPE_CHECKING:
+    from openlineage.client.transport import Transport
+
+    from engine.docs.openlineage.run_events import Teller
+
+_TIMEOUT_SECONDS = 5.0
+# So long the command waits at its end for what is still under way.
+_PATIENCE_SECONDS = 15.0
+# After so many failures in a row nothing more is tried: a dead endpoint would hold up every event.
+_TRIES = 3
+_log = logging.getLogger("engine.docs")
+_HINT = "The run is not affected. Check 'openlineage' of the target."
+
+
+@contextmanager
+def delivering(
+    manifest: Manifest, target: Target, root: Path, tell: Callable[[Iterable[Diagnostic]], None]
+) -> Iterator[Emit]:
+    """Something that takes a run's events and sends them on, if the target says where to.
+
+    Args:
+        manifest: the project that is run.
+        target: says where to; without `openlineage` nothing is sent.
+        root: the project's folder.
+        tell: gets a warning if not everything could be delivered.
+    """
+    if target.openlineage is None:
+        yield lambda _: None
+        return
+    try:
+        settings = target.openlineage()
+        delivery = _Delivery(_transport(settings, root), _teller(manifest, target, root, settings), _place(settings))
+    except EngineError as error:
+        tell([Diagnostic("openlineage", f"no event is sent: {error.diagnostic.message}", _HINT, Level.WARNING)])
+        yield lambda _: None
+        return
+    delivery.thread.start()
+    try:
+        yield delivery.put
+    finally:
+        tell(delivery.close())
+
+
+def _place(settings: Mapping[str, Any]) -> str:
+    """Where events go, for people: no user and no password is in it."""
+    if settings.get("type") == "file":
+        return str(settings.get("path"))
+    url = urlsplit(str(settings.get("url")))
+    return f"{url.scheme}://{url.hostname}{f':{url.port}' if url.port else ''}{url.path}"
+
+
+def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
+    """The client's own way to a file or an endpoint.
+
+    Raises:
+        ProjectError: the settings are wrong, or the package is not installed.
+    """
+    try:
+        from openlineage.client.transport.http import HttpConfig, HttpTransport
+    except ImportError as error:
+        hint = "Install it: pip install 'headrace[openlineage]'."
+        raise ProjectError("openlineage", "the package openlineage-python is not installed", hint) from error
+    if settings.get("type") == "file":
+        return _file_transport(Path(str(settings["path"])), root)
+    url = str(settings["url"])
+    if urlsplit(url).scheme not in {"http", "https"}:
+        raise ProjectError("bad-value", "the url of 'openlineage' does not begin with http:// or https://")
+    wait = parse_duration(str(settings["timeout"])) if "timeout" in settings else None
+    key = settings.get("api_key")
+    auth = {"auth": {"type": "api_key", "api_key": str(key)}} if key else {}
+    timeout = duration_seconds(wait) if wait else _TIMEOUT_SECONDS
+    retry = {"total": 1, "connect": 1, "read": 1}
+    return HttpTransport(HttpConfig.from_dict({"url": url, "timeout": timeout, "retry": retry, **auth}))
+
+
+def _file_transport(path: Path, root: Path) -> Transport:
+    """Adds events to a file of the project; the client's own would follow links and write anywhere."""
+    from openlineage.client.serde import Serde
+    from openlineage.client.transport.transport import Transport
+
+    class Lines(Transport):
+        kind = "file"
+
+        def emit(self, event: Any) -> None:
+            append_line(path, Serde.to_json(event), root)
+
+    return Lines()
+
+
+def _teller(manifest: Manifest, target: Target, root: Path, settings: Mapping[str, Any]) -> Teller:
+    from engine.docs.openlineage.run_events import Teller
+
+    namespace = str(settings.get("namespace") or manifest.project)
+    return Teller(manifest, DatasetNames(manifest, target, root), namespace)
+
+
+@dataclass(slots=True)
+class _Delivery:
+    """A thread that makes and sends events in their order; `put` costs the run nothing."""
+
+    transport: Transport
+    teller: Teller
+    place: str
+    waiting: queue.SimpleQueue[tuple[Event, float] | None] = field(default_factory=queue.SimpleQueue)
+    sent: int = 0
+    lost: int = 0
+    failures: int = 0
+    reason: str = ""
+    thread: threading.Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = threading.Thread(target=self._work, name="openlineage", daemon=True)
+
+    def put(self, event: Event) -> None:
+        """Take an event of the run."""
+        self.waiting.put((event, time.time()))
+
+    def _work(self) -> None:
+        try:
+            while (item := self.waiting.get()) is not None:
+                event, clock = item
+                self._send_all(self.teller.tell(event, _iso(clock), clock))
+            self._send_all(self.teller.abort(_iso(time.time())))
+        except Exception as error:  # noqa: BLE001 - the thread ends here; nothing of it may reach the run
+            _log.exception("OpenLineage events could not be made")
+            self.lost, self.reason = self.lost + 1, type(error).__name__
+
+    def _send_all(self, events: Iterable[Any]) -> None:
+        for event in events:
+            self._send(event)
+
+    def _send(self, made: Any) -> None:
+        from openlineage.client.serde import Serde
+
+        if self.failures >= _TRIES:
+            self.lost += 1
+            return
+        try:
+            record = Serde.to_dict(made)
+            self.transport.emit(scrubbed(record))
+        except (OSError, RuntimeError, ValueError, EngineError) as error:
+            self.lost, self.failures, self.reason = self.lost + 1, self.failures + 1, _said(error)
+        else:
+            self.sent, self.failures = self.sent + 1, 0
+
+    def close(self) -> tuple[Diagnostic, ...]:
+        """Send what is left, for a bounded time; a warning if something could not be delivered."""
+        self.waiting.put(None)
+        self.thread.join(_PATIENCE_SECONDS)
+        if self.thread.is_alive():
+            return (self._warning("some OpenLineage events were", "it takes too long"),)
+        if not self.lost:
+            return ()
+        return (self._warning(f"{self.lost} of {self.sent + self.lost} OpenLineage events were", self.reason),)
+
+    def _warning(self, what: str, why: str) -> Diagnostic:
+        return Diagnostic("openlineage", f"{what} not delivered to {self.place}: {why}", _HINT, Level.WARNING)
+
+
+def _iso(clock: float) -> str:
+    return datetime.fromtimestamp(clock, UTC).isoformat(timespec="milliseconds")
+
+
+def _said(error: Exception) -> str:
+    """The innermost reason in one line; addresses may hold a password and are left out."""
+    if isinstance(error, EngineError):
+        return error.diagnostic.message
+    inner: BaseException = error
+    while inner.__cause__ is not None or inner.__context__ is not None:
+        inner = inner.__cause__ or inner.__context__ or inner
+    response = getattr(error, "response", None)
+    if response is not None:
+        return f"the endpoint answered {response.status_code}"
+    text = getattr(inner, "strerror", None) or type(inner).__name__
+    return str(text)

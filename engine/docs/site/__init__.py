@@ -1,0 +1,1 @@
+"""The lineage site: its data, pages and drawings."""

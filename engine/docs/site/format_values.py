@@ -1,0 +1,131 @@
+"""Small words: kinds, durations, windows, and a header in half a line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.compile.nodes.manifest import DataTest, Materialized, Model, Severity, Source, Watermark
+from engine.compile.nodes.model_settings import OutputMode, Write
+from engine.sources import location
+
+_WINDOW = re.compile(r"(session_)?window\((.*?)((?:,\s*'[^']*')+)\)", re.DOTALL)
+_QUOTED = re.compile(r"'([^']*)'")
+_ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
+_NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
+_KINDS = {
+    Materialized.STREAMING_TABLE: "streaming table",
+    Materialized.TABLE: "table",
+    Materialized.VIEW: "view",
+    Materialized.EPHEMERAL: "ephemeral model",
+}
+_OF_BATCH = {
+    Materialized.TABLE: "built as a whole",
+    Materialized.VIEW: "computed when it is read",
+    Materialized.EPHEMERAL: "a part of the models that read it",
+}
+
+
+def kind(node: Model | Source) -> str:
+    """What a node is, in two words."""
+    if isinstance(node, Source):
+        return f"{node.spec.format or 'unknown'} source"
+    return _KINDS.get(node.materialized, node.materialized.value)
+
+
+def duration(text: str) -> str:
+    """A duration as one says it: '1 days' is 1 day."""
+    return _ONE.sub(r"1 \1", text)
+
+
+def listed(items: Iterable[str]) -> str:
+    """Items with commas, and 'and' before the last."""
+    *first, last = list(items) or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def summary(node: Model | Source) -> str:
+    """A node's header in half a line: hourly windows, rows up to 30 minutes late, repeats of id dropped."""
+    if isinstance(node, Source):
+        return location(node.spec)
+    if not node.streaming:
+        return _OF_BATCH[node.materialized]
+    streams = [item for item in node.inputs if item.stream]
+    parts = [window(sql) for sql in dict.fromkeys(node.windows.values())]
+    delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)
+    parts += [f"rows up to {delay} late" for delay in delays]
+    repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
+    parts += [f"repeats of {names} dropped" for names in repeats]
+    parts += _result(node.write, windowed=bool(node.windows))
+    return ", ".join(parts) or "each row as it comes"
+
+
+def _result(write: Write, *, windowed: bool) -> list[str]:
+    """What stands in the table, where it is more than the rows that came."""
+    if write.output_mode is OutputMode.COMPLETE:
+        return ["written anew in each micro-batch"]
+    if not write.unique_key:
+        return []
+    if write.history:
+        return [f"every version of each {listed(write.unique_key)}"]
+    return ["brought up to date as rows come"] if windowed else [f"one row for each {listed(write.unique_key)}"]
+
+
+def window(sql: str) -> str:
+    """A window (Spark's call) in words; the call itself where it is no known form."""
+    match = _WINDOW.fullmatch(sql.strip())
+    if match is None:
+        return f"windows {sql}"
+    over, lengths = match[2].strip(), _QUOTED.findall(match[3])
+    if match[1]:
+        return f"sessions over {over} that end after {duration(lengths[0])} without a row"
+    size, slide = lengths[0], lengths[1] if len(lengths) > 1 else lengths[0]
+    if size == slide:
+        text = f"{_NAMED_SIZES.get(size, f'windows of {duration(size)}')} over {over}"
+    else:
+        text = f"windows of {duration(size)} over {over}, one every {duration(slide)}"
+    return text + (_shift(lengths[2]) if len(lengths) > 2 else "")  # noqa: PLR2004
+
+
+def _shift(start: str) -> str:
+    return f", shifted back by {duration(start[1:])}" if start.startswith("-") else f", shifted by {duration(start)}"
+
+
+def event_time(watermark: Watermark) -> str:
+    """The event time's column, and what it is made of."""
+    own = watermark.expression in {None, watermark.column}
+    return watermark.column if own else f"{watermark.column} ({watermark.expression})"
+
+
+def files(count: int) -> str:
+    """A number of files."""
+    return "1 file" if count == 1 else f"{count:,} files"
+
+
+def value(given: Any) -> str:
+    """A value of `meta:`: text as it is, anything else as JSON."""
+    return given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
+
+
+def test(data_test: DataTest) -> str:
+    """The kind of a data test."""
+    text = data_test.kind.replace("_", " ")
+    return text if data_test.severity is Severity.ERROR else f"{text} (warning)"
+
+
+def moment(value: Any) -> str:
+    """An ISO time to the second, in UTC; another text as it is."""
+    at = instant(value)
+    return f"{at:%Y-%m-%d %H:%M:%S} UTC" if at else (value if isinstance(value, str) else "")
+
+
+def instant(value: Any) -> datetime | None:
+    """An ISO time in UTC; None if it is none."""
+    try:
+        at = datetime.fromisoformat(value) if isinstance(value, str) else None
+        return at.replace(tzinfo=UTC) if at and at.tzinfo is None else at and at.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

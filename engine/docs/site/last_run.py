@@ -1,0 +1,193 @@
+"""The last run, read from run_results.json: every key may be missing or of another type."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from engine.compile.artifacts.dbt_manifest import own_id
+from engine.compile.nodes.manifest import Materialized
+from engine.docs.site import format_values
+from engine.events import Status
+
+
+class Tone(StrEnum):
+    """How a status is to be taken."""
+
+    GOOD = "good"
+    WARN = "warn"
+    BAD = "bad"
+    PLAIN = "plain"
+
+
+_TONES = {
+    Status.SUCCESS: Tone.GOOD,
+    Status.UNCHANGED: Tone.GOOD,
+    Status.PASS: Tone.GOOD,
+    Status.WARN: Tone.WARN,
+    Status.SKIPPED: Tone.WARN,
+    Status.FAIL: Tone.BAD,
+    Status.ERROR: Tone.BAD,
+}
+NUMBERS = ("rows_in", "rows_out", "rows_updated", "rows_deleted", "late", "quarantined", "state_rows", "batches")
+# Told only where there are some: most tables know no updates.
+_RARE = frozenset({"rows_updated", "rows_deleted"})
+# What is not measured there: a batch's input, a view's rows.
+_MEASURED = {
+    Materialized.STREAMING_TABLE.value: frozenset(NUMBERS),
+    Materialized.TABLE.value: frozenset({"rows_out"}),
+    Materialized.VIEW.value: frozenset[str](),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch of the run: its number, its numbers, and what was so at its end."""
+
+    id: int
+    rows_in: float
+    rows_out: float
+    late: float
+    state_rows: float
+    watermark: datetime | None
+    quarantined: float = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeRun:
+    """How a node ended.
+
+    Attributes:
+        seconds: how long it took; None: it is not known.
+        at: when it ended.
+        numbers: those of NUMBERS that are known.
+        counted: rows and records that were not as they should be: what they are, of which check or input, and how many.
+        watermark: the last one.
+        note: what the engine said at its end, such as when the next window closes.
+    """
+
+    status: str
+    tone: Tone
+    message: str = ""
+    seconds: float | None = None
+    at: datetime | None = None
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    counted: tuple[tuple[str, str, float], ...] = ()
+    watermark: datetime | None = None
+    note: str = ""
+    progress: tuple[Batch, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """A run: when it ended, its command and target, and how its nodes ended, by the ids of the manifest."""
+
+    at: datetime | None = None
+    command: str = ""
+    target: str = ""
+    seconds: float | None = None
+    nodes: Mapping[str, NodeRun] = field(default_factory=dict)
+
+    def counted(self, *kinds: str) -> Mapping[str, int]:
+        """How many nodes of these kinds (model, test, unit_test) ended in which way."""
+        ended = (run.status for node, run in self.nodes.items() if node.partition(".")[0] in kinds)
+        return dict(sorted(Counter(ended).items()))
+
+    def failed(self, node: str) -> bool:
+        """Whether a node ran and failed."""
+        return node in self.nodes and self.nodes[node].tone is Tone.BAD
+
+
+def read_results(results: Mapping[str, Any] | None) -> LastRun:
+    """Read what run_results.json holds; nothing of it is required."""
+    given = results if isinstance(results, Mapping) else {}
+    args = _mapping(given, "args")
+    nodes = {
+        own_id(item["unique_id"]): _node(item)
+        for item in _list(given, "results")
+        if isinstance(item, Mapping) and isinstance(item.get("unique_id"), str)
+    }
+    return LastRun(
+        at=format_values.instant(_mapping(given, "metadata").get("generated_at")),
+        command=_text(args, "which"),
+        target=_text(args, "target"),
+        seconds=_number(given.get("elapsed_time")),
+        nodes=nodes,
+    )
+
+
+def _node(item: Mapping[str, Any]) -> NodeRun:
+    response = _mapping(item, "adapter_response")
+    status = _text(item, "status") or "unknown"
+    if status == Status.SUCCESS and response.get("unchanged") is True:
+        status = Status.UNCHANGED.value
+    tone = _TONES[Status(status)] if status in set(Status) else Tone.PLAIN
+    if status == Status.SKIPPED:
+        return NodeRun(status, tone, _text(item, "message"))
+    measured = _MEASURED.get(_text(response, "kind"), frozenset(NUMBERS))
+    return NodeRun(
+        status,
+        tone,
+        _text(item, "message"),
+        _number(item.get("execution_time")),
+        format_values.instant(next((t["completed_at"] for t in _timings(item) if t.get("completed_at")), None)),
+        dict(_numbers(response, measured)),
+        tuple(_counted(response)),
+        format_values.instant(response.get("watermark")),
+        _text(response, "note"),
+        tuple(_batches(response)),
+    )
+
+
+def _numbers(response: Mapping[str, Any], measured: frozenset[str]) -> Iterator[tuple[str, float]]:
+    for key in NUMBERS:
+        number = _number(response.get(key)) if key in measured else None
+        # Without a micro-batch nobody looked at the state.
+        unseen = key == "state_rows" and not response.get("batches")
+        if number is not None and not unseen and (number or key not in _RARE):
+            yield key, number
+
+
+def _counted(response: Mapping[str, Any]) -> Iterator[tuple[str, str, float]]:
+    for key, what in (("bad_records", "Bad records"), ("failed_checks", "Failed expectation")):
+        for name, value in _mapping(response, key).items():
+            if number := _number(value):
+                yield what, str(name), number
+
+
+def _timings(item: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from (timing for timing in _list(item, "timing") if isinstance(timing, Mapping))
+
+
+def _batches(response: Mapping[str, Any]) -> Iterator[Batch]:
+    for batch in _list(response, "progress"):
+        if isinstance(batch, Mapping) and isinstance(batch.get("batch_id"), int):
+            rows_in, rows_out, late, held, apart = (
+                _number(batch.get(key)) or 0 for key in ("rows_in", "rows_out", "late", "state_rows", "quarantined")
+            )
+            yield Batch(
+                batch["batch_id"], rows_in, rows_out, late, held, format_values.instant(batch.get("watermark")), apart
+            )
+
+
+def _mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = parent.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _list(parent: Mapping[str, Any], key: str) -> Sequence[Any]:
+    value = parent.get(key)
+    return value if isinstance(value, list) else []
+
+
+def _text(parent: Mapping[str, Any], key: str) -> str:
+    value = parent.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _number(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None

@@ -1,0 +1,185 @@
+"""What the page of one source or model shows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from engine.compile.artifacts.pyspark_script import script
+from engine.compile.nodes.macro_docs import macros_used
+from engine.compile.nodes.manifest import Column, DataTest, Materialized, Model, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.docs.site import format_values, page_header
+from engine.docs.site.column_trace import fields_of, own_columns
+from engine.docs.site.freshness_status import FreshnessStatus
+from engine.docs.site.last_run import Batch, NodeRun
+from engine.docs.site.search_index import run_in_short
+from engine.docs.site.site_data import Facts, Record, moment, slim
+from engine.docs.site.table_statistics import Snapshot, StoredTable
+from engine.sources.credentials import shown
+
+_LEADING_BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
+_SNAPSHOTS_LISTED = 20
+
+
+def node_record(facts: Facts, node: Model | Source) -> Record:
+    """Everything about one source or model."""
+    common = {
+        "id": node.id,
+        "description": node.description,
+        "problems": facts.found.get(node.name, []),
+        "columns": list(_columns(facts, node)),
+    }
+    if isinstance(node, Source):
+        fresh = facts.freshness.get(node.id)
+        more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
+        return slim({**common, "words": _said(page_header.source_words(node)), **more})
+    promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
+    placed = {column.name.lower() for column in node.columns}
+    tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
+    names = [macro.name for macro in facts.manifest.macros]
+    return slim(
+        {
+            **common,
+            "title": node.title,
+            "words": _said(page_header.model_words(node)),
+            "guarantee": [promise.level.value, promise.reason] if promise else None,
+            "facts": _model_facts(node),
+            "indirect": [[facts.numbers[o.node], o.column, o.kind] for o in node.indirect if o.node in facts.numbers],
+            "tests": [_test(facts, data_test) for data_test in tests],
+            "unit_tests": [_unit_test(facts, unit_test) for unit_test in facts.unit_tests.get(node.id, ())],
+            "macros": [names.index(name) for name in macros_used(node.raw_sql, names)],
+            "sql": _trimmed(node.raw_sql),
+            "compiled": _trimmed(node.sql),
+            "script": script(node, facts.manifest),
+            "run": _run(node, run) if run else None,
+            "watermark": moment(facts.watermark(node.id)),
+            "table": _table(node, table) if table else None,
+        }
+    )
+
+
+def _said(said: Iterable[page_header.Said]) -> list[list[str]]:
+    return [[item.about, item.text] for item in said]
+
+
+def _columns(facts: Facts, node: Model | Source) -> Iterator[Record]:
+    said = {field.name.lower(): field.description for field in node.columns}
+    tests: dict[str, list[DataTest]] = {}
+    for data_test in facts.tests.get(node.id, ()):
+        tests.setdefault((data_test.column or "").lower(), []).append(data_test)
+    for column in own_columns(node):
+        yield _column(facts, column, said, tests.get(column.name.lower(), ()))
+
+
+def _column(facts: Facts, column: Column, said: Mapping[str, str], tests: Iterable[DataTest]) -> Record:
+    origins = [[facts.numbers[o.node], o.column] for o in column.origins if o.node in facts.numbers]
+    fields = fields_of(column) if column.type else ()
+    return slim(
+        {
+            "name": column.name,
+            "type": column.type,
+            "description": column.description,
+            "sql": column.sql,
+            "origins": origins,
+            "fields": [[path, kind, said.get(path.lower(), "")] for path, kind in fields],
+            "meta": [[key, format_values.value(value)] for key, value in column.meta.items()],
+            "tests": [_test(facts, data_test) for data_test in tests],
+        }
+    )
+
+
+def _test(facts: Facts, data_test: DataTest) -> Record:
+    others = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
+    return slim(
+        {"what": format_values.test(data_test), "name": data_test.name, "reads": others, **_ended(facts, data_test.id)}
+    )
+
+
+def _unit_test(facts: Facts, unit_test: UnitTest) -> Record:
+    place = str(unit_test.location or unit_test.file)
+    told = {
+        "name": unit_test.name,
+        "what": page_header.unit_test_words(unit_test),
+        "description": unit_test.description,
+    }
+    return slim({**told, "place": place, "broken": unit_test.broken, **_ended(facts, unit_test.id)})
+
+
+def _ended(facts: Facts, test: str) -> Record:
+    run = facts.run.nodes.get(test)
+    return {"status": run.status, "tone": run.tone.value, "message": run.message} if run else {}
+
+
+def _fresh(fresh: FreshnessStatus) -> Record:
+    known = {"status": fresh.status.value, "at": moment(fresh.looked_at), "newest": moment(fresh.newest)}
+    bounds = (("warns after", fresh.warn_after), ("fails after", fresh.error_after))
+    told = ", ".join(f"{text} {bound}" for text, bound in bounds if bound)
+    return slim({**known, "bounds": told, "error": fresh.error})
+
+
+def _source_facts(source: Source) -> list[list[str]]:
+    options = ", ".join(f"{key}: {value}" for key, value in sorted(shown(source.spec.options).items()))
+    known = (
+        ("Options", options),
+        ("Declared in", str(source.location or source.file)),
+    )
+    return [[term, text] for term, text in known if text]
+
+
+def _model_facts(model: Model) -> list[list[str]]:
+    properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
+    known = (
+        ("View" if model.materialized is Materialized.VIEW else "Table", str(model.relation) if model.stored else ""),
+        ("Properties", properties),
+        *((f"Meta: {key}", format_values.value(value)) for key, value in model.meta.items()),
+        ("Written in", model.file),
+        ("Fingerprint", model.fingerprint),
+    )
+    return [[term, text] for term, text in known if text]
+
+
+def _trimmed(sql: str) -> str:
+    """Without the empty lines that a header leaves behind."""
+    return _LEADING_BLANK_LINES.sub("", sql).rstrip()
+
+
+def _run(model: Model, run: NodeRun) -> Record:
+    more = slim({"message": run.message, "note": run.note, "seconds": run.seconds})
+    return {**run_in_short(model, run), **more, "progress": [_batch(batch) for batch in run.progress]}
+
+
+def _batch(batch: Batch) -> list[Any]:
+    mark = moment(batch.watermark)
+    return [batch.id, batch.rows_in, batch.rows_out, batch.late, batch.state_rows, mark, batch.quarantined]
+
+
+def _table(model: Model, table: StoredTable) -> Record:
+    merged = bool(model.write.unique_key)
+    return {
+        "rows": table.rows,
+        "bytes": table.bytes,
+        "files": table.files,
+        "commits": table.commits,
+        "columns": [list(column) for column in table.columns],
+        "history": [[moment(s.at), s.added, s.removed, s.rows, s.bytes, int(new)] for s, new in _by_run(table)],
+        "snapshots": [_snapshot(s, merged=merged) for s in reversed(table.snapshots[-_SNAPSHOTS_LISTED:])],
+        "quarantined": [[moment(s.at), s.added, s.rows] for s in table.quarantined],
+    }
+
+
+def _by_run(table: StoredTable) -> Iterator[tuple[Snapshot, bool]]:
+    """The snapshots, and whether another run began with each."""
+    before: str | None = None
+    for snapshot in table.snapshots:
+        yield snapshot, before is not None and snapshot.run != before
+        before = snapshot.run
+
+
+def _snapshot(snapshot: Snapshot, *, merged: bool) -> list[Any]:
+    s = snapshot
+    # Iceberg has one word for what a MERGE does and for a table that is written anew.
+    operation = "merge" if merged and s.operation == "overwrite" else s.operation
+    # The id as text: JavaScript's numbers are too small for it.
+    return [str(s.id), moment(s.at), operation, s.added, s.removed, s.rows, s.batch, s.run]

@@ -1,0 +1,198 @@
+"""Lineage for the terminal and for other tools: trees of text, JSON, Mermaid and Graphviz's dot."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile.nodes.manifest import Manifest, Model, Source
+from engine.docs.site import format_values
+from engine.docs.site.column_trace import Columns, ColumnSpot, Decider, Impact, Trace
+from engine.docs.site.graph_layout import links_of
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_SPACE = re.compile(r"\s+")
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9_.,()* -]")
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """An arrow of a drawing, by the ids of its ends; `solid` for a stream, or for a value."""
+
+    start: str
+    end: str
+    solid: bool
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A graph ready to be written: ids with their labels and kinds, and arrows."""
+
+    nodes: Mapping[str, tuple[str, str]]
+    edges: tuple[Edge, ...]
+
+
+def graph(manifest: Manifest, chosen: Iterable[str]) -> Drawn:
+    """The sources and models among the chosen nodes, and what reads what among them."""
+    nodes = {
+        node_id: (node.name, format_values.kind(node))
+        for node_id in chosen
+        if isinstance(node := manifest.nodes[node_id], Model | Source)
+    }
+    links = links_of(manifest).items()
+    edges = (
+        Edge(link.parent, link.child, stream) for link, stream in links if link.parent in nodes and link.child in nodes
+    )
+    return Drawn(nodes, tuple(edges))
+
+
+def path(manifest: Manifest, found: Trace, impact: Impact, columns: Columns) -> Drawn:
+    """The path of a column, up and down, with the expressions on its arrows."""
+    spots = [step.spot for step in found.steps] + list(impact.values)
+    nodes = {_id(spot): (_name(manifest, spot), spot.node.partition(".")[0]) for spot in spots}
+    edges: dict[tuple[str, str], Edge] = {}
+    for spot in spots:
+        column = columns.find(spot)
+        for origin in column.origins if column else ():
+            start = next((s for s in spots if s.touches(ColumnSpot(origin.node, origin.column))), None)
+            if start is not None and column is not None:
+                edges.setdefault((_id(start), _id(spot)), Edge(_id(start), _id(spot), solid=True, label=column.sql))
+    return Drawn(nodes, tuple(edges.values()))
+
+
+def _id(spot: ColumnSpot) -> str:
+    return f"{spot.node}#{spot.column}"
+
+
+def _name(manifest: Manifest, spot: ColumnSpot) -> str:
+    return f"{manifest.nodes[spot.node].name}.{spot.column}"
+
+
+def as_record(drawn: Drawn) -> dict[str, Any]:
+    """A drawing as plain data."""
+    return {
+        "nodes": [{"id": node, "name": name, "kind": kind} for node, (name, kind) in drawn.nodes.items()],
+        "edges": [
+            {"from": edge.start, "to": edge.end, **({"sql": edge.label} if edge.label else {"stream": edge.solid})}
+            for edge in drawn.edges
+        ],
+    }
+
+
+def column_record(manifest: Manifest, found: Trace, impact: Impact) -> dict[str, Any]:
+    """Everything about a column, as plain data."""
+
+    def name(spot: ColumnSpot) -> str:
+        return _name(manifest, spot)
+
+    def rows(deciders: Iterable[Decider]) -> list[dict[str, str]]:
+        return [{"model": manifest.nodes[d.model].name, "column": name(d.spot), "kind": d.kind} for d in deciders]
+
+    return {
+        "column": name(found.steps[0].spot),
+        "steps": [
+            {"column": name(s.spot), "type": s.type, "sql": s.sql, "origins": [name(o) for o in s.origins]}
+            for s in found.steps
+        ],
+        "indirect": rows(found.deciders),
+        "impact": {
+            "values": [name(spot) for spot in impact.values],
+            "rows": rows(impact.rows),
+            "gone": [name(spot) for spot in impact.gone],
+            "breaks": [manifest.nodes[node].name for node in impact.breaks],
+            "stops": [manifest.nodes[node].name for node in impact.stops],
+            "tests": [manifest.nodes[node].name for node in impact.tests],
+        },
+    }
+
+
+def mermaid(drawn: Drawn) -> str:
+    """A drawing as a Mermaid flow chart; every letter that could mean something to it is written as its number."""
+    number = {node: f"n{place}" for place, node in enumerate(drawn.nodes)}
+    lines = ["flowchart LR"]
+    for node, (name, kind) in drawn.nodes.items():
+        shape = ("[(", ")]") if kind.endswith("source") else ("([", "])") if kind == "view" else ("[", "]")
+        lines.append(f'  {number[node]}{shape[0]}"{_coded(name)}"{shape[1]}')
+    for edge in drawn.edges:
+        arrow = "-->" if edge.solid else "-.->"
+        label = f'|"{_coded(_flat(edge.label))}"|' if edge.label else ""
+        lines.append(f"  {number[edge.start]} {arrow}{label} {number[edge.end]}")
+    return "\n".join(lines)
+
+
+def _coded(text: str) -> str:
+    return _NOT_PLAIN.sub(lambda match: f"#{ord(match[0])};", text)
+
+
+def dot(drawn: Drawn) -> str:
+    """A drawing in Graphviz's language."""
+    lines = ["digraph lineage {", "  rankdir=LR;", '  node [shape=box, fontname="sans-serif"];']
+    for node, (name, kind) in drawn.nodes.items():
+        shape = ", shape=cylinder" if kind.endswith("source") else ", style=dashed" if kind == "view" else ""
+        lines.append(f"  {_quoted(node)} [label={_quoted(name)}{shape}];")
+    for edge in drawn.edges:
+        style = "" if edge.solid else "style=dashed"
+        label = f"label={_quoted(_flat(edge.label))}" if edge.label else ""
+        tail = f" [{', '.join(filter(None, [style, label]))}]" if style or label else ""
+        lines.append(f"  {_quoted(edge.start)} -> {_quoted(edge.end)}{tail};")
+    return "\n".join([*lines, "}"])
+
+
+def _quoted(text: str) -> str:
+    escaped = plain(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def plain(text: str) -> str:
+    """A text without what would steer a terminal."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def _flat(text: str) -> str:
+    return _SPACE.sub(" ", text).strip()
+
+
+def tree(manifest: Manifest, found: Trace) -> Iterator[str]:
+    """A column's way to the sources: each column with its type and the text that makes it."""
+    steps = {step.spot: step for step in found.steps}
+
+    def shown(spot: ColumnSpot, before: str, branch: str, told: frozenset[ColumnSpot]) -> Iterator[str]:
+        step = steps[spot]
+        kind = f"  {step.type}" if step.type else ""
+        yield plain(f"{before}{branch}{_name(manifest, spot)}{kind}")
+        inner = before + {"": "", "├── ": "│   ", "└── ": "    "}[branch]
+        origins = step.origins if spot not in told else ()
+        if isinstance(manifest.nodes[spot.node], Model):
+            yield plain(f"{inner}{'│' if origins else ' '}     = {_flat(step.sql) or 'unknown'}")
+        for place, origin in enumerate(origins):
+            last = place == len(origins) - 1
+            yield from shown(origin, inner, "└── " if last else "├── ", told | {spot})
+
+    yield from shown(found.steps[0].spot, "", "", frozenset())
+
+
+def deciders(manifest: Manifest, found: Iterable[Decider]) -> Iterator[str]:
+    """What decides on rows, a line for each model."""
+    by_model: dict[str, list[str]] = {}
+    for decider in found:
+        text = f"{_name(manifest, decider.spot)} ({decider.kind})"
+        by_model.setdefault(decider.model, []).append(text)
+    for model, texts in by_model.items():
+        yield plain(f"  {manifest.nodes[model].name}: {', '.join(texts)}")
+
+
+def loss(manifest: Manifest, impact: Impact) -> Iterator[str]:
+    """What goes with a column, in lines."""
+
+    def names(nodes: Iterable[str]) -> str:
+        return ", ".join(manifest.nodes[node].name for node in nodes) or "none"
+
+    yield plain(f"  no longer compile: {names(impact.breaks)}")
+    yield plain(f"  stop with them: {names(impact.stops)}")
+    yield plain(f"  values computed from it: {', '.join(_name(manifest, s) for s in impact.values) or 'none'}")
+    rows = dict.fromkeys(f"{manifest.nodes[d.model].name} ({d.kind})" for d in impact.rows)
+    yield plain(f"  rows it decides on: {', '.join(rows) or 'none'}")
+    yield plain(f"  tests that would not run: {names(impact.tests)}")

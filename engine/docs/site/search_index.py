@@ -1,0 +1,203 @@
+"""What every page of the site needs: the graph, and how each node stands; and the columns of all nodes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine import __version__
+from engine.compile.nodes.macro_docs import macros_used
+from engine.compile.nodes.manifest import Column, Model, Source
+from engine.docs.site import format_values
+from engine.docs.site.column_trace import fields_of, named_in, own_columns
+from engine.docs.site.graph_layout import lay_out
+from engine.docs.site.last_run import NodeRun
+from engine.docs.site.site_data import Facts, Record, moment, slim
+from engine.docs.site.table_statistics import StoredTable
+from engine.errors import Diagnostic
+
+_KINDS = {"streaming_table": "stream", "table": "table", "view": "view", "ephemeral": "view"}
+_BARS = 40
+
+
+def index_record(facts: Facts) -> Record:
+    """The project, its nodes and links, its last run, and what was found wrong with it."""
+    manifest, run = facts.manifest, facts.run
+    layout = lay_out(list(facts.numbers), facts.links)
+    nodes = []
+    for node in facts.nodes:
+        place = layout.places[node.id]
+        nodes.append({**_node_in_short(facts, node), "x": place.layer, "y": place.y})
+    number = facts.numbers
+    return {
+        "project": manifest.project,
+        "version": manifest.version,
+        "target": manifest.target,
+        "engine": __version__,
+        "at": moment(facts.at),
+        "run": slim(
+            {
+                "at": moment(run.at),
+                "command": run.command,
+                "target": run.target,
+                "seconds": run.seconds,
+                "models": list(run.counted("model").items()),
+                "tests": list(run.counted("test", "unit_test").items()),
+            }
+        )
+        if run.nodes
+        else None,
+        "tests": len(manifest.tests),
+        "unit_tests": len(manifest.unit_tests),
+        "nodes": nodes,
+        "links": [
+            [number[link.parent], number[link.child], int(stream), *layout.bends[link]]
+            for link, stream in facts.links.items()
+        ],
+        "height": layout.height,
+        "macros": [macro.name for macro in manifest.macros],
+        "problems": [_problem(facts, diagnostic) for diagnostic in manifest.diagnostics],
+    }
+
+
+def _node_in_short(facts: Facts, node: Model | Source) -> Record:
+    run = facts.run.nodes.get(node.id)
+    record = {
+        "id": node.id,
+        "name": node.name,
+        "what": format_values.kind(node),
+        "file": node.file,
+        "summary": format_values.summary(node),
+        "about": _first_sentence(node.description),
+        "broken": node.broken,
+        "columns": sum(1 for _ in own_columns(node)),
+    }
+    if isinstance(node, Source):
+        fresh = facts.freshness.get(node.id)
+        more = {"kind": "source", "folder": node.source, "fresh": fresh.status.value if fresh else None}
+        return slim({**record, **more, "newest": moment(fresh.newest) if fresh else None})
+    promise = facts.promised.get(node.id)
+    table = facts.tables.get(node.id)
+    return slim(
+        {
+            **record,
+            "kind": _KINDS[node.materialized.value],
+            "materialized": node.materialized.value,
+            "output_mode": node.write.output_mode,
+            "schema": node.relation.schema,
+            "alias": node.relation.name,
+            "folder": "/".join(node.file.split("/")[1:-1]),
+            "tags": list(node.tags),
+            "guarantee": promise.level.value if promise else None,
+            "run": run_in_short(node, run) if run else None,
+            "failing": sum(facts.run.failed(test.id) for test in facts.all_tests(node.id)),
+            "watermark": moment(facts.watermark(node.id)),
+            "table": _table_in_short(table) if table else None,
+            "waiting": table is not None and table.waiting,
+        }
+    )
+
+
+def _first_sentence(text: str) -> str:
+    flat = " ".join(text.split())
+    end = flat.find(". ")
+    return flat[: end + 1] if 0 < end < 200 else flat[:200]  # noqa: PLR2004
+
+
+def run_in_short(model: Model, run: NodeRun) -> Record:
+    """How a model ended, with the numbers that there can be of it."""
+    known = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
+    numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
+    return slim({**known, "counted": [list(item) for item in run.counted]}) | numbers
+
+
+def _absent(model: Model) -> frozenset[str]:
+    """What a stream cannot have: without state nothing is held, and nothing comes too late."""
+    if not model.stateful:
+        return frozenset({"state_rows", "late"})
+    return frozenset() if any(item.watermark for item in model.inputs if item.stream) else frozenset({"late"})
+
+
+def _table_in_short(table: StoredTable) -> Record:
+    last = table.last
+    return {
+        "rows": table.rows,
+        "bytes": table.bytes,
+        "at": moment(last.at) if last else None,
+        "added": [snapshot.added for snapshot in table.snapshots[-_BARS:]],
+        "quarantined": table.quarantined[-1].rows if table.quarantined else None,
+    }
+
+
+def _problem(facts: Facts, found: Diagnostic) -> Record:
+    nodes = (f"{kind}.{found.node}" for kind in ("model", "source"))
+    node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
+    return {
+        "level": found.level.value,
+        "code": found.code,
+        "message": found.message,
+        "hint": found.hint,
+        "place": str(found.location) if found.location else "",
+        "node": node,
+    }
+
+
+def lineage_records(facts: Facts) -> Iterator[Record]:
+    """The columns of every node, in the order of their numbers: where each comes from, and what decides on rows."""
+    number = facts.numbers
+    named = _unit_tests(facts)
+    for node in facts.nodes:
+        indirect = node.indirect if isinstance(node, Model) else ()
+        tests = facts.tests.get(node.id, ())
+        yield {
+            "columns": [
+                [
+                    c.name,
+                    c.type or "",
+                    c.sql,
+                    [[number[o.node], o.column] for o in c.origins if o.node in number],
+                    *_fields(c),
+                ]
+                for c in own_columns(node)
+            ],
+            "indirect": [[number[o.node], o.column, o.kind] for o in indirect if o.node in number],
+            "tests": [*([t.name, t.column or ""] for t in tests), *named[node.id]],
+        }
+
+
+def _unit_tests(facts: Facts) -> Mapping[str, list[list[Any]]]:
+    """For each node its unit tests and the columns of it that unit tests name: name, column, number of the model."""
+    found: dict[str, list[list[Any]]] = defaultdict(list)
+    for unit_test in facts.manifest.unit_tests:
+        of = facts.numbers[unit_test.model]
+        found[unit_test.model].append([unit_test.name, "", of])
+        for spot in named_in(facts.manifest, unit_test):
+            found[spot.node].append([unit_test.name, spot.column, of])
+    return found
+
+
+def _fields(column: Column) -> Iterator[list[list[str]]]:
+    """The fields of a struct, if it is one."""
+    if column.type and column.type.startswith("struct<"):
+        yield [list(field) for field in fields_of(column)]
+
+
+def macro_records(facts: Facts) -> list[Record]:
+    """The project's macros, and the models that call each."""
+    names = [macro.name for macro in facts.manifest.macros]
+    users: dict[str, list[int]] = {name: [] for name in names}
+    for model in facts.manifest.models:
+        for name in macros_used(model.raw_sql, names):
+            users[name].append(facts.numbers[model.id])
+    return [
+        {
+            "name": macro.name,
+            "file": macro.file,
+            "arguments": list(macro.arguments),
+            "description": macro.description,
+            "text": macro.text,
+            "used": users[macro.name],
+        }
+        for macro in facts.manifest.macros
+    ]

@@ -1,0 +1,100 @@
+"""What the site is made from: the project, its last run, its tables, and what is looked up again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any, TypeVar
+
+from engine.compile.nodes.guarantee import Guarantee, guarantees
+from engine.compile.nodes.manifest import DataTest, Manifest, Model, Source
+from engine.compile.nodes.unit_test_steps import UnitTest
+from engine.docs.site.freshness_status import FreshnessStatus
+from engine.docs.site.graph_layout import Link, links_of
+from engine.docs.site.last_run import LastRun
+from engine.docs.site.table_statistics import StoredTable
+
+Record = dict[str, Any]
+_Test = TypeVar("_Test", DataTest, UnitTest)
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that is told: the project, its last run, its tables, how fresh its sources are, and when this is.
+
+    `watermarks` has that of each stream, by its id.
+    """
+
+    manifest: Manifest
+    run: LastRun
+    tables: Mapping[str, StoredTable]
+    freshness: Mapping[str, FreshnessStatus]
+    at: datetime
+    watermarks: Mapping[str, datetime] = field(default_factory=dict)
+
+    @cached_property
+    def nodes(self) -> tuple[Source | Model, ...]:
+        """The nodes that have a page, sources first."""
+        return (*self.manifest.sources, *self.manifest.models)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Their places among them, by id: nodes are told by their numbers."""
+        return {node.id: number for number, node in enumerate(self.nodes)}
+
+    @cached_property
+    def links(self) -> dict[Link, bool]:
+        """What names what, and whether it is read as a stream."""
+        return links_of(self.manifest)
+
+    @cached_property
+    def promised(self) -> Mapping[str, Guarantee]:
+        """The guarantee of every model."""
+        return guarantees(self.manifest)
+
+    @cached_property
+    def tests(self) -> Mapping[str, list[DataTest]]:
+        """The data tests by model."""
+        return _by_model(self.manifest.tests)
+
+    @cached_property
+    def unit_tests(self) -> Mapping[str, list[UnitTest]]:
+        """The unit tests by model."""
+        return _by_model(self.manifest.unit_tests)
+
+    def all_tests(self, model: str) -> Iterator[DataTest | UnitTest]:
+        """The tests of a model, of both kinds."""
+        yield from self.tests.get(model, ())
+        yield from self.unit_tests.get(model, ())
+
+    def watermark(self, node: str) -> datetime | None:
+        """How far a stream is in event time: by its checkpoint, else by its last run."""
+        run = self.run.nodes.get(node)
+        return self.watermarks.get(node) or (run.watermark if run else None)
+
+    @cached_property
+    def found(self) -> Mapping[str, list[int]]:
+        """The places of a node's findings among all, by the node's name."""
+        places: dict[str, list[int]] = {}
+        for place, diagnostic in enumerate(self.manifest.diagnostics):
+            places.setdefault(diagnostic.node or "", []).append(place)
+        return places
+
+
+def _by_model(tests: Iterable[_Test]) -> dict[str, list[_Test]]:
+    found: dict[str, list[_Test]] = {}
+    for test in tests:
+        found.setdefault(test.model, []).append(test)
+    return found
+
+
+def slim(record: Mapping[str, Any]) -> Record:
+    """The record without what says nothing."""
+    return {key: value for key, value in record.items() if value not in (None, "", False, [], {}, ())}
+
+
+def moment(at: datetime | None) -> int | None:
+    """A time as milliseconds since 1970, as JavaScript has it."""
+    return None if at is None else round(at.timestamp() * 1000)

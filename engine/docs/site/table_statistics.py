@@ -1,0 +1,133 @@
+"""The tables of models as they stand: rows, bytes and the last snapshots, through PyIceberg and without Java."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from engine.compile.nodes.manifest import Manifest, Materialized, Model
+from engine.errors import EngineError
+from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.commits import STAGED
+from engine.lake.table_facts import Lake, SnapshotFacts, TableFacts
+
+QUARANTINE = "__quarantine"
+# A chart shows no more.
+_KEPT = 100
+_READERS = 8
+_log = logging.getLogger("engine.docs")
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A commit: when it was, what it did, the rows it added and took away, and the engine's marks in it."""
+
+    id: int
+    at: datetime
+    operation: str
+    added: int
+    removed: int
+    rows: int
+    bytes: int
+    batch: int | None
+    run: str
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTable:
+    """A stored table.
+
+    Attributes:
+        columns: names and Iceberg types, as stored.
+        snapshots: the last ones, oldest first.
+        commits: how many snapshots are kept in all.
+        files: data files.
+        waiting: rows wait for the tests to pass, and readers do not see them yet.
+    """
+
+    uuid: str
+    columns: tuple[tuple[str, str], ...]
+    snapshots: tuple[Snapshot, ...]
+    commits: int
+    rows: int
+    bytes: int
+    files: int
+    quarantined: tuple[Snapshot, ...] = ()
+    waiting: bool = False
+
+    @property
+    def last(self) -> Snapshot | None:
+        """The current snapshot."""
+        return self.snapshots[-1] if self.snapshots else None
+
+
+def read_tables(manifest: Manifest, catalog: CatalogConfig) -> dict[str, StoredTable]:
+    """The tables of the models that have one, by the models' ids; empty where the catalog cannot be read."""
+    lake = Lake(catalog)
+    models = [m for m in manifest.models if m.stored and m.materialized is not Materialized.VIEW]
+    try:
+        known = {schema: set(lake.names(schema)) for schema in {m.relation.schema for m in models}}
+        with ThreadPoolExecutor(_READERS) as pool:
+            found = pool.map(lambda model: _table(lake, model, known[model.relation.schema]), models)
+            return {model.id: table for model, table in zip(models, found, strict=True) if table}
+    except EngineError as error:
+        _log.warning("the tables cannot be shown: %s", error.diagnostic.message)
+        return {}
+
+
+def _table(lake: Lake, model: Model, known: Iterable[str]) -> StoredTable | None:
+    relation = model.relation
+    facts = lake.table(relation.schema, relation.name) if relation.name in known else None
+    if facts is None:
+        return None
+    beside = f"{relation.name}{QUARANTINE}"
+    quarantine = lake.table(relation.schema, beside) if beside in known else None
+    now = facts.history[0].summary if facts.history else {}
+    return StoredTable(
+        uuid=facts.uuid,
+        columns=facts.columns,
+        snapshots=_snapshots(facts),
+        commits=len(facts.history),
+        rows=_rows(now),
+        bytes=_count(now, "total-files-size"),
+        files=_count(now, "total-data-files"),
+        quarantined=_snapshots(quarantine) if quarantine else (),
+        waiting=STAGED in facts.branches,
+    )
+
+
+def _snapshots(facts: TableFacts) -> tuple[Snapshot, ...]:
+    return tuple(_snapshot(snapshot) for snapshot in reversed(facts.history[:_KEPT]))
+
+
+def _snapshot(facts: SnapshotFacts) -> Snapshot:
+    batch = facts.marker("batch-id")
+    return Snapshot(
+        facts.id,
+        datetime.fromtimestamp(facts.at / 1000, UTC),
+        facts.operation,
+        _count(facts.summary, "added-records"),
+        _removed(facts.summary),
+        _rows(facts.summary),
+        _count(facts.summary, "total-files-size"),
+        int(batch) if batch and batch.isdigit() else None,
+        facts.marker("run-id") or "",
+    )
+
+
+def _rows(summary: Mapping[str, str]) -> int:
+    """The rows that a reader gets: a MERGE leaves the old ones in their files and marks them as deleted."""
+    return max(0, _count(summary, "total-records") - _count(summary, "total-position-deletes"))
+
+
+def _removed(summary: Mapping[str, str]) -> int:
+    marked = _count(summary, "added-position-deletes") - _count(summary, "removed-position-deletes")
+    return max(0, _count(summary, "deleted-records") + marked)
+
+
+def _count(summary: Mapping[str, str], key: str) -> int:
+    text = summary.get(key, "")
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,32 @@
+"""How far streams are in event time, from their checkpoints; without Java."""
+
+from __future__ import annotations
+
+import logging
+from datetime import UTC, datetime
+
+from engine.compile import Target
+from engine.compile.nodes.manifest import Manifest
+from engine.errors import EngineError
+from engine.state import TableState
+from engine.state.checkpoint import next_watermark
+
+_log = logging.getLogger("engine.docs")
+
+
+def read_watermarks(manifest: Manifest, target: Target) -> dict[str, datetime]:
+    """The watermark with which the next micro-batch of each model begins, by the models' ids; some have none."""
+    found = {}
+    for model in manifest.models:
+        if not model.streaming:
+            continue
+        relation = model.relation
+        folder = TableState(target.state, relation.catalog, relation.schema, relation.name)
+        try:
+            state = folder.load()
+            mark = next_watermark(folder.checkpoint(state.generation)) if state else None
+            if mark is not None:
+                found[model.id] = datetime.fromtimestamp(mark / 1000, UTC)
+        except (EngineError, OSError, ValueError, OverflowError) as error:
+            _log.warning("the watermark of %s cannot be shown: %s", model.name, error)
+    return found

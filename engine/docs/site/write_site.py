@@ -1,0 +1,76 @@
+"""Writing the site: a folder that opens from the file system, fetches nothing, and runs only its own scripts.
+
+A browser lets a page of the file system load scripts, but not read files. So all data is in .js files that call
+one function, and the big parts are loaded when they are looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from engine.docs.site.pages import node_record
+from engine.docs.site.search_index import index_record, lineage_records, macro_records
+from engine.docs.site.site_data import Facts
+from engine.secrets import scrubbed, scrubber
+from engine.target_folder import TargetFolder
+
+PAGE = "index.html"
+_DATA = "data"
+# What the sites of larger projects had: only the numbered bundles are more or fewer.
+# Characters that are not shown, or change how a line is shown, as JSON escapes them: the site writes them out.
+_HIDDEN = re.compile(r"(?<!\\)((?:\\\\)*)\\u(061c|200[bef]|202[a-e]|2060|206[6-9]|feff)")
+_OURS = re.compile(r"nodes[0-9]{1,6}\.js")
+# So many nodes share a file; core.js knows the number. A file costs more to make than a node.
+_BUNDLE = 25
+
+
+def write_site(facts: Facts, folder: Path) -> Path:
+    """Write the site of a project.
+
+    Args:
+        facts: what is told; broken nodes are shown and marked.
+        folder: where to, target/docs; it is made if need be. What else is in it stays.
+
+    Returns:
+        The first page, `folder`/index.html.
+
+    Raises:
+        ProjectError: `target-link`, `target-unwritable`.
+    """
+    with TargetFolder(folder.parent, given=True) as target:
+        for name, content in _static():
+            target.write(f"{folder.name}/{name}", content)
+        clean, data = scrubber(), f"{folder.name}/{_DATA}"
+        written = {_write(target, data, name, scrubbed(record, clean)) for name, record in _records(facts)}
+        for name in target.names(data):
+            if _OURS.fullmatch(name) and name not in written:
+                target.remove(f"{data}/{name}")
+    return folder / PAGE
+
+
+def _static() -> Iterator[tuple[str, bytes]]:
+    for file in (resources.files("engine.docs") / "static").iterdir():
+        if file.is_file():
+            yield file.name, file.read_bytes()
+
+
+def _records(facts: Facts) -> Iterator[tuple[str, Any]]:
+    yield "index", index_record(facts)
+    yield "lineage", list(lineage_records(facts))
+    yield "macros", macro_records(facts)
+    for number, first in enumerate(range(0, len(facts.nodes), _BUNDLE)):
+        yield f"nodes{number}", [node_record(facts, node) for node in facts.nodes[first : first + _BUNDLE]]
+
+
+def _write(target: TargetFolder, folder: str, name: str, record: Any) -> str:
+    """Write one record as a script. ASCII only, so that it is the same in every encoding and to every parser."""
+    text = json.dumps(record, separators=(",", ":")).replace("</", "<\\/")
+    text = _HIDDEN.sub(r"\1\\\\u\2", text)
+    file = f"{name}.js"
+    target.write(f"{folder}/{file}", f'headrace.put("{name}",{text});\n'.encode("ascii"))
+    return file

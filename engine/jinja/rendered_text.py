@@ -1,0 +1,156 @@
+"""Rendered text, and the way from it back to the template.
+
+Literal text of a template is marked with its offset before rendering, and the marks are taken out of the
+result again. Text inside blocks that capture output (macro, call, filter, block set) is not marked, so that
+comparing or measuring it gives what the author expects; it counts as written where the capture is used.
+"""
+
+from __future__ import annotations
+
+import bisect
+import re
+from dataclasses import dataclass, field
+
+import jinja2
+
+from engine.errors import Location
+from engine.jinja.template_tokens import tokens
+
+_MARK = re.compile("\x01([0-9]{1,9})\x02")
+_NAME = re.compile(r"`[^`]*`(\s+as\s+`[^`]*`)?|[\w.]*", re.IGNORECASE)
+_SHOWN = 120
+_CAPTURES = {
+    "macro": "endmacro", "call": "endcall", "filter": "endfilter", "set": "endset", "block": "endblock",
+}  # fmt: skip
+_BEGINS = {"block_begin": "{%", "variable_begin": "{{", "comment_begin": "{#", "raw_begin": ""}
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered:
+    """Rendered text with the way back to the template.
+
+    Attributes:
+        text: what the template gave.
+        template: the template's own text.
+        file: the template's file as shown to users.
+        runs: (offset in `text`, offset in `template`, whether what follows is literal), ascending.
+    """
+
+    text: str
+    template: str
+    file: str
+    runs: tuple[tuple[int, int, bool], ...] = ((0, 0, True),)
+    starts: tuple[int, ...] = field(default=(0,))
+
+    def location(self, offset: int) -> Location:
+        """The place in the template that gave the character at an offset of the text."""
+        index = max(bisect.bisect_right(self.starts, offset) - 1, 0)
+        begin, origin, literal = self.runs[index]
+        at = min(origin + (offset - begin if literal else 0), len(self.template))
+        line = self.template.count("\n", 0, at) + 1
+        return Location(self.file, line, at - self.template.rfind("\n", 0, at))
+
+    def printed(self, offset: int) -> str:
+        """What the expression gave that the character at an offset of the text comes from, on one line, shortened.
+
+        Empty for literal text, and where it is a name alone.
+        """
+        index = max(bisect.bisect_right(self.starts, offset) - 1, 0)
+        begin, origin, literal = self.runs[index]
+        if literal or not self.template.startswith("{{", origin):
+            return ""
+        end = self.starts[index + 1] if index + 1 < len(self.starts) else len(self.text)
+        text = " ".join(self.text[begin:end].split())
+        return "" if _NAME.fullmatch(text) else f"{text[:_SHOWN]}..." if len(text) > _SHOWN else text
+
+    def location_of_line(self, line: int, column: int) -> Location:
+        """The same for a line and column (from 1) of the text."""
+        lines = self.text.split("\n")
+        offset = sum(len(text) + 1 for text in lines[: line - 1]) + max(column - 1, 0)
+        return self.location(min(offset, len(self.text)))
+
+
+def mark(env: jinja2.Environment, text: str, file: str) -> tuple[str, list[tuple[int, bool]]]:
+    """The template with a mark before each piece of output, and each mark's (offset, literal).
+
+    Whitespace control is applied here already, since a mark beside a tag would hide the blanks from it;
+    line ends that it removes are kept inside the tags, so that Jinja's own line numbers stay right.
+    """
+    out: list[str] = []
+    origins: list[tuple[int, bool]] = []
+    captures = _Captures()
+    tag: list[str] = []
+
+    def place(offset: int, literal: bool) -> None:
+        if not captures.depth:
+            origins.append((offset, literal))
+            out.append(f"\x01{len(origins) - 1}\x02")
+
+    for at, lost, kind, value in tokens(env, text, file):
+        if kind == "data":
+            place(at, True)
+            out.append(value)
+        elif kind in _BEGINS:
+            if kind in {"variable_begin", "block_begin"}:
+                place(at, False)
+            tag = []
+            lines = "\n" * (lost + value.count("\n"))
+            out.append(f"{_BEGINS[kind]}{lines}" if _BEGINS[kind] else f"{{% raw{lines}%}}")
+        elif kind in {"block_end", "variable_end", "comment_end"}:
+            if kind == "block_end":
+                captures.pass_tag(tag)
+            out.append("\n" * (lost + value.count("\n")) + value.strip().strip("-+"))
+        elif kind == "raw_end":
+            out.append("{% endraw" + "\n" * (lost + value.count("\n")) + "%}")
+        else:
+            tag.append(value)
+            out.append("\n" * lost + value)
+    return "".join(out), origins
+
+
+class _Captures:
+    """Counts the open blocks whose output goes into a value (macro, call, block set, recursive for)."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self._loops: list[int] = []
+
+    def pass_tag(self, tag: list[str]) -> None:
+        words = [value for value in tag if not value.isspace()]
+        first = words[0] if words else ""
+        if first == "for":
+            self._loops.append(int("recursive" in words))
+            self.depth += self._loops[-1]
+        elif first == "endfor":
+            self.depth -= self._loops.pop() if self._loops else 0
+        elif first == "set":
+            self.depth += not _assigns(words)
+        elif first in _CAPTURES:
+            self.depth += 1
+        elif first in _CAPTURES.values():
+            self.depth -= 1
+
+
+def _assigns(words: list[str]) -> bool:
+    """Whether a `set` has its value in the tag: an = outside brackets."""
+    depth = 0
+    for word in words:
+        depth += (word in {"(", "[", "{"}) - (word in {")", "]", "}"})
+        if word == "=" and depth == 0:
+            return True
+    return False
+
+
+def unmark(output: str, origins: list[tuple[int, bool]], template: str, file: str) -> Rendered:
+    """The output without its marks, and the map that they make."""
+    pieces: list[str] = []
+    runs: list[tuple[int, int, bool]] = []
+    length = 0
+    for index, piece in enumerate(_MARK.split(output)):
+        if index % 2 and int(piece) < len(origins):
+            runs.append((length, *origins[int(piece)]))
+        elif index % 2 == 0:
+            pieces.append(piece)
+            length += len(piece)
+    runs = runs or [(0, 0, False)]
+    return Rendered("".join(pieces), template, file, tuple(runs), tuple(run[0] for run in runs))

@@ -1,0 +1,255 @@
+"""The SQLite file of a local catalog, without Java: fixed queries of one plain table. Only `remove` writes.
+
+The file may come with a project that somebody else wrote. Its schema runs nothing (no views, no computed columns), and
+neither a lock file, a journal nor an index is made beside it: SQLite would follow a link of that name.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import SetupError
+from engine.lake.catalog.catalog_settings import CatalogConfig, database
+
+_TABLE = "iceberg_tables"
+_VIEW = "VIEW"
+_ROW_BYTES = 100_000
+# Bytes 18 and 19 of the header: the file is written through a log (WAL).
+_WAL_MODE = b"\x02\x02"
+_ATTEMPTS = 5
+# How long to wait for another writer, as Spark's sessions do.
+_BUSY_SECONDS = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A table or view in the catalog; `location` is its metadata file."""
+
+    schema: str
+    name: str
+    location: str
+    view: bool = False
+
+
+def exists(config: CatalogConfig) -> bool:
+    """Whether the catalog was ever written.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    path = database(config)
+    for part in (path, *(_beside(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
+        if part.is_symlink():
+            raise _link(part)
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise unreadable(config, error.strerror or "") from error
+    if not stat.S_ISREG(mode):
+        raise unreadable(config, f"{path} is not a file")
+    return True
+
+
+def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
+    """The tables of a schema.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    return tuple(row[0] for row in _rows(config, "AND table_namespace = ?", schema))
+
+
+def location(config: CatalogConfig, schema: str, name: str) -> str | None:
+    """Where the metadata of a table are according to the catalog, or None if there is no such table.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    found = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
+    return found[0][1] if found else None
+
+
+def locations(config: CatalogConfig) -> list[str]:
+    """Where the metadata of all tables and views are.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    return [row[1] for row in _rows(config, "", views=True)]
+
+
+def entries(config: CatalogConfig, schema: str) -> tuple[CatalogEntry, ...]:
+    """The tables and views of a schema.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    rows = _rows(config, "AND table_namespace = ?", schema, views=True)
+    return tuple(CatalogEntry(schema, name, location, kind == _VIEW) for name, location, kind in rows)
+
+
+def every_location(config: CatalogConfig) -> list[str]:
+    """Where the metadata of all tables and views are, of catalogs of other names in the same file too.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+    """
+    return [row[1] for row in _rows(config, "OR true", views=True)]
+
+
+def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
+    """Take a table or view out of the catalog, if it is still what it was; its files stay.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`; `catalog-busy`: another process writes all the time.
+    """
+    if not exists(config):
+        return False
+    kind = f"AND iceberg_type = '{_VIEW}'" if entry.view else ""
+    condition = f"catalog_name = ? AND table_namespace = ? AND table_name = ? AND metadata_location = ? {kind}"
+    try:
+        address = f"{database(config).absolute().as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES)
+            connection.execute("PRAGMA trusted_schema = OFF")
+            connection.execute("PRAGMA synchronous = FULL")
+            if connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'trigger'").fetchone():
+                message = "it has triggers"
+                raise sqlite3.DatabaseError(message)
+            if not _query(connection, "", views=True):
+                return False
+            done = connection.execute(
+                f"DELETE FROM {_TABLE} WHERE {condition}",  # noqa: S608 - of constants
+                (config.name, entry.schema, entry.name, entry.location),
+            )
+            return done.rowcount > 0
+    except sqlite3.OperationalError as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            message = f"the catalog {config.name} is being written by another process"
+            raise SetupError("catalog-busy", message, "Run the command again when that has ended.") from error
+        raise unreadable(config, str(error)) from error
+    except (sqlite3.Error, OSError) as error:
+        raise unreadable(config, str(error)) from error
+
+
+def unreadable(config: CatalogConfig, reason: str) -> SetupError:
+    """The error of a catalog, or of a file of its tables, that does not hold what it should."""
+    message = f"the catalog {config.name} cannot be read: {reason}"
+    return SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.")
+
+
+def _link(part: Path) -> SetupError:
+    message = f"{part} is a link: a lake is read only where its catalog and its warehouse are"
+    hint = (
+        f"Replace the link by what it leads to, or set the 'path' of the target's catalog to {part.resolve().parent}."
+    )
+    return SetupError("lake-outside", message, hint)
+
+
+def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = False) -> list[tuple[str, str, str]]:
+    """Names of tables, and of views if they are wanted, the places of their metadata, and what they are."""
+    if not exists(config):
+        return []
+    found: list[tuple[str, str, str]] = []
+    for attempt in range(_ATTEMPTS):
+        try:
+            with _opened(database(config)) as (connection, version):
+                query = _query(connection, condition, views=views)
+                found = connection.execute(query, (config.name, *values)).fetchall() if query else []
+            if version == _version(database(config)):
+                break
+        except (sqlite3.Error, OSError) as error:
+            # A log that a writer begins at this moment cannot be read without writing to its index; then it can.
+            if attempt == _ATTEMPTS - 1:
+                raise unreadable(config, str(error)) from error
+    if not all(isinstance(cell, str) for row in found for cell in row):
+        raise unreadable(config, f"{database(config)} holds a location that is not a text")
+    return found
+
+
+def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> str:
+    """The query of rows of the catalog's table; empty if there is none.
+
+    Raises:
+        sqlite3.DatabaseError: reading it would run what the schema says.
+    """
+    declared = connection.execute("SELECT type, sql FROM sqlite_master WHERE name = ?", (_TABLE,)).fetchall()
+    if not declared:
+        return ""
+    kinds = {kind for kind, _ in declared}
+    columns = (
+        {row[1]: row[6] for row in connection.execute(f"PRAGMA table_xinfo({_TABLE})")} if kinds == {"table"} else {}
+    )
+    virtual = any(str(text).upper().startswith("CREATE VIRTUAL") for _, text in declared)
+    if not columns or virtual or any(columns.values()):
+        message = f"{_TABLE} is not a plain table"
+        raise sqlite3.DatabaseError(message)
+    # A catalog of the first schema version has tables only.
+    typed = "iceberg_type" in columns
+    tables = " AND (iceberg_type = 'TABLE' OR iceberg_type IS NULL)" if typed and not views else ""
+    kind = "coalesce(iceberg_type, 'TABLE')" if typed else "'TABLE'"
+    return (
+        f"SELECT table_name, metadata_location, {kind} FROM {_TABLE}"  # noqa: S608 - of constants
+        f" WHERE metadata_location IS NOT NULL AND (catalog_name = ? {condition}){tables}"
+    )
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
+    """A connection that writes nothing, and the version of the file that it reads; None: SQLite looks after that."""
+    version = _version(path)
+    with _readable(path, version) as address, closing(sqlite3.connect(address, uri=True)) as connection:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES)
+        connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA query_only = ON")
+        yield connection, version
+
+
+@contextmanager
+def _readable(path: Path, version: object) -> Iterator[str]:
+    """The address that a file is opened with.
+
+    A file with a log is read together with it, and its index is not written. A log without an index was left by a
+    process that was killed: SQLite would make an index, so a copy is read. A file whose log is empty is read alone.
+    """
+    uri = f"{path.absolute().as_uri()}?mode=ro"
+    if version is not None:
+        yield f"{uri}&immutable=1"
+    elif _has_log(path) and not _beside(path, "-shm").exists():
+        with tempfile.TemporaryDirectory() as folder:
+            for part in (path, _beside(path, "-wal")):
+                shutil.copyfile(part, Path(folder, part.name), follow_symlinks=False)
+            yield f"{Path(folder, path.name).as_uri()}?mode=rw"
+    elif _has_log(path):
+        yield f"{uri}&readonly_shm=1"
+    else:
+        yield uri
+
+
+def _version(path: Path) -> object:
+    """What tells whether a file with an empty log was written meanwhile; None for others, which SQLite locks itself."""
+    with path.open("rb") as stream:
+        header = stream.read(20)
+        facts = os.fstat(stream.fileno())
+    if header[18:20] != _WAL_MODE or _has_log(path):
+        return None
+    return facts.st_ino, facts.st_size, facts.st_mtime_ns
+
+
+def _has_log(path: Path) -> bool:
+    log = _beside(path, "-wal")
+    return log.is_file() and log.stat().st_size > 0
+
+
+def _beside(path: Path, end: str) -> Path:
+    return path.with_name(path.name + end)

@@ -1,0 +1,167 @@
+"""Removing tables and views from a local lake without Java: what is in the catalog, and the files of a table.
+
+The files of a table are its folder, as Iceberg lays them out: `<warehouse>/<schema>/<table>/`. A folder goes only if it
+is below the warehouse, holds the table's own metadata, and no other table of the catalog has its metadata in it or
+around it; else the files stay. Links are removed as links. Source: Iceberg's JdbcCatalog (a drop is the DELETE of one
+row) and CatalogUtil.dropTableData, which leaves files alone where `gc.enabled` is false.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import shutil
+import stat
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from engine.errors import SetupError
+from engine.lake.catalog import catalog_database
+from engine.lake.catalog.catalog_database import CatalogEntry
+from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.catalog.locations import OutsideError, resolve, roots
+
+# Of one metadata file, unpacked, as PyIceberg's reader takes it (`engine.lake.catalog.warehouse_paths`).
+_METADATA_BYTES = 1 << 27
+# <schema>/<table>
+_DEPTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRelation:
+    """A table or view of the catalog with what its metadata file says.
+
+    Attributes:
+        entry: in the catalog.
+        uuid: of the table or view; empty: its metadata cannot be read.
+        properties: of the table.
+        folder: with its files, to be removed with it; None: they stay.
+        kept: why they stay; empty where they go.
+        rows: in the current snapshot; None: not known, or a view.
+        size: of their data files, in bytes; None: not known, or a view.
+        missing: its metadata file is gone, and so is the table.
+    """
+
+    entry: CatalogEntry
+    uuid: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    folder: Path | None = None
+    kept: str = ""
+    rows: int | None = None
+    size: int | None = None
+    missing: bool = False
+
+
+def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
+    """What a table or view is, from its metadata file alone.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`: the catalog cannot be read.
+    """
+    try:
+        metadata = _metadata(config, entry.location)
+        folder = resolve(config.path / "warehouse", str(metadata.get("location", "")))
+    except OutsideError:
+        return StoredRelation(entry, kept="its metadata is outside the warehouse")
+    except FileNotFoundError:
+        return StoredRelation(entry, kept="its metadata file is gone", missing=True)
+    except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
+        return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
+    properties = _texts(metadata.get("properties"))
+    kept = why_kept(config, folder, entry)
+    if not kept and properties.get("gc.enabled", "true").lower() == "false":
+        kept = "its property gc.enabled is false"
+    uuid = str(metadata.get("view-uuid" if entry.view else "table-uuid", ""))
+    rows, size = (None, None) if entry.view else _numbers(metadata)
+    return StoredRelation(entry, uuid, properties, None if kept else folder, kept, rows, size)
+
+
+def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = None) -> str:
+    """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
+
+    Args:
+        config: of the catalog.
+        folder: links resolved.
+        own: the table; None: it has left the catalog already.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`: the catalog cannot be read.
+    """
+    warehouse = config.path / "warehouse"
+    root = next((root for root in roots(warehouse) if folder.is_relative_to(root)), None)
+    if root is None or len(folder.relative_to(root).parts) < _DEPTH:
+        return "its folder is not one of a table below the warehouse"
+    if own is not None and not resolve(warehouse, own.location).is_relative_to(folder):
+        return "its metadata is in another folder than its data"
+    others = catalog_database.every_location(config)
+    if own is not None and own.location in others:
+        # Once: a table may be registered under two names.
+        others.remove(own.location)
+    for location in others:
+        try:
+            path = resolve(warehouse, location)
+        except OutsideError:
+            continue
+        # <table>/metadata/<file>
+        if path.is_relative_to(folder) or folder.is_relative_to(path.parent.parent):
+            return "another table of the catalog has its files in the same folder"
+    return ""
+
+
+def remove_folder(config: CatalogConfig, folder: Path) -> bool:
+    """Remove the files of a table that has left the catalog; False if they are not its alone, and stay.
+
+    Raises:
+        SetupError: `catalog`: a file cannot be removed.
+    """
+    if Path(os.path.realpath(folder)) != folder or why_kept(config, folder):
+        return False
+    try:
+        shutil.rmtree(folder)
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        message = f"the files in {folder} cannot be removed: {error.strerror}"
+        raise SetupError("catalog", message, "Make the folder writable and run the command again.") from error
+    return True
+
+
+def _metadata(config: CatalogConfig, location: str) -> dict[str, Any]:
+    path = resolve(config.path / "warehouse", location)
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            message = f"{path} is not a file"
+            raise ValueError(message)
+        packed = urlsplit(location).path.endswith(".gz.metadata.json")
+        source: Any = gzip.GzipFile(fileobj=stream) if packed else stream
+        content = source.read(_METADATA_BYTES + 1)
+    if len(content) > _METADATA_BYTES:
+        message = f"{path} is too large"
+        raise ValueError(message)
+    known = json.loads(content)
+    if not isinstance(known, dict):
+        message = f"{path} is not the metadata of a table"
+        raise ValueError(message)  # noqa: TRY004 - as the JSON reader says it
+    return known
+
+
+def _texts(value: object) -> dict[str, str]:
+    return {str(key): str(text) for key, text in value.items()} if isinstance(value, dict) else {}
+
+
+def _numbers(metadata: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """The rows and bytes of the current snapshot, as its summary has them."""
+    current, snapshots = metadata.get("current-snapshot-id"), metadata.get("snapshots")
+    if current is None or current == -1:
+        return 0, 0
+    found = [s for s in snapshots if isinstance(s, dict)] if isinstance(snapshots, list) else []
+    summary = next((_texts(s.get("summary")) for s in found if s.get("snapshot-id") == current), {})
+    numbers = [summary.get(key, "") for key in ("total-records", "total-files-size")]
+    rows, size = (int(text) if text.isdecimal() and len(text) < 19 else None for text in numbers)  # noqa: PLR2004 - a long
+    return rows, size

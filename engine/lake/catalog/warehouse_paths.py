@@ -1,0 +1,102 @@
+"""Files of a warehouse for PyIceberg, which is imported here: regular files below its folder, and nothing else.
+
+Locations stand in the catalog, in metadata, in manifest lists and in manifests, and a table's properties name classes
+that PyIceberg would import. All of these may come with a project that somebody else wrote: the class that opens files
+is this one whatever they say, it has no properties, and every location is resolved before it is opened.
+"""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from pathlib import Path
+from typing import Any, cast
+
+from pyarrow.fs import LocalFileSystem
+from pyiceberg.catalog.noop import NoopCatalog
+from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
+from pyiceberg.table import Table
+from pyiceberg.table.metadata import TableMetadata
+from typing_extensions import override
+
+from engine.lake.catalog.locations import OutsideError, resolve_below, roots
+from engine.lake.catalog.variant import parse_metadata
+
+# Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
+METADATA_BYTES = 1 << 27
+
+
+__all__ = ["OutsideError", "WarehouseIO", "open_table", "read_metadata"]
+
+
+class WarehouseIO(PyArrowFileIO):
+    """Reads the files below a folder; writes and deletes nothing."""
+
+    def __init__(self, warehouse: Path) -> None:
+        super().__init__({})
+        self._roots = roots(warehouse)
+        self._files = LocalFileSystem()
+
+    def resolve(self, location: str) -> Path:
+        """The file or folder of a location, links resolved.
+
+        Raises:
+            OutsideError: it is not below the warehouse.
+        """
+        return resolve_below(self._roots, location)
+
+    @override
+    def new_input(self, location: str) -> PyArrowFile:
+        """A file of the warehouse.
+
+        Raises:
+            OutsideError: it is not below the warehouse.
+            FileNotFoundError: there is none.
+            OSError: it is not a regular file.
+        """
+        path = self.resolve(location)
+        if not stat.S_ISREG(path.stat().st_mode):
+            message = f"{path} is not a file"
+            raise OSError(message)
+        return PyArrowFile(location, str(path), self._files)
+
+    @override
+    def new_output(self, location: str) -> PyArrowFile:
+        """Nothing is written."""
+        raise PermissionError(location)
+
+    @override
+    def delete(self, location: Any) -> None:
+        """Nothing is deleted."""
+        raise PermissionError(location)
+
+
+def open_table(warehouse: Path, identifier: tuple[str, str], location: str) -> Table:
+    """A table by its metadata file; what its properties say about code, endpoints and credentials counts for nothing.
+
+    Raises:
+        OutsideError: the metadata file, or the folder of the table, is not below the warehouse.
+        OSError: the metadata file cannot be read.
+        ValueError: it does not hold the metadata of a table.
+    """
+    files = WarehouseIO(warehouse)
+    metadata = read_metadata(files, location)
+    files.resolve(metadata.location)
+    return Table(identifier, metadata, location, files, NoopCatalog("none"))
+
+
+def read_metadata(files: WarehouseIO, location: str) -> TableMetadata:
+    """The content of a metadata file.
+
+    Raises:
+        OSError: it cannot be read, or is not below the warehouse.
+        ValueError: it does not hold the metadata of a table.
+    """
+    with files.new_input(location).open() as stream:
+        packed = location.endswith(".gz.metadata.json")
+        source: Any = gzip.GzipFile(fileobj=cast("Any", stream)) if packed else stream
+        content = source.read(METADATA_BYTES + 1)
+    if len(content) > METADATA_BYTES:
+        message = f"a metadata file holds more than {METADATA_BYTES >> 20} MB"
+        raise ValueError(message)
+    return parse_metadata(content.decode())

@@ -1,0 +1,208 @@
+"""A commit is made onto the table that its writer knows, or not at all.
+
+Iceberg commits onto whatever the table is by then: rows that were rolled back meanwhile would stay hidden for good.
+So a commit comes with what its writer expects: the table's UUID, and the writer's last snapshot, which must be an
+ancestor of the snapshot that is committed onto. Iceberg's own attempts ask again for each (`validateWith`); a MERGE
+has no such hook. It is checked before, Iceberg rejects a head that does not descend from the one it read (measured),
+and what came in between is found afterwards and taken back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from engine.errors import REBUILD, StateError
+from engine.spark.executions import spark_exceptions
+
+_MAIN = "main"
+# What Java says of a table that was dropped, or dropped and recreated.
+_DROPPED = "NoSuchTableException"
+_REPLACED = "Table UUID does not match"
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedTable:
+    """What a table must be for a commit.
+
+    Attributes:
+        model: whose rows are written; hints name it.
+        uuid: of the table; None: any.
+        snapshot: the last that the writer knows to be in the table; None: it has written nothing.
+        descends: whether a snapshot (the first) has another one for an ancestor, where those in between have expired.
+    """
+
+    model: str
+    uuid: str | None
+    snapshot: int | None
+    descends: Callable[[int, int], bool] = lambda _, __: False
+
+
+@dataclass(slots=True)
+class Guard:
+    """Checks a table again and again until a commit has been made.
+
+    Attributes:
+        jvm: of Spark.
+        table: Iceberg's, in Java.
+        branch: to which the commit is made; None: main.
+        expected: what the table must be.
+        head: the newest snapshot that was found to be in order; None: none yet, or there is none.
+    """
+
+    jvm: Any
+    table: Any
+    branch: str | None
+    expected: ExpectedTable
+    head: int | None = None
+
+    def check(self) -> None:
+        """Look at the table as it is now.
+
+        Raises:
+            StateError: `table-missing`, `table-replaced`, `table-rolled-back`.
+        """
+        expected = self.expected
+        self.refresh()
+        if expected.uuid is not None and str(self.table.uuid()) != expected.uuid:
+            raise self._replaced()
+        self.head = head_of(self.table, self.branch)
+        if expected.snapshot is not None and not self._follows(self.head):
+            raise self.rolled_back()
+
+    def refresh(self) -> None:
+        """Read the table's metadata again.
+
+        Raises:
+            StateError: `table-missing`, `table-replaced`.
+        """
+        try:
+            self.table.refresh()
+        except spark_exceptions() as error:
+            if _REPLACED in str(error):
+                raise self._replaced() from error
+            if _DROPPED in str(error):
+                raise self._missing() from error
+            raise
+
+    def _follows(self, head: int | None) -> bool:
+        """Whether a snapshot is the expected one, or comes behind it."""
+        last = self.expected.snapshot
+        if head is None or last is None:
+            return False
+        util = self.jvm.org.apache.iceberg.util.SnapshotUtil
+        # The parent of the oldest snapshot that is kept is named there, expired or not.
+        known = util.isAncestorOf(self.table, head, last) or util.isParentAncestorOf(self.table, head, last)
+        return bool(known) or self.expected.descends(head, last)
+
+    def validated(self, change: Any) -> Any:
+        """A change of the table that Iceberg makes only onto what was checked, in each of its attempts."""
+        if self.expected.snapshot is None:
+            return change
+        return change.validateWith(_Ancestry(frozenset({self.expected.snapshot, self.head})))
+
+    def made_onto(self, snapshot: Any) -> bool:
+        """Whether a commit that was made has what was checked behind it."""
+        if self.expected.snapshot is None:
+            return True
+        util, own = self.jvm.org.apache.iceberg.util.SnapshotUtil, int(snapshot.snapshotId())
+        return (self.head is not None and bool(util.isAncestorOf(self.table, own, self.head))) or self._follows(own)
+
+    def rolled_back(self, *, written: bool = False) -> StateError:
+        """The error of a table that is not what it was; `written`: the micro-batch is in it nevertheless."""
+        model = self.expected.model
+        where = f"{self.table.name()} (branch {self.branch})" if self.branch else str(self.table.name())
+        message = (
+            f"the last commit of '{model}' (snapshot {self.expected.snapshot}) is no longer in the history of {where}: "
+            "the table was rolled back while the model was running"
+        )
+        kept = "" if written else "This micro-batch was not written to it: that would hide the lost rows. "
+        hint = f"{kept}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
+        return StateError("table-rolled-back", message, hint, node=model)
+
+    def _replaced(self) -> StateError:
+        model = self.expected.model
+        message = f"{self.table.name()} was dropped and recreated by somebody while '{model}' was running"
+        return StateError("table-replaced", message, f"Restore the table, or {REBUILD.format(model)}", node=model)
+
+    def _missing(self) -> StateError:
+        model = self.expected.model
+        message = f"{self.table.name()} was dropped by somebody while '{model}' was running"
+        return StateError("table-missing", message, f"Restore the table, or {REBUILD.format(model)}", node=model)
+
+
+@dataclass(slots=True)
+class _Ancestry:
+    """Iceberg's `SnapshotAncestryValidator`, asked about the ancestors of what an attempt commits onto.
+
+    It must not look for the commit's own markers: an attempt whose answer was lost is repeated by Iceberg under the
+    same snapshot id, which it knows; were it rejected, its files would be deleted under the table (measured).
+    """
+
+    allowed: frozenset[int | None]
+
+    def validate(self, ancestors: Any) -> bool:
+        """Whether one of them is what was checked."""
+        each = ancestors.iterator()
+        while each.hasNext():
+            if int(each.next().snapshotId()) in self.allowed:
+                return True
+        return False
+
+    def errorMessage(self) -> str:  # noqa: N802 - Java's name
+        """What Iceberg's error says."""
+        return "the table was rolled back"
+
+    class Java:
+        """For Py4J."""
+
+        implements = ("org.apache.iceberg.SnapshotAncestryValidator",)
+
+
+def guard(session: Any, table: Any, branch: str | None, expected: ExpectedTable | None) -> Guard:
+    """The guard of a commit; without `expected` any table will do."""
+    from pyspark.java_gateway import ensure_callback_server_started
+
+    # Java asks back.
+    ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
+    return Guard(session._jvm, table, branch, expected or ExpectedTable("", None, None))  # noqa: SLF001
+
+
+def head_of(table: Any, branch: str | None) -> int | None:
+    """The newest snapshot of a branch of a table in Java; of main where there is no such branch."""
+    snapshot = (table.snapshot(branch) if branch else None) or table.currentSnapshot()
+    return int(snapshot.snapshotId()) if snapshot is not None else None
+
+
+def whole(table: Any, snapshot: Any) -> bool:
+    """Whether the lists of a snapshot's files are there.
+
+    Iceberg deletes them when it takes a commit for failed. If only the catalog's answer was wrong, the table is left
+    with a snapshot that nobody can read (measured: a MERGE that changes rows).
+    """
+    files = table.io()
+    if not files.newInputFile(snapshot.manifestListLocation()).exists():
+        return False
+    return all(files.newInputFile(part.path()).exists() for part in snapshot.allManifests(files))
+
+
+def take_back(jvm: Any, table: Any, snapshot: Any, branch: str | None) -> bool:
+    """Undo a commit in one step, unless others have committed since; whether that was done."""
+    table.refresh()
+    operations, own, parent = table.operations(), int(snapshot.snapshotId()), snapshot.parentId()
+    before = operations.current()
+    ref = before.ref(branch or _MAIN)
+    if ref is None or int(ref.snapshotId()) != own:
+        return False
+    changed = jvm.org.apache.iceberg.TableMetadata.buildFrom(before)
+    if parent is None:
+        changed = changed.removeRef(branch or _MAIN)
+    else:
+        changed = changed.setBranchSnapshot(int(parent), branch or _MAIN)
+    gone = jvm.java.util.ArrayList()
+    gone.add(snapshot)
+    # Compared with what is there and swapped by the catalog: a commit of others in between makes it fail.
+    operations.commit(before, changed.removeSnapshots(gone).build())
+    table.refresh()
+    return True

@@ -1,0 +1,165 @@
+"""One marked MERGE of a frame into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.lake.commit_guard import ExpectedTable, guard
+from engine.lake.commits import Commit, settled
+from engine.lake.quoted_names import quoted
+from engine.lake.table_writer import load
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SOURCE = "__batch"
+_SESSION = "spark.sql.iceberg."
+_SUMMARY = "snapshot-property."
+_MARKER = f"{_SESSION}{_SUMMARY}engine."
+
+
+# Times and days are given by their number, as a text of theirs means another moment in another zone, or two at the end
+# of summer time. The values are data: they are parameters, and never a part of the statement.
+_BOUNDS = {
+    "timestamp": "timestamp_micros(CAST({0} AS bigint))",
+    "date": "date_from_unix_date(CAST({0} AS int))",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """The values that a column of the key has in the rows; none of them is NULL.
+
+    Attributes:
+        column: of the key.
+        type: of the column.
+        least: as text; of a timestamp microseconds, of a date days since 1970.
+        greatest: likewise.
+    """
+
+    column: str
+    type: str
+    least: str
+    greatest: str
+
+    def sql(self, number: int) -> str:
+        """A condition on the table, by which files are skipped that no row can match; number: of its parameters."""
+        as_type = _BOUNDS.get(self.type, f"CAST({{0}} AS {self.type})")
+        ends = (as_type.format(f":{name}") for name in self.parameters(number))
+        return f"t.{quoted(self.column)} BETWEEN {' AND '.join(ends)}"
+
+    def parameters(self, number: int) -> dict[str, str]:
+        """The values of the parameters of `sql`."""
+        return {f"least_{number}": self.least, f"greatest_{number}": self.greatest}
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What happens to rows that match.
+
+    Attributes:
+        keys: the columns by which rows match; NULL matches NULL.
+        sequence: a row gives way only to one that is greater by these columns; empty: always.
+        delete: the column of the frame that says whether the row deletes; None: no row does.
+        update: the columns that are changed; empty: all.
+        ranges: of columns of the key; they change no result.
+    """
+
+    keys: tuple[str, ...]
+    sequence: tuple[str, ...] = ()
+    delete: str | None = None
+    update: tuple[str, ...] = ()
+    ranges: tuple[Range, ...] = ()
+
+
+def merge(
+    rows: DataFrame,
+    relation: str,
+    how: Merge,
+    markers: Mapping[str, str],
+    branch: str | None = None,
+    expected: ExpectedTable | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Commit:
+    """Merge rows into a table, in one marked commit; one that meets another writer is tried again as a whole.
+
+    Args:
+        rows: one for each key. Columns are taken by the names of the table's; those it does not have are left out,
+            and those that the rows do not have are NULL.
+        relation: the table, quoted.
+        how: what happens to rows that match.
+        markers: of the commit, without the prefix `engine.`.
+        branch: of the table to merge into, which is there; None: main.
+        expected: what the table must be; None: anything.
+        options: of Iceberg's writer, of those that it also reads from its session (see
+            `engine.compile.pipeline.merge_options`).
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.commit_guard`).
+    """
+    session = rows.sparkSession
+    rows.createOrReplaceTempView(_SOURCE)
+    table = load(session, relation)
+    columns = tuple(str(column.name()) for column in table.schema().columns())
+    target = f"{relation}.`branch_{branch}`" if branch else relation
+    text = _sql(target, columns, frozenset(rows.columns), how)
+    bounds = _bounds(how.ranges)
+    with _settings(session, {**_as_settings(options or {}), **_marked(markers)}):
+        return settled(
+            table, markers, lambda: session.sql(text, args=bounds), 0, guard(session, table, branch, expected)
+        )
+
+
+def _as_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """The settings for options of the writer, whose letter case does not matter but in names of the summary."""
+    named = {key: key[len(_SUMMARY) :] if key.lower().startswith(_SUMMARY) else None for key in options}
+    return {_SESSION + (key.lower() if name is None else _SUMMARY + name): options[key] for key, name in named.items()}
+
+
+def _marked(markers: Mapping[str, str]) -> dict[str, str]:
+    return {_MARKER + key: value for key, value in markers.items()}
+
+
+@contextmanager
+def _settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
+    """Let a session have settings for a while: its commits carry markers so, as a MERGE takes no options."""
+    before = {key: session.conf.get(key, None) for key in settings}
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, known in before.items():
+            if known is None:
+                session.conf.unset(key)
+            else:
+                session.conf.set(key, known)
+
+
+def _sql(relation: str, columns: tuple[str, ...], given: frozenset[str], how: Merge) -> str:
+    same = (f"t.{quoted(key)} <=> s.{quoted(key)}" for key in how.keys)
+    match = " AND ".join([*same, *(part.sql(number) for number, part in enumerate(how.ranges))])
+    newer = f" AND {_struct('s', how.sequence)} > {_struct('t', how.sequence)}" if how.sequence else ""
+    stays = f" AND NOT s.{quoted(how.delete)}" if how.delete else ""
+    values = {name: f"s.{quoted(name)}" if name in given else "NULL" for name in columns}
+    changed = ", ".join(f"t.{quoted(name)} = {values[name]}" for name in how.update or columns)
+    lines = [f"MERGE INTO {relation} AS t USING `{_SOURCE}` AS s ON {match}"]
+    if how.delete:
+        lines.append(f"WHEN MATCHED AND s.{quoted(how.delete)}{newer} THEN DELETE")
+    lines.append(f"WHEN MATCHED{stays}{newer} THEN UPDATE SET {changed}")
+    names, taken = ", ".join(map(quoted, columns)), ", ".join(values.values())
+    lines.append(f"WHEN NOT MATCHED{stays} THEN INSERT ({names}) VALUES ({taken})")  # noqa: S608 - quoted
+    return "\n".join(lines)
+
+
+def _bounds(ranges: Sequence[Range]) -> dict[str, str]:
+    """All parameters of a MERGE."""
+    return {name: end for number, part in enumerate(ranges) for name, end in part.parameters(number).items()}
+
+
+def _struct(side: str, names: tuple[str, ...]) -> str:
+    return f"struct({', '.join(f'{side}.{quoted(name)}' for name in names)})"

@@ -1,0 +1,165 @@
+"""How a table is laid out: partition fields with their names, the order inside files, properties.
+
+Spark's DDL gives partition fields names of its own, and takes others only by an ALTER TABLE afterwards: the first
+specification would stay in the table. So tables are made through Iceberg's catalog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Defaults fit for streams: one commit a micro-batch, for years.
+TABLE_DEFAULTS: Mapping[str, str] = {
+    "format-version": "2",
+    "write.metadata.delete-after-commit.enabled": "true",
+    "write.metadata.previous-versions-max": "100",
+    "history.expire.min-snapshots-to-keep": "100",
+    "commit.retry.num-retries": "10",
+}
+# Each commit writes the table, or a part of it, anew: a snapshot kept is a copy kept.
+REWRITTEN: Mapping[str, str] = {"history.expire.min-snapshots-to-keep": "3"}
+# A MERGE writes what changed, not whole files, and minds only rows that others changed meanwhile (measured:
+# copy-on-write and the serializable default fail beside any other writer).
+MERGED: Mapping[str, str] = {
+    "write.merge.mode": "merge-on-read",
+    "write.update.mode": "merge-on-read",
+    "write.delete.mode": "merge-on-read",
+    "write.merge.isolation-level": "snapshot",
+    "write.update.isolation-level": "snapshot",
+    "write.delete.isolation-level": "snapshot",
+}
+_FORMAT = "format-version"
+_TAGS = "engine.tags"
+_DISTRIBUTION = "write.distribution-mode"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """A partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number, name."""
+
+    transform: str
+    column: str
+    number: int | None
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class SortField:
+    """A column of the order inside files; `nulls_first` None: where ORDER BY puts nulls."""
+
+    column: str
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableLayout:
+    """What a table is beside its columns.
+
+    Attributes:
+        partitions: the partition fields.
+        sort: the order inside files.
+        properties: Iceberg's; they win over the defaults.
+        comment: the table's; empty: none.
+    """
+
+    partitions: tuple[PartitionField, ...] = ()
+    sort: tuple[SortField, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    comment: str = ""
+
+    def all_properties(self) -> dict[str, str]:
+        """The properties with the defaults."""
+        # A table with an order would be written in the range of its values, which samples the data in another job.
+        order = {_DISTRIBUTION: "hash" if self.partitions else "none"} if self.sort else {}
+        comment = {"comment": self.comment} if self.comment else {}
+        return {**TABLE_DEFAULTS, **order, **comment, **self.properties}
+
+    def others(self) -> tuple[str, ...]:
+        """The properties that tables of other kinds have from the engine, and this one has not."""
+        return tuple(sorted({*MERGED, _DISTRIBUTION, _TAGS} - self.all_properties().keys()))
+
+
+def builder(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout) -> Any:
+    """Iceberg's builder of a table with the columns of a frame, all nullable so that they can evolve."""
+    iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
+    tables, identifier = _catalog(session, relation)
+    schema = iceberg_schema(session, columns)
+    properties = session._jvm.java.util.HashMap()  # type: ignore[union-attr] # noqa: SLF001
+    for key, value in layout.all_properties().items():
+        properties.put(key, value)
+    return (
+        tables.buildTable(identifier, schema)
+        .withPartitionSpec(_partition_spec(iceberg, schema, layout))
+        .withSortOrder(_sort_order(iceberg, schema, layout))
+        .withProperties(properties)
+    )
+
+
+def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
+    """Iceberg's catalog of a relation in Java, and the relation's name in it."""
+    iceberg = session._jvm.org.apache.iceberg  # type: ignore[union-attr] # noqa: SLF001
+    activate(session)
+    catalog, name = relation.replace("`", "").split(".", 1)
+    tables = iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, catalog)  # noqa: SLF001
+    return tables, iceberg.catalog.TableIdentifier.parse(name)
+
+
+def not_older(session: SparkSession, relation: str, layout: TableLayout) -> TableLayout:
+    """The layout with the format of the table that it is to replace, if that is a newer one: there is no way back."""
+    tables, identifier = _catalog(session, relation)
+    if not tables.tableExists(identifier):
+        return layout
+    version = int(tables.loadTable(identifier).operations().current().formatVersion())
+    if version <= int(layout.all_properties()[_FORMAT]):
+        return layout
+    return replace(layout, properties={**layout.properties, _FORMAT: str(version)})
+
+
+def activate(session: SparkSession) -> None:
+    """Make a session that of the thread: Iceberg asks the thread's for its settings, whatever session it is given."""
+    jvm: Any = session._jvm  # noqa: SLF001
+    jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)  # noqa: SLF001
+
+
+def iceberg_schema(session: SparkSession, columns: DataFrame) -> Any:
+    """The columns of a frame as Iceberg's schema, all nullable."""
+    convert = session._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert  # type: ignore[union-attr] # noqa: SLF001
+    return convert(columns._jdf.schema().asNullable())  # noqa: SLF001
+
+
+def _partition_spec(iceberg: Any, schema: Any, layout: TableLayout) -> Any:
+    spec = iceberg.PartitionSpec.builderFor(schema).caseSensitive(False)
+    for part in layout.partitions:
+        add = getattr(spec, part.transform)
+        spec = add(part.column, part.name) if part.number is None else add(part.column, part.number, part.name)
+    return spec.build()
+
+
+def _sort_order(iceberg: Any, schema: Any, layout: TableLayout) -> Any:
+    if not layout.sort:
+        return iceberg.SortOrder.unsorted()
+    order, nulls = iceberg.SortOrder.builderFor(schema).caseSensitive(False), iceberg.NullOrder
+    for part in layout.sort:
+        first = (not part.descending) if part.nulls_first is None else part.nulls_first
+        add = order.desc if part.descending else order.asc
+        order = add(part.column, nulls.NULLS_FIRST if first else nulls.NULLS_LAST)
+    return order.build()
+
+
+def same_partitions(table: Any, layout: TableLayout) -> bool:
+    """Whether a table of Iceberg's in Java is partitioned as a layout says."""
+    found = [
+        (str(part.name()), str(table.schema().findColumnName(part.sourceId())).lower(), str(part.transform()))
+        for part in table.spec().fields()
+    ]
+    return found == [(part.name, part.column.lower(), _transform(part)) for part in layout.partitions]
+
+
+def _transform(part: PartitionField) -> str:
+    return part.transform if part.number is None else f"{part.transform}[{part.number}]"

@@ -1,0 +1,88 @@
+"""Making a table anew in a transaction: rows, columns, partitioning, order and properties at once.
+
+Iceberg gives a column of the new table the id of the one that has its name now, whatever its type. Partition
+specifications stay in the metadata with the ids of their columns: one by day over what has become a string makes the
+table unreadable (measured with Iceberg 1.12.0: "Unsupported type: string"). So a column of another type gets a new id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from engine.lake.table_layout import TableLayout, builder, not_older
+
+# Behind the name of a column whose type has changed, in metadata that nobody reads.
+_RETYPED = "#retyped"
+# Milliseconds: no snapshot is younger than that.
+_FAR = 86_400_000
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def begin(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout) -> Any:
+    """Begin to replace a table, or to make it: Iceberg's transaction, in Java.
+
+    Its table has the new columns and no rows; branches stay. Nothing is committed.
+    """
+    change = builder(session, relation, columns, not_older(session, relation, layout)).createOrReplaceTransaction()
+    made = change.table().operations().current()
+    jvm: Any = session._jvm  # noqa: SLF001
+    catalog, name = relation.replace("`", "").split(".", 1)
+    tables = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergCatalog(session._jsparkSession, catalog)  # noqa: SLF001
+    identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
+    if not tables.tableExists(identifier):
+        return change
+    table = tables.loadTable(identifier)
+    retyped = _retyped(table.schema(), made.schema())
+    if not retyped:
+        return change
+    # Out of the way of the new column of its name; without it the old specification would have no column.
+    renamed = table.updateSchema()
+    for column in retyped:
+        renamed.renameColumn(column, f"{column}{_RETYPED}")
+    operations = table.operations()
+    start = _with_schema(jvm, operations.current(), renamed.apply()).buildReplacement(
+        made.schema(), made.spec(), made.sortOrder(), made.location(), made.properties()
+    )
+    return jvm.org.apache.iceberg.Transactions.replaceTableTransaction(relation.replace("`", ""), operations, start)
+
+
+def without_lost_partitions(session: SparkSession, table: Any) -> None:
+    """Remove what a replaced table keeps of partitionings by columns that it lacks now, with the snapshots of before.
+
+    A MERGE into such a table fails (measured with Iceberg 1.12.0: "Cannot find field .. optional unknown in struct<>").
+    Data files stay for those who read them just now; maintenance removes them later.
+
+    Args:
+        session: to reach Java.
+        table: Iceberg's, in Java, as it is after the replacement.
+    """
+    schema = table.schema()
+    fields = [field for spec in table.specs().values() for field in spec.fields()]
+    if all(schema.findField(field.sourceId()) is not None for field in fields):
+        return
+    others = {str(name): bool(ref.isBranch()) for name, ref in dict(table.refs()).items() if name != "main"}
+    if others:
+        change = table.manageSnapshots()
+        for name, is_branch in others.items():
+            change = change.removeBranch(name) if is_branch else change.removeTag(name)
+        change.commit()
+    now = session._jvm.java.lang.System.currentTimeMillis()  # type: ignore[union-attr] # noqa: SLF001
+    expired = table.expireSnapshots().expireOlderThan(now + _FAR).retainLast(1).cleanExpiredFiles(False)
+    expired.cleanExpiredMetadata(True).commit()
+
+
+def _retyped(before: Any, after: Any) -> list[str]:
+    """The names of the columns that have kept their id and not their type."""
+    pairs = ((before.findField(column.fieldId()), column) for column in after.columns())
+    return [
+        str(known.name()) for known, column in pairs if known is not None and not known.type().equals(column.type())
+    ]
+
+
+def _with_schema(jvm: Any, metadata: Any, schema: Any) -> Any:
+    """Metadata of a table with other columns."""
+    change = jvm.org.apache.iceberg.TableMetadata.buildFrom(metadata).addSchema(schema)
+    number = next(known.schemaId() for known in change.build().schemas() if known.sameSchema(schema))
+    return change.setCurrentSchema(number).build()

@@ -1,0 +1,320 @@
+"""Writing tables through Spark: creation, marked commits, replacement.
+
+Rows are written into data files first and committed by us, in one commit that carries `engine.*` markers in its
+snapshot's summary; they decide after a crash whether a micro-batch has reached the table.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.lake import table_replacement
+from engine.lake.commit_guard import ExpectedTable, guard
+from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
+from engine.lake.table_layout import TableLayout, activate, builder, iceberg_schema
+from engine.spark.executions import spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STAGED = "#staged-"
+_STAGED_NAME = re.compile(r"`default_rewrite_catalog`\.`([^`#]+)" + _STAGED + "[0-9a-f]+`")
+_SUMMARY = "snapshot-property."
+
+
+def literal(text: str) -> str:
+    """A text as a Spark SQL literal, for statements that take no parameters; read with the settings that are pinned."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
+    """Make the namespace if it is missing."""
+    session.sql(f"CREATE NAMESPACE IF NOT EXISTS `{catalog}`.`{schema}`")
+
+
+def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: TableLayout) -> None:
+    """Make an empty table with the columns of a frame."""
+    builder(session, relation, frame, layout).create()
+    faults.reach("created", relation)
+
+
+def add_columns(relation: str, frame: DataFrame) -> None:
+    """Give a table the columns of a frame that it does not have, and the wider types of those that it has."""
+    session = frame.sparkSession
+    change = load(session, relation).updateSchema().caseSensitive(False)
+    change.unionByNameWith(iceberg_schema(session, frame)).commit()
+
+
+def fitting(frame: DataFrame, relation: str) -> DataFrame:
+    """A frame without the columns that a table does not have."""
+    columns = load(frame.sparkSession, relation).schema().columns()
+    known = {str(column.name()).lower() for column in columns}
+    return frame.drop(*(name for name in frame.columns if name.lower() not in known))
+
+
+def set_properties(session: SparkSession, relation: str, properties: Mapping[str, str]) -> None:
+    """Set properties of a table, in one commit that makes no snapshot."""
+    update = load(session, relation).updateProperties()
+    for key, value in properties.items():
+        update.set(key, value)
+    update.commit()
+
+
+def properties(session: SparkSession, relation: str) -> dict[str, str] | None:
+    """The properties of a table; none are known of a view or a table of another kind; None: there is neither."""
+    if not session.catalog.tableExists(relation):
+        return None
+    try:
+        return {str(key): str(text) for key, text in dict(load(session, relation).properties()).items()}
+    except spark_exceptions():
+        return {}
+
+
+def drop_table(session: SparkSession, relation: str) -> None:
+    """Remove a table with its files."""
+    session.sql(f"DROP TABLE IF EXISTS {relation} PURGE")
+
+
+def stage(frame: DataFrame, relation: str, options: Mapping[str, str] | None = None) -> Staged:
+    """Write the rows of a frame into data files of a table, without a commit: nobody sees them yet.
+
+    Rows are distributed and ordered as the table demands. It is Iceberg's way of rewriting files, used for an
+    append: the number of rows, and what the execution counted, are known before the commit, and a batch without
+    rows commits nothing, at the price of a plain append (a cached batch costs a fifth more, measured).
+
+    Args:
+        frame: columns are matched by name.
+        relation: the table, quoted.
+        options: of Iceberg's writer; `snapshot-property.<key>` goes into the commit.
+    """
+    return stage_in(frame, load(frame.sparkSession, relation), relation, options or {})
+
+
+def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, str]) -> Staged:
+    """Write the rows of a frame into data files of a table of Iceberg's in Java, as `stage` does."""
+    session = frame.sparkSession
+    spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
+    activate(session)
+    files, tables = spark.FileRewriteCoordinator.get(), _tables(session)
+    # The name stands in Spark's errors; `plain_name` takes the rest out of them again.
+    name = f"{relation.replace('`', '')}{_STAGED}{uuid.uuid4().hex}"
+    tables.add(name, table)
+    try:
+        frame.write.format("iceberg").options(**options).mode("append").save(name)
+        said = {key.removeprefix(_SUMMARY): text for key, text in options.items() if key.startswith(_SUMMARY)}
+        return Staged(session, table, tuple(files.fetchNewFiles(table, name)), said)
+    finally:
+        tables.remove(name)
+        files.clearRewrite(table, name)
+
+
+def _tables(session: SparkSession) -> Any:
+    """Iceberg's tables by name, in Java.
+
+    The class has a static `get` and an ordinary one. Asked for a member by its name Py4J looks at the first that Java
+    lists, in no order that can be relied on: at times `get` "does not exist in the JVM" (seen). A call finds its own.
+    """
+    from py4j.java_gateway import JavaMember
+    from py4j.protocol import STATIC_PREFIX
+
+    client = session._jvm._gateway_client  # type: ignore[union-attr] # noqa: SLF001
+    return JavaMember("get", None, f"{STATIC_PREFIX}org.apache.iceberg.spark.SparkTableCache", client)()
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """Data files that are written and not committed.
+
+    Attributes:
+        session: that wrote them.
+        table: Iceberg's, in Java.
+        files: Iceberg's, in Java.
+        summary: what the commit says beside the markers.
+    """
+
+    session: SparkSession
+    table: Any
+    files: tuple[Any, ...]
+    summary: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def rows(self) -> int:
+        """How many rows they hold."""
+        return sum(int(file.recordCount()) for file in self.files)
+
+    def discard(self) -> None:
+        """Remove them; only before a commit was tried."""
+        for file in self.files:
+            self.table.io().deleteFile(file.location())
+
+
+def append(
+    staged: Staged, markers: Mapping[str, str], branch: str | None = None, expected: ExpectedTable | None = None
+) -> Commit | None:
+    """Append staged files in one marked commit, to main or a branch; None, and no commit, if there are none.
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.commit_guard`).
+    """
+    _reach("written", staged, markers)
+    if not staged.files:
+        return None
+    guarded = guard(staged.session, staged.table, branch, expected)
+
+    def attempt() -> None:
+        change = guarded.validated(staged.table.newAppend())
+        if branch is not None:
+            # One that is missing begins where main stands.
+            change = change.toBranch(branch)
+        for file in staged.files:
+            change.appendFile(file)
+        commit_marked(change, staged, markers)
+
+    done = settled(staged.table, markers, attempt, staged.rows, guarded)
+    _reach("appended", staged, markers)
+    return done
+
+
+def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
+    """Put staged files in place of all rows, in one marked commit; None, and no commit, if there is nothing in both.
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.commit_guard`).
+    """
+    _reach("written", staged, markers)
+    guarded = guard(staged.session, staged.table, None, expected)
+    snapshot = staged.table.currentSnapshot()
+    if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
+        return None
+
+    def attempt() -> None:
+        expressions: Any = staged.session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
+        change = guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
+        for file in staged.files:
+            change.addFile(file)
+        commit_marked(change, staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
+
+
+def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str | None = None) -> Commit | None:
+    """Put staged files in place of the partitions that they fall into; None, and no commit, if there are none.
+
+    It is committed to main or a branch; one that is missing begins where main is.
+    """
+    _reach("written", staged, markers)
+    if not staged.files:
+        return None
+    guarded = guard(staged.session, staged.table, branch, None)
+
+    def attempt() -> None:
+        change = staged.table.newReplacePartitions()
+        if branch is not None:
+            change = change.toBranch(branch)
+        for file in staged.files:
+            change.addFile(file)
+        commit_marked(change, staged, markers)
+
+    done = settled(staged.table, markers, attempt, staged.rows, guarded)
+    _reach("appended", staged, markers)
+    return done
+
+
+def exchange(
+    staged: Staged, snapshot: int, markers: Mapping[str, str], expected: ExpectedTable | None = None
+) -> Commit:
+    """Put staged files, if there are any, in place of those that a snapshot added, in one marked commit.
+
+    Raises:
+        RunError: `commit-conflict`.
+        StateError: the table is not as expected (see `engine.lake.commit_guard`).
+    """
+    guarded = guard(staged.session, staged.table, None, expected)
+
+    def attempt() -> None:
+        change = guarded.validated(staged.table.newOverwrite())
+        for file in staged.table.snapshot(snapshot).addedDataFiles(staged.table.io()):
+            change.deleteFile(file)
+        for file in staged.files:
+            change.addFile(file)
+        commit_marked(change, staged, markers)
+
+    return settled(staged.table, markers, attempt, staged.rows, guarded)
+
+
+def replace(
+    frame: DataFrame,
+    relation: str,
+    layout: TableLayout,
+    markers: Mapping[str, str],
+    options: Mapping[str, str] | None = None,
+) -> Commit:
+    """Make a table anew from a frame, in one marked commit: rows, columns, partitioning, order and properties at once.
+
+    Readers see the old or the new table. An earlier table keeps its UUID; rows that wait in it for tests go with the
+    rows that they were to follow. A commit is made without rows too. Where the catalog is busy all of it is done again,
+    a few times, rows included: files of an attempt before belong to a table that was never made.
+    """
+    session = frame.sparkSession
+    faults.reach("replacing", relation)
+
+    def attempt() -> Commit:
+        change = table_replacement.begin(session, relation, frame, layout)
+        staged = stage_in(frame, change.table(), relation, options or {})
+        added = change.newFastAppend()
+        for file in staged.files:
+            added.appendFile(file)
+        commit_marked(added, staged, markers)
+        if change.table().refs().containsKey(STAGED):
+            change.manageSnapshots().removeBranch(STAGED).commit()
+        gone = [key for key in (STAGED_LAYOUT, *layout.others()) if change.table().properties().containsKey(key)]
+        if gone:
+            update = change.updateProperties()
+            for key in gone:
+                update.remove(key)
+            update.commit()
+        change.commitTransaction()
+        return current(load(session, relation), staged.rows)
+
+    done = remade(attempt, lambda: load(session, relation), markers)
+    faults.reach("replaced", relation)
+    return done
+
+
+def _reach(point: str, staged: Staged, markers: Mapping[str, str]) -> None:
+    name = str(staged.table.name())
+    faults.reach(point, name, batch_of(markers), name)
+
+
+def commit_marked(change: Any, staged: Staged, markers: Mapping[str, str]) -> None:
+    """Make a change of Iceberg's, in Java, with the markers in its summary."""
+    for key, value in staged.summary.items():
+        change.set(key, value)
+    for key, value in markers.items():
+        change.set(f"engine.{key}", value)
+    change.commit()
+
+
+def plain_name(text: str) -> str:
+    """A text of Spark's with the names of tables that were staged as the user knows them."""
+    return _STAGED_NAME.sub(r"\1", text)
+
+
+def table_uuid(session: SparkSession, relation: str) -> str:
+    """The table's UUID."""
+    return str(load(session, relation).uuid())
+
+
+def load(session: SparkSession, relation: str) -> Any:
+    """A table of Iceberg's, in Java: it knows its snapshot and its columns without a query."""
+    activate(session)
+    jvm: Any = session._jvm  # noqa: SLF001
+    util = jvm.org.apache.iceberg.spark.Spark3Util
+    return util.loadIcebergTable(session._jsparkSession, relation.replace("`", ""))  # noqa: SLF001

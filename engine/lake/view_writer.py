@@ -1,0 +1,72 @@
+"""Views of Iceberg's catalog, through Spark: making, finding and dropping them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.lake.table_layout import activate
+from engine.lake.table_writer import literal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def create_view(session: SparkSession, relation: str, sql: str, comment: str, properties: Mapping[str, str]) -> None:
+    """Make a view, or replace the one of that name.
+
+    Args:
+        session: that can read what the query reads.
+        relation: its quoted name; there is no table of that name.
+        sql: its query.
+        comment: empty: none.
+        properties: of the view.
+    """
+    session.sql(f"CREATE OR REPLACE VIEW {_text(relation, sql, comment, properties)}")
+
+
+def check_view(session: SparkSession, relation: str, sql: str, properties: Mapping[str, str]) -> None:
+    """Check that a view of a query can be made: one of another name is made, and dropped.
+
+    EXPLAIN makes nothing and takes what a view cannot have, such as a temporary function (measured, Spark 4.1.4).
+
+    Args:
+        session: that can read what the query reads.
+        relation: a quoted name that nothing has, but a view of the same properties that a kill left.
+        sql: the query.
+        properties: of the view.
+
+    Raises:
+        pyspark.errors.AnalysisException: Spark rejects it.
+    """
+    if view_properties(session, relation, properties) is not None:
+        drop_view(session, relation)
+    session.sql(f"CREATE VIEW {_text(relation, sql, '', properties)}")
+    drop_view(session, relation)
+
+
+def _text(relation: str, sql: str, comment: str, properties: Mapping[str, str]) -> str:
+    said = f"COMMENT {literal(comment)}\n" if comment else ""
+    pairs = ", ".join(f"{literal(key)} = {literal(text)}" for key, text in properties.items())
+    known = f"TBLPROPERTIES ({pairs})\n" if pairs else ""
+    return f"{relation}\n{said}{known}AS {sql}"
+
+
+def drop_view(session: SparkSession, relation: str) -> None:
+    """Remove a view."""
+    session.sql(f"DROP VIEW IF EXISTS {relation}")
+
+
+def view_properties(
+    session: SparkSession, relation: str, wanted: Mapping[str, str] | None = None
+) -> dict[str, str] | None:
+    """Return the properties of a view; None if there is no view of that name, or none that has those wanted."""
+    activate(session)
+    jvm: Any = session._jvm  # noqa: SLF001
+    catalog, name = relation.replace("`", "").split(".", 1)
+    views = session._jsparkSession.sessionState().catalogManager().catalog(catalog).icebergCatalog()  # noqa: SLF001
+    identifier = jvm.org.apache.iceberg.catalog.TableIdentifier.parse(name)
+    if not views.viewExists(identifier):
+        return None
+    found = {str(key): str(text) for key, text in dict(views.loadView(identifier).properties()).items()}
+    return found if (wanted or {}).items() <= found.items() else None

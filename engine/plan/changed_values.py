@@ -1,0 +1,143 @@
+"""What changed between the query that wrote a table and the one of now, with both values, for people."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.compile.sql.parse import DIALECT
+
+# Lines of a difference, characters of a line, and of a value.
+_LINES, _WIDTH, _VALUE = 10, 160, 120
+_NOTHING = "nothing"
+
+
+def identity_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what makes the rows those of another table: partitions, keys, output mode."""
+    if old.get("partition_by") != new.get("partition_by"):
+        was, now = (", ".join(map(_partition, facts.get("partition_by") or ())) for facts in (old, new))
+        yield changed("'partition_by'", was, now)
+    writes = [facts.get("write") or {} for facts in (old, new)]
+    for key in dict.fromkeys((*writes[0], *writes[1])):
+        if writes[0].get(key) != writes[1].get(key):
+            yield changed(f"'{key}'", _text(writes[0].get(key)), _text(writes[1].get(key)))
+    if old.get("output_mode") != new.get("output_mode"):
+        yield changed("'output_mode'", _text(old.get("output_mode")), _text(new.get("output_mode")))
+
+
+def input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what changed in how the inputs that both queries have are read."""
+    before = {item["name"]: item for item in old["inputs"]}
+    for item in new["inputs"]:
+        name, known = item["name"], before.get(item["name"])
+        if known is None:
+            continue
+        if known.get("watermark") != item.get("watermark"):
+            was, now = (_watermark(one.get("watermark")) for one in (known, item))
+            yield changed(f"the watermark of '{name}'", was, now)
+        if known.get("dedup") != item.get("dedup"):
+            yield changed(f"the dedup of '{name}'", _text(known.get("dedup")), _text(item.get("dedup")))
+        if known.get("stream") != item.get("stream"):
+            yield f"'{name}' is now {'a stream' if item.get('stream') else 'a static input'}"
+        yield from _source_changes(name, known.get("source") or {}, item.get("source") or {})
+
+
+def _source_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    for key in dict.fromkeys((*old, *new)):
+        was, now = old.get(key), new.get(key)
+        if was == now:
+            continue
+        if key == "schema":
+            yield from _column_changes(name, was or (), now or ())
+        elif isinstance(was or {}, Mapping) and isinstance(now or {}, Mapping):
+            pairs = [{**(one or {})} for one in (was, now)]
+            for option in sorted({*pairs[0], *pairs[1]}):
+                if pairs[0].get(option) != pairs[1].get(option):
+                    yield changed(f"{option} of '{name}'", _text(pairs[0].get(option)), _text(pairs[1].get(option)))
+        else:
+            yield changed(f"{key} of '{name}'", _text(was), _text(now))
+
+
+def _column_changes(name: str, old: Sequence[Any], new: Sequence[Any]) -> Iterator[str]:
+    before, after = ({str(column): kind for column, kind in columns} for columns in (old, new))
+    for column in dict.fromkeys((*before, *after)):
+        if before.get(column) != after.get(column):
+            yield changed(f"column '{column}' of '{name}'", _text(before.get(column)), _text(after.get(column)))
+    if before == after:
+        yield changed(f"the order of the columns of '{name}'", ", ".join(before), ", ".join(after))
+
+
+def changed(what: str, was: str, now: str) -> str:
+    """Return the sentence on a value before and after."""
+    return f"{what} changed from {_short(was)} to {_short(now)}"
+
+
+def query_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the lines of the compiled SQL that changed, each with - or + before it; those of ephemeral models too."""
+    pairs = [("", str(old["sql"]), str(new["sql"]))]
+    inner = [facts.get("inlined") or {} for facts in (old, new)]
+    for name in sorted({*inner[0], *inner[1]}):
+        texts = [str(facts.get(name, {}).get("sql", "")) for facts in inner]
+        pairs.append((name, texts[0], texts[1]))
+    found = [line for name, was, now in pairs if was != now for line in _difference(name, was, now)]
+    more = len(found) - _LINES
+    return (*found[:_LINES], f"... and {more:,} more lines") if more > 1 else tuple(found)
+
+
+def _difference(name: str, old: str, new: str) -> Iterator[str]:
+    if name:
+        yield f"ephemeral model '{name}':"
+    lines = difflib.unified_diff(_lines(old), _lines(new), n=0, lineterm="")
+    for line in lines:
+        if line[:1] in "+-" and line[:3] not in {"+++", "---"}:
+            text = f"{line[0]} {line[1:]}"
+            yield text if len(text) <= _WIDTH else f"{text[:_WIDTH]}..."
+
+
+def _lines(sql: str) -> list[str]:
+    """The lines of a query in one form, with the names of inputs as the user writes them."""
+    if not sql:
+        return []
+    try:
+        tree = sqlglot.parse_one(sql, dialect=DIALECT)
+    except (SqlglotError, RecursionError):
+        return [sql]
+    for name in tree.find_all(exp.Identifier):
+        if name.this.startswith("@"):
+            name.set("this", name.this.partition(" ")[2] or name.this[1:])
+            name.set("quoted", False)
+    return str(tree.sql(dialect=DIALECT, pretty=True, comments=False)).splitlines()
+
+
+def _partition(field: Mapping[str, Any]) -> str:
+    inner = ", ".join(str(part) for part in (field.get("number"), field["column"]) if part is not None)
+    text = str(field["column"]) if field["transform"] == "identity" else f"{field['transform']}({inner})"
+    return f"{text} as {field['name']}" if field.get("name") else text
+
+
+def _watermark(mark: Mapping[str, Any] | None) -> str:
+    if not mark:
+        return ""
+    column = f"{mark['expression']} as {mark['column']}" if mark.get("expression") else str(mark["column"])
+    rest = [f"{key} {mark[key]}" for key in ("max_future", "on_null") if mark.get(key)]
+    return " ".join([column, "delay", str(mark["delay"]), *rest])
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return ", ".join(f"{key}: {_text(inner)}" for key, inner in value.items())
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return ", ".join(map(_text, value))
+    return "" if value is None else str(value)
+
+
+def _short(text: str) -> str:
+    text = text or _NOTHING
+    return text if len(text) <= _VALUE else f"{text[:_VALUE]}..."

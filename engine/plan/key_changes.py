@@ -1,0 +1,85 @@
+"""The keys of a table that rows are merged into: an edit that computes them in another way makes it another table.
+
+A MERGE finds the row that it replaces by the values of `unique_key`, and which of two is the newer by `sequence_by`.
+Rows that are there keep the values of the query that wrote them, so that new rows would stand beside those that they
+should replace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from engine.compile.sql.parse import DIALECT
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning
+
+_ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence_by"}
+
+
+def key_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """What an edit changes in how keys and sequence of a table are computed, in words; empty: nothing, or no keys.
+
+    Args:
+        old: the facts of the query that wrote the table.
+        new: those of the query now, with the same keys.
+    """
+    write = new.get("write") or {}
+    roles = {name: role for key, role in reversed(_ROLES.items()) for name in write.get(key) or ()}
+    if not roles:
+        return ()
+    zones = tuple(f"the {text}" for text in zone_changes(old, new))
+    return (*_changed(old, new, roles), *zones)
+
+
+def zone_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """The sources whose times are read in another zone."""
+    before = {item["name"]: item.get("source") for item in old["inputs"]}
+    for item in new["inputs"]:
+        source, known = item.get("source"), before.get(item["name"])
+        if source and known and known.get("timezone") != source.get("timezone"):
+            was, now = (said.get("timezone") or "UTC" for said in (known, source))
+            yield f"time zone of '{item['name']}' changed from {was} to {now}"
+
+
+def _changed(old: Mapping[str, Any], new: Mapping[str, Any], roles: Mapping[str, str]) -> Iterator[str]:
+    pair = _bound(old, new) or (_written(old), _written(new))
+    for name, role in roles.items():
+        before, after = (found.get(name) for found in pair)
+        if before is not None and after is not None and before[0] != after[0]:
+            yield f"{role} '{name}' changed from {before[1]} to {after[1]}"
+
+
+_Texts = dict[str, tuple[Any, str]]
+
+
+def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Texts] | None:
+    """By column of both queries: its expression in the columns of the inputs, to compare and to show."""
+    said = [facts.get("state") or facts.get("keyed") for facts in (old, new)]
+    if said[0] is None or said[1] is None:
+        return None
+    try:
+        before, after = (meaning(one).columns for one in said if one is not None)
+    except UnprovableError:
+        return None
+    return (
+        {name.lower(): (column.key, column.text) for name, column in before},
+        {name.lower(): (column.key, column.text) for name, column in after},
+    )
+
+
+def _written(facts: Mapping[str, Any]) -> _Texts:
+    """By name: all expressions that the SQL gives this name, in subqueries and CTEs as well."""
+    try:
+        tree = sqlglot.parse_one(str(facts["sql"]), dialect=DIALECT)
+    except (SqlglotError, RecursionError):
+        return {}
+    found: dict[str, list[str]] = {}
+    for select in tree.find_all(exp.Select):
+        for item in select.expressions:
+            if isinstance(item, (exp.Alias, exp.Column)):
+                found.setdefault(item.alias_or_name.lower(), []).append(item.unalias().sql(dialect=DIALECT))
+    return {name: (sorted(texts), ", ".join(texts)) for name, texts in found.items()}

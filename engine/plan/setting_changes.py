@@ -1,0 +1,67 @@
+"""Settings that change what a query means: those of the rows that are there against those of now."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from engine.compile import Model
+from engine.compile.config.session_settings import FROZEN
+from engine.pinned_settings import PINNED
+
+_PARTITIONS = "spark.sql.shuffle.partitions"
+_PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+_PROVIDERS = {"RocksDBStateStoreProvider": "rocksdb", "HDFSBackedStateStoreProvider": "hdfs"}
+
+
+def before(facts: Mapping[str, Any], recorded: Mapping[str, Any] | None, now: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings that wrote a table.
+
+    Args:
+        facts: of the query that wrote it; settings at their defaults are not among them.
+        recorded: the settings that its generation has recorded; None: it was begun by a version that recorded none.
+        now: taken for those of a table of which nothing is known.
+    """
+    if "settings" in facts:
+        return dict(facts["settings"])
+    return now if recorded is None else {}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """What changed: sentences on what other rows come from, and on what has no effect on existing state."""
+    changed, frozen = [], []
+    confs = old.get("conf", {}), new.get("conf", {})
+    for key in sorted({*confs[0], *confs[1]}):
+        values = [conf.get(key, "its default") for conf in confs]
+        # What is pinned has one value, whether a target repeats it or not.
+        if values[0] == values[1] or key in PINNED:
+            continue
+        if key == FROZEN:
+            frozen.append(f"the setting '{key}' changed; the checkpoint keeps the value that it began with")
+        else:
+            changed.append(f"the setting '{key}' changed from {values[0]} to {values[1]}")
+    if old.get("pre_hook", []) != new.get("pre_hook", []):
+        was, now = ("; ".join(said.get("pre_hook", [])) or "nothing" for said in (old, new))
+        changed.append(f"what 'pre_hook' prepares for the query changed from {was} to {now}")
+    return changed, frozen
+
+
+def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a model says in `state_store` that its checkpoint does not follow.
+
+    Args:
+        model: a stream.
+        frozen: settings that its checkpoint keeps (Spark class OffsetSeqMetadata); none are known before its first
+            micro-batch.
+    """
+    if not model.stateful:
+        return ()
+    said = {"partitions": model.state_partitions, "provider": model.operation.state_provider}
+    provider = frozen.get(_PROVIDER, "").rpartition(".")[2]
+    kept = {"partitions": frozen.get(_PARTITIONS), "provider": _PROVIDERS.get(provider)}
+    return tuple(
+        f"state_store.{key} is {value} now, and the checkpoint keeps {kept[key]}: a change takes effect with a new "
+        f"checkpoint only (engine build -f -s {model.name})"
+        for key, value in said.items()
+        if value is not None and kept[key] not in {None, str(value)}
+    )

@@ -1,0 +1,232 @@
+"""The sources of a checkpoint against those that a query would read now: the pure comparison.
+
+Spark's checkpoint has one offset a source, by position and without a name. With other sources, or the same in another
+order, files are read again and rows doubled without a word (measured, Spark 4.1.4). So each generation records its
+sources in the order of Spark's plan, with what identifies each. See docs/design/019-sources-of-a-checkpoint.md.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.errors import Diagnostic
+
+_KAFKA_TOPICS = ("topic", "topics", "topic_pattern", "assign")
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSource:
+    """A source of a streaming query as its checkpoint knows it.
+
+    Attributes:
+        node: id of the model or source.
+        name: as the user writes it.
+        kind: `files`, `table`, or the format of a source.
+        identity: what makes it this source and no other. Files: `location` (absolute URI), `root` (the project's
+            folder) and `path`; tables: `table` and `uuid`; Kafka: `topics`; others: `location`. `connection`: a digest
+            of where its connection leads, without credentials.
+        number: of the source in Spark's checkpoint; two readings of one relation share it.
+    """
+
+    node: str
+    name: str
+    kind: str
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    number: int = 0
+
+    def __str__(self) -> str:
+        known = self.identity
+        where = known.get("location") or known.get("path") or ", ".join(known.get("topics") or ())
+        return f"{self.name} ({where})" if where else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What a generation records of its start: `sources.json`.
+
+    Attributes:
+        streams: in the order of Spark's plan.
+        textual: the order of the plan is that of the compiled SQL, so that both can be compared without Spark.
+        settings: see `engine.compile.config.session_settings`.
+    """
+
+    streams: tuple[StreamSource, ...]
+    textual: bool = True
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        streams = [
+            {"node": s.node, "name": s.name, "kind": s.kind, "identity": dict(s.identity), "number": s.number}
+            for s in self.streams
+        ]
+        return {"streams": streams, "textual": self.textual, "settings": dict(self.settings)}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Recorded:
+        """Read the content of the file; KeyError or TypeError if it is another."""
+        streams = tuple(StreamSource(**item) for item in data["streams"])
+        return cls(streams, bool(data.get("textual", True)), data.get("settings", {}))
+
+
+def normalized(path: str) -> str:
+    """A path or URI in one spelling, as Hadoop reads it: no `./`, no doubled or trailing slash."""
+    scheme, colon, rest = path.partition(":/")
+    if colon and re.fullmatch(r"[A-Za-z][A-Za-z0-9+.-]*", scheme):
+        authority, slash, inside = rest.removeprefix("/").partition("/")
+        if scheme == "file" or not rest.startswith("/"):
+            return f"{scheme}:{posixpath.normpath('/' + rest.lstrip('/'))}"
+        return f"{scheme}://{authority}{posixpath.normpath('/' + inside.lstrip('/')) if slash and inside else ''}"
+    return posixpath.normpath(path)
+
+
+def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
+    """The streams of a query as its facts have them: without order, and without what the project's folder decides."""
+    found = []
+    for item in facts["inputs"]:
+        if item["stream"]:
+            source, name = item.get("source"), item["name"]
+            if source is None:
+                found.append(StreamSource(f"model.{name}", name, "table", {"table": name}))
+            else:
+                found.append(of_source(name, source["format"], source))
+    return tuple(found)
+
+
+def of_source(name: str, format_: str, settings: Mapping[str, Any]) -> StreamSource:
+    """A declared source: what its settings say of its identity."""
+    node = f"source.{name}"
+    identity: dict[str, Any] = {}
+    if "path" in settings:
+        return StreamSource(node, name, "files", {"path": normalized(str(settings["path"])), "format": format_})
+    if format_ == "iceberg":
+        return StreamSource(node, name, "table", {"table": str(settings.get("table", ""))})
+    for key in _KAFKA_TOPICS:
+        if key in settings:
+            said = settings[key]
+            identity = {"pattern": said} if key == "topic_pattern" else {"topics": _topics(said)}
+            if key == "assign":
+                identity["assigned"] = sorted(f"{topic}-{number}" for topic, some in said.items() for number in some)
+    return StreamSource(node, name, format_, identity)
+
+
+def _topics(said: object) -> list[str]:
+    return [said] if isinstance(said, str) else sorted(str(name) for name in said)  # type: ignore[attr-defined]
+
+
+def same(before: StreamSource, now: StreamSource) -> bool:
+    """Whether a stream can go on in a source where it was in another."""
+    old, new = before.identity, now.identity
+    if before.kind != now.kind:
+        return False
+    if before.kind == "files":
+        key = "location" if "location" in old and "location" in new else "path"
+        led = {old.get("connection"), new.get("connection")} - {None}
+        return bool(old.get(key) == new.get(key) and old.get("format") == new.get("format") and len(led) <= 1)
+    if before.kind == "table":
+        key = "uuid" if old.get("uuid") and new.get("uuid") else "table"
+        return bool(old.get(key) == new.get(key))
+    if "pattern" in {*old, *new}:
+        return True  # which topics those are is asked of the cluster
+    if "topics" in old:
+        # A topic that is added is read from its first record; a partition that is left out and comes back is, too.
+        fewer = "assigned" in new and not set(new["assigned"]) >= set(old.get("assigned", ("all",)))
+        return not fewer and set(old["topics"]) <= set(new.get("topics", ()))
+    return bool(old == new)
+
+
+def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, ordered: bool = True) -> str | None:
+    """How the sources differ from those of a checkpoint, in one sentence; None: they are the same.
+
+    Args:
+        before: of the checkpoint.
+        now: of the query.
+        ordered: both are in the order of Spark's plan.
+    """
+    if len(before) == len(now) and all(same(old, new) for old, new in zip(before, now, strict=True)):
+        return None
+    without = [old for old in before if not any(same(old, new) for new in now)]
+    left = [new for new in now if not any(same(old, new) for old in before)]
+    if not left and not without:
+        if not ordered:
+            return None
+        if len(before) == len(now):
+            return f"the order of its streams changed from {_names(before)} to {_names(now)}"
+    moved = [(old, new) for old in without for new in left if _moved(old, new)]
+    if moved:
+        old, new = moved[0]
+        roots = old.identity["root"], new.identity["root"]
+        return (
+            f"the project was moved from {roots[0]} to {roots[1]}: the files of '{new.name}' that were read are "
+            f"recorded under {old.identity['location']}, and all of them would be read again"
+        )
+    return f"its streams changed from {_texts(before)} to {_texts(now)}"
+
+
+def _moved(old: StreamSource, new: StreamSource) -> bool:
+    roots = [s.identity.get("root") for s in (old, new)]
+    return old.kind == new.kind == "files" and None not in roots and old.identity["path"] == new.identity["path"]
+
+
+def _names(streams: Iterable[StreamSource]) -> str:
+    return ", ".join(s.name for s in streams) or "nothing"
+
+
+def _texts(streams: Iterable[StreamSource]) -> str:
+    return ", ".join(str(s) for s in streams) or "nothing"
+
+
+def rejection(relation: str, model: str, reason: str, ways: str) -> Diagnostic:
+    """The error for a query whose sources are not those of its checkpoint.
+
+    Args:
+        relation: the full name of its table.
+        model: its name.
+        reason: how the sources differ.
+        ways: see `engine.plan.new_checkpoint.ways`.
+    """
+    message = f"{relation} was written from other sources: {reason}"
+    way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
+    between = f"; or {ways}" if ways else ""
+    hint = f"{way}{between}; or rebuild the table from the first row: engine build -f -s {model}"
+    return Diagnostic("source-changed", message, hint, node=model)
+
+
+def static_renames(
+    old: Mapping[str, Any], new: Mapping[str, Any], tables: Mapping[str, str], known: Collection[str]
+) -> dict[str, StreamSource]:
+    """Return the inputs read in full that have another name now, by the node that they were.
+
+    Args:
+        old: the facts of the query that wrote last.
+        new: those of the query now.
+        tables: by the name of each model that is read now, that of its table: an alias can be its earlier name.
+        known: ids of all nodes of the project.
+    """
+    names = [{item["name"]: item for item in facts["inputs"] if not item["stream"]} for facts in (old, new)]
+    found = {}
+    for name, item in names[0].items():
+        kind = "source" if item.get("source") else "model"
+        if f"{kind}.{name}" in known:
+            continue
+        for other, one in names[1].items():
+            same = one.get("source") == item["source"] if kind == "source" else tables.get(other) == name
+            if other not in names[0] and same:
+                found[f"{kind}.{name}"] = StreamSource(f"{kind}.{other}", other, "static")
+    return found
+
+
+def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict[str, StreamSource]:
+    """The sources that have another name now, by the node that they were."""
+    names, found = {s.node for s in now}, {}
+    taken = {s.node for s in before}
+    for old in before:
+        if old.node not in names:
+            new = next((s for s in now if s.node not in taken and same(old, s)), None)
+            if new is not None:
+                found[old.node] = new
+    return found

@@ -1,0 +1,307 @@
+"""What an edit does to the state of a query: its blocks before and after, compared.
+
+The table behind it is measured (two runs with real Spark each): Spark checks the types in its state and the kinds of
+the steps only, so that most wrong edits run without a word. Whatever changes what a step stores or how it is keyed is
+breaking; what stands above the steps, and which rows are late, may change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile.stateful.aggregate_order import reorderings
+from engine.compile.stateful.stateful_steps import Block, BoundExpression, Meaning, UnprovableError, blocks, meaning
+
+_KINDS = {
+    "group": "GROUP BY", "distinct": "DISTINCT", "join": "join", "limit": "LIMIT", "union": "UNION", "read": "input",
+    "sort": "ORDER BY",
+}  # fmt: skip
+# Formats whose columns are found by their names, so that the order of the declared ones means nothing.
+BY_NAME = {"json", "parquet", "orc", "avro", "kafka", "iceberg"}
+_MEANT = ("materialized", "relation", "output_mode", "partition_by", "write")
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference: `kind` is breaking, forward or additive; `column`: it is the type of a column of this input."""
+
+    kind: str
+    text: str
+    column: str = ""
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Difference, ...] | None:
+    """What an edit changes of a query that keeps state, from the facts before and after.
+
+    Returns:
+        None where that is not proved, and only the text can be compared.
+    """
+    if "state" not in old or "state" not in new or _rest(old) != _rest(new):
+        return None
+    try:
+        before, after = meaning(old["state"]), meaning(new["state"])
+        if before.literals != after.literals or not (_stateful(before) and _stateful(after)):
+            return None
+        mode = str(new.get("output_mode") or "append")
+        single = sum(block.stateful for block in blocks(after.block)) == 1
+        found = [*_Comparison(mode, single).blocks(before.block, after.block, ()), *_columns(before, after)]
+        # Of a struct only the fields that are read count.
+        read = _read_as_before(old, new)
+        found = [item for item in found if item.column not in read]
+        if before.streams != after.streams and sorted(before.streams) == sorted(after.streams):
+            was, now = (", ".join(said.streams) for said in (before, after))
+            text = f"the streams are read in the order {now}, and were in the order {was} (those of a CTE come first)"
+            found.append(Difference("breaking", f"{text}; the checkpoint has their positions by that order"))
+        if not any(item.kind == "breaking" for item in found):
+            found += _order(before if "began" not in old else meaning(old["began"]), after, new["state"])
+    except UnprovableError:
+        return None
+    return tuple({item.text: item for item in found}.values())
+
+
+def _read_as_before(old: Mapping[str, Any], new: Mapping[str, Any]) -> set[str]:
+    """The inputs whose declared columns and fields, as far as they are read, are the same."""
+    schemas = [
+        {item["name"]: item["source"].get("schema") for item in facts["inputs"] if item.get("source")}
+        for facts in (old, new)
+    ]
+    return {name for name, schema in schemas[0].items() if schema and schemas[1].get(name) == schema}
+
+
+def _stateful(said: Meaning) -> bool:
+    return any(block.stateful for block in blocks(said.block))
+
+
+def _rest(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts that this comparison says nothing about."""
+    inputs = []
+    for item in facts["inputs"]:
+        kept = {key: item[key] for key in ("name", "stream", "through") if key in item}
+        source = dict(item.get("source") or {})
+        if source.get("format") in BY_NAME:
+            source.pop("schema", None)
+        inputs.append({**kept, "source": source})
+    return {**{key: facts.get(key) for key in _MEANT}, "inputs": inputs}
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    """Compares blocks from the top; `fed` are the stateful blocks above one; `single`: there is one in all."""
+
+    mode: str
+    single: bool
+
+    def blocks(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
+        if (old.kind, old.streaming, len(old.children)) != (new.kind, new.streaming, len(new.children)):
+            change = f"a step of the query was {_step(old)} and is now {_step(new)}"
+            yield Difference("breaking", f"{change}; the state of one cannot be read by the other")
+            return
+        if not old.streaming:
+            yield from self._static(old, new, fed)
+            return
+        yield from self._filters(old, new, fed)
+        # Spark moves a semi join below a group on its left.
+        moves = new.name in {"semi", "anti"} and any(block.stateful for block in blocks(new))
+        if old.kind == "join":
+            yield from _join(old, new, fed=bool(fed) or moves)
+        elif old.kind in _OWN:
+            yield from _OWN[old.kind](old, new)
+        below = (*fed, new) if new.stateful or moves else fed
+        for one, other in zip(old.children, new.children, strict=True):
+            yield from self.blocks(one, other, below)
+
+    def _static(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
+        if _shape(old) == _shape(new):
+            return
+        if fed:
+            text = f"a static input of {_step(fed[-1])} changed; its state was built with the old one"
+            yield Difference("breaking", text)
+        else:
+            yield Difference("forward", "a static input changed; that applies to new rows")
+
+    def _filters(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
+        before, after = {b.key: b for b in old.where}, {b.key: b for b in new.where}
+        gone = [before[key] for key in before if key not in after]
+        come = [after[key] for key in after if key not in before]
+        for one in gone + come:
+            held = _reached(new, one, fed)
+            words = f"the filter {one.text} was {'removed' if one in gone else 'added'}"
+            if not held:
+                yield Difference("forward", f"{words}; that applies to rows written from now on")
+            elif self.mode == "append" and self.single and held[0].event_time:
+                note = f"it applies to rows read from now on; open groups of {_step(held[0])} mix both rules"
+                yield Difference("forward", f"{words}; {note}")
+            else:
+                text = f"{words} below {_step(held[-1])}; its state was built by the old rule and would mix both"
+                yield Difference("breaking", text)
+
+
+def _read(old: Block, new: Block) -> Iterator[Difference]:
+    if old.name != new.name:
+        text = f"the input '{old.name}' became '{new.name}'; state of one would continue with rows of the other"
+        yield Difference("breaking", text)
+        return
+    if old.watermark != new.watermark:
+        was, now = (_or(block.watermark[1] or block.watermark[0]) for block in (old, new))
+        yield Difference("breaking", f"the watermark of '{new.name}' changed from {was} to {now}; the state "
+                         "was kept and released by the old event time")  # fmt: skip
+    elif old.delay != new.delay:
+        was, now = (length(block.delay) for block in (old, new))
+        note = "it applies to new rows: which are late, and when results are emitted"
+        yield Difference("forward", f"the watermark delay of '{new.name}' changed from {was} to {now}; {note}")
+    if old.dedup != new.dedup:
+        was, now = (_or(", ".join(block.dedup)) for block in (old, new))
+        yield Difference("breaking", f"the dedup of '{new.name}' changed from {was} to {now}; the state "
+                         "holds the keys seen so far by the old columns")  # fmt: skip
+    types = dict(old.columns)
+    for name, kind in new.columns:
+        if name in types and types[name] != kind:
+            if not (types[name] and kind):
+                raise UnprovableError("an unknown type")
+            text = f"column '{name}' of '{new.name}' changed from {_or(types[name])} to {_or(kind)}; "
+            yield Difference("breaking", text + "state holds values of the old type", column=new.name)
+
+
+def _group(old: Block, new: Block) -> Iterator[Difference]:
+    if [b.key for b in old.keys] != [b.key for b in new.keys]:
+        yield from _keys(old, new)
+        return
+    if old.gap != new.gap:
+        yield Difference("forward", f"the gap of the session window changed from {_or(old.gap)} to {_or(new.gap)}; "
+                         "open sessions keep their end until a new row extends them")  # fmt: skip
+    before, after = {b.key: b for b in old.aggregates}, {b.key: b for b in new.aggregates}
+    gone = [b.text for key, b in before.items() if key not in after]
+    come = [b.text for key, b in after.items() if key not in before]
+    if gone or come:
+        change = _changed(", ".join(gone), ", ".join(come), _step(new))
+        yield Difference(
+            "breaking", f"{change}; open groups hold values of the old aggregates, continued as the new ones"
+        )
+
+
+def _changed(gone: str, come: str, step: str) -> str:
+    """What became of the aggregates of a step."""
+    if gone and come:
+        return f"an aggregate of {step} changed from {gone} to {come}"
+    return f"{come} was added to {step}" if come else f"{gone} was removed from {step}"
+
+
+def _distinct(old: Block, new: Block) -> Iterator[Difference]:
+    if [b.key for b in old.keys] != [b.key for b in new.keys]:
+        yield Difference("breaking", f"the columns of DISTINCT changed from {_list(old.keys)} to {_list(new.keys)}; "
+                         "the state holds the rows seen so far by the old columns")  # fmt: skip
+
+
+def _join(old: Block, new: Block, *, fed: bool) -> Iterator[Difference]:
+    kind = "breaking" if new.stateful or fed else "forward"
+    after = "buffered rows follow the old rule" if kind == "breaking" else "that applies to new rows"
+    if old.name != new.name:
+        yield Difference(kind, f"the {old.name} join is now a {new.name} join; {after}")
+    if [b.key for b in old.on] != [b.key for b in new.on]:
+        yield Difference(kind, f"the join condition changed from {_all(old.on)} to {_all(new.on)}; {after}")
+    for side, was, now in zip(("left", "right"), old.carried, new.carried, strict=False):
+        if [b.key for b in was] != [b.key for b in now]:
+            change = f"the columns that the {new.name} join buffers of its {side} side changed from {_list(was)} to "
+            yield Difference("breaking", f"{change}{_list(now)}; buffered rows have the old columns")
+
+
+def _limit(old: Block, new: Block) -> Iterator[Difference]:
+    if old.on[0].key != new.on[0].key:
+        yield Difference("forward", f"LIMIT changed from {old.on[0].text} to {new.on[0].text}; rows written "
+                         "before the edit count")  # fmt: skip
+
+
+def _sort(old: Block, new: Block) -> Iterator[Difference]:
+    if [b.key for b in old.on] != [b.key for b in new.on]:
+        yield Difference("forward", f"ORDER BY changed from {_list(old.on)} to {_list(new.on)}")
+
+
+def _reached(block: Block, said: BoundExpression, fed: tuple[Block, ...]) -> tuple[Block, ...]:
+    """The stateful blocks that a filter directly above a block decides on: Spark moves it below a step if it can."""
+    return fed if said.aggregates and block.kind != "join" else (*fed, *_under(block, said))
+
+
+def _under(block: Block, said: BoundExpression) -> tuple[Block, ...]:
+    """The stateful blocks that a filter may move below; it stays above a limit, a dedup and what makes its values."""
+    if block.kind in {"limit", "read"} or (said.aggregates and not block.stateful):
+        return ()
+    own = (block,) if block.stateful else ()
+    return own + tuple(step for child in block.children for step in _under(child, said))
+
+
+def _keys(old: Block, new: Block) -> Iterator[Difference]:
+    pairs = [(a.text, b.text) for a, b in zip(old.keys, new.keys, strict=False) if a.key != b.key]
+    one = len(old.keys) == len(new.keys) and len(pairs) == 1 and all("window(" in text for text in pairs[0])
+    change = f"the keys of {_step(old)} became {_list(new.keys)}"
+    if one:
+        change = f"the window of GROUP BY changed from {pairs[0][0]} to {pairs[0][1]}"
+    yield Difference("breaking", f"{change}; open groups have the old keys and would be mixed with those of the new")
+
+
+def _columns(old: Meaning, new: Meaning) -> Iterator[Difference]:
+    before, after = dict(old.columns), dict(new.columns)
+    for name, column in after.items():
+        if name not in before:
+            text = f"the new column '{name}' ({column.text}) is NULL in existing rows"
+            yield Difference("additive", text)
+        elif before[name].key != column.key:
+            change = f"column '{name}' changed from {before[name].text} to {column.text}"
+            yield Difference("forward", f"{change}; that applies to rows written from now on")
+    for name in before:
+        if name not in after:
+            yield Difference(
+                "forward", f"the query no longer returns column '{name}'; the table keeps it, NULL in new rows"
+            )
+
+
+def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[Difference]:
+    """The aggregates in another order than in the state: the SELECT list is run in the order of the state."""
+    pairs = zip(blocks(began.block), blocks(after.block), strict=True)
+    moved = [(a, b) for a, b in pairs if [one.key for one in a.aggregates] != [one.key for one in b.aggregates]]
+    if not moved or reorderings(str(said["sql"]), began, after):
+        return
+    for old, new in moved:
+        change = f"from {_list(old.aggregates)} to {_list(new.aggregates)}"
+        text = f"the aggregates of {_step(new)} changed their order {change}; the state has them by position"
+        yield Difference("breaking", text)
+
+
+def length(seconds: int) -> str:
+    """A number of seconds in its largest whole unit."""
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
+    return f"{seconds} second{'' if seconds == 1 else 's'}"
+
+
+def _shape(block: Block) -> Any:
+    """All that decides what a static part of a query gives."""
+    said = [[b.key for b in part] for part in (block.where, block.keys, block.aggregates, block.on)]
+    return [block.kind, block.name, block.columns, said, [_shape(child) for child in block.children]]
+
+
+def _step(block: Block) -> str:
+    if block.kind == "group":
+        return f"GROUP BY {_list(block.keys)}" if block.keys else "the aggregate"
+    if block.kind == "join":
+        return f"the {block.name} join"
+    if block.kind == "read":
+        return f"reading {block.name}"
+    return _KINDS[block.kind]
+
+
+def _list(said: tuple[BoundExpression, ...]) -> str:
+    return ", ".join(b.text for b in said) or "nothing"
+
+
+def _all(said: tuple[BoundExpression, ...]) -> str:
+    return " AND ".join(b.text for b in said) or "nothing"
+
+
+def _or(text: str) -> str:
+    return text or "nothing"
+
+
+_OWN = {"read": _read, "group": _group, "distinct": _distinct, "limit": _limit, "sort": _sort}

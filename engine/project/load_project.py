@@ -1,0 +1,255 @@
+"""Loading a project: what its files say, unrendered, with positions."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine import __version__
+from engine.errors import Diagnostic, Location
+from engine.jinja import MacroFile
+from engine.project.macro_files import read_macros
+from engine.project.model_file import MENDED, ModelText
+from engine.project.model_files import read_models
+from engine.project.parse_yaml import Yaml, load_yaml
+from engine.project.project_files import exists, find, inside, read
+from engine.project.trojan_source import deceptions
+from engine.project.yaml_section import Section
+
+PROJECT_FILE = "project.yml"
+SCHEMA_SUFFIX = ".avsc"
+PROJECT_KEYS = ("name", "version", "target", "targets", "vars", "models", "paths", "require_engine_version")
+_RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9}+)(?![0-9.])")
+DEFAULT_PATHS = {name: name for name in ("models", "macros", "packages", "sources", "tests")}
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    """Everything the files of a project say, before Jinja and SQL.
+
+    Attributes:
+        tests: the YAML files under tests/.
+        singular: the SQL files under tests/: their names as shown to users, and what they say.
+        texts: of project.yml, the files under sources/ (YAML, Avro schemas) and tests/ (with the CSV of fixtures/), by
+            the name shown to users.
+        fixtures: the names under which `texts` has the CSV files of tests/fixtures/.
+        sources_whole: every file under sources/ could be read, so that a source not found is none.
+        broken: project.yml cannot be read; nothing else was.
+    """
+
+    root: Path
+    name: str
+    version: str
+    doc: Yaml
+    paths: Mapping[str, str]
+    target: str
+    vars: Mapping[str, Any]
+    models: tuple[ModelText, ...] = ()
+    sources: tuple[Yaml, ...] = ()
+    macros: tuple[MacroFile, ...] = ()
+    tests: tuple[Yaml, ...] = ()
+    singular: tuple[tuple[str, str], ...] = ()
+    fixtures: tuple[str, ...] = ()
+    diagnostics: tuple[Diagnostic, ...] = field(default=())
+    texts: Mapping[str, str] = field(default_factory=dict)
+    sources_whole: bool = True
+    broken: bool = False
+
+
+def load_project(root: Path, *, cached: Path | None = None) -> Project:
+    """Read the files of a project.
+
+    Args:
+        root: the folder that holds project.yml.
+        cached: the folder that keeps what the models' files were, so that those that are the same need not be
+            read; None: all are read.
+
+    Returns:
+        The project with everything that is wrong in `diagnostics`; it never raises for a user's mistake.
+    """
+    found: list[Diagnostic] = []
+    if not exists(root, PROJECT_FILE, found):
+        if not found:
+            found.append(missing_project(root))
+        return _unread(root, found)
+    text = read(root / PROJECT_FILE, PROJECT_FILE, found)
+    doc, problems = load_yaml(text or "", PROJECT_FILE)
+    found += problems
+    _check_profiles(root, found)
+    top = Section.of(doc, found)
+    readable = text is not None and all(problem.code in MENDED for problem in problems)
+    if not readable:
+        return _unread(root, found)
+    top.check_keys(PROJECT_KEYS, PROJECT_FILE)
+    _check_version(top)
+    paths = _paths(root, top, found)
+    texts = {PROJECT_FILE: text or ""}
+    sources, whole = _sources(root, paths["sources"], texts, found)
+    tests = tuple(_tests(root, paths["tests"], texts, found))
+    singular = tuple(_singular(root, paths["tests"], texts, found))
+    fixtures = tuple(_fixtures(root, f"{paths['tests']}/fixtures", texts, found))
+    macros = read_macros(root, paths, found)
+    # Rows of fixtures are data; the files of models are looked at when they are taken apart.
+    read_now = {name: said for name, said in texts.items() if name not in fixtures}
+    for file, said in {**read_now, **dict(singular), **{macro.file: macro.text for macro in macros}}.items():
+        found += deceptions(said, file)
+    return Project(
+        root=root,
+        name=_project_name(top),
+        version=_text(top, "version") or "",
+        doc=doc,
+        paths=paths,
+        target=_text(top, "target") or "",
+        vars=_vars(top),
+        models=read_models(root, paths["models"], cached, found),
+        sources=tuple(sources),
+        texts=texts,
+        sources_whole=whole,
+        tests=tests,
+        singular=singular,
+        fixtures=fixtures,
+        macros=macros,
+        diagnostics=tuple(found),
+    )
+
+
+def _unread(root: Path, found: list[Diagnostic]) -> Project:
+    doc = Yaml({}, PROJECT_FILE)
+    return Project(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(found), broken=True)
+
+
+def is_project(root: Path) -> bool:
+    """Whether a folder has a project.yml, whatever it is."""
+    return os.path.lexists(root / PROJECT_FILE)
+
+
+def missing_project(root: Path) -> Diagnostic:
+    """The finding for a folder that is not a project."""
+    hint = "Run the command in the folder of a project, or name it with --project-dir."
+    above = next((folder for folder in root.resolve().parents if (folder / PROJECT_FILE).is_file()), None)
+    if above is not None:
+        hint = f"The project is further up: --project-dir {above}"
+    if (root / "dbt_project.yml").is_file():
+        hint = f"Headrace reads {PROJECT_FILE}: name, targets, vars and folder defaults stand there."
+    return Diagnostic("project-missing", f"there is no {PROJECT_FILE} in {root.resolve().name or root}", hint)
+
+
+def _check_profiles(root: Path, found: list[Diagnostic]) -> None:
+    if (root / "profiles.yml").is_file():
+        hint = f"Write its outputs under 'targets:' in {PROJECT_FILE}, and remove the file."
+        message = "profiles.yml is dbt syntax"
+        found.append(Diagnostic("profiles-file", message, hint, location=Location("profiles.yml")))
+
+
+def _text(top: Section, key: str) -> str | None:
+    section = top.child(key)
+    return section.text() if section else None
+
+
+def _project_name(top: Section) -> str:
+    section = top.child("name")
+    if section is None:
+        if isinstance(top.value, dict) or top.empty:
+            top.report("missing-key", f"{PROJECT_FILE} has no 'name'", "Add a line such as 'name: flights'.")
+        return ""
+    return section.identifier()
+
+
+def _vars(top: Section) -> dict[str, Any]:
+    section = top.child("vars")
+    return {key: value.value for key, value in section.mapping()} if section else {}
+
+
+def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
+    paths = dict(DEFAULT_PATHS)
+    section = top.child("paths")
+    if section:
+        section.check_keys(DEFAULT_PATHS, "paths")
+        for key, value in section.mapping():
+            folder = value.text()
+            if not folder or key not in paths:
+                continue
+            if not inside(root, root / folder):
+                place = value.place
+                message = f"the path '{folder}' leads out of the project"
+                hint = "Name a folder of the project."
+                found.append(Diagnostic("path-outside", message, hint, location=place))
+            elif key == "models" and not (root / folder).is_dir():
+                value.report("bad-value", f"there is no folder '{folder}'", "Make it, or correct the path.")
+            else:
+                paths[key] = folder
+    return paths
+
+
+def _check_version(top: Section) -> None:
+    section = top.child("require_engine_version")
+    if section is None:
+        return
+    wanted = [part.strip() for item in section.items() for part in item.text().split(",")]
+    for part in wanted:
+        if not _admits(part, __version__, section):
+            hint = "Install a fitting version of headrace, or change require_engine_version."
+            section.report("engine-version", f"the project wants engine {part}, this is {__version__}", hint)
+
+
+def _admits(part: str, version: str, section: Section) -> bool:
+    match = _RANGE.fullmatch(part)
+    if match is None:
+        section.report("bad-value", f"'{part}' is not a range of versions", "Write it as '>=0.1,<0.2'.")
+        return True
+    sign = match[1]
+    left = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]
+    right = [int(piece) for piece in match[2].split(".")]
+    width = max(len(left), len(right))
+    left += [0] * (width - len(left))
+    right += [0] * (width - len(right))
+    return {
+        ">=": left >= right, "<=": left <= right, "==": left == right,
+        "!=": left != right, "<": left < right, ">": left > right,
+    }[sign]  # fmt: skip
+
+
+def _sources(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> tuple[list[Yaml], bool]:
+    """The documents under sources/, and whether all of them could be read."""
+    documents = []
+    whole = True
+    for file in find(root, folder, (".yml", ".yaml", SCHEMA_SUFFIX), found):
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        if file.suffix == SCHEMA_SUFFIX:
+            continue
+        document, problems = load_yaml(texts[file.shown], file.shown)
+        found += problems
+        whole = whole and text is not None and not problems
+        documents.append(document)
+    return documents, whole
+
+
+def _tests(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[Yaml]:
+    """The documents under tests/."""
+    for file in find(root, folder, (".yml", ".yaml"), found):
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        document, problems = load_yaml(texts[file.shown], file.shown)
+        found += problems
+        yield document
+
+
+def _singular(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[tuple[str, str]]:
+    """The queries under tests/."""
+    for file in find(root, folder, (".sql",), found):
+        text = read(file.path, file.shown, found)
+        texts[file.shown] = text or ""
+        if text is not None:
+            yield file.shown, text
+
+
+def _fixtures(root: Path, folder: str, texts: dict[str, str], found: list[Diagnostic]) -> Iterator[str]:
+    """The files of rows under tests/fixtures/."""
+    for file in find(root, folder, (".csv",), found):
+        texts[file.shown] = read(file.path, file.shown, found) or ""
+        yield file.shown

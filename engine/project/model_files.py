@@ -1,0 +1,63 @@
+"""The files of models: their names, and their texts where they have changed since they were last read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.errors import Diagnostic, Location
+from engine.project.file_index import Index, load_index, text_digest
+from engine.project.model_file import ModelText
+from engine.project.project_files import File, find, read
+from engine.project.yaml_section import is_table_name
+
+_INDEX = "files.json"
+_NAMES = (
+    "Use lower-case letters, digits and underscores; names that begin with branch_, tag_ or __, or end "
+    "with __quarantine or __deleted, are taken."
+)
+
+
+def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagnostic]) -> tuple[ModelText, ...]:
+    """All models of a project.
+
+    Args:
+        root: the project's folder.
+        folder: that of its models, relative to it.
+        cached: the folder that keeps what the files were; None: all are read.
+        found: findings are added here.
+    """
+    index = load_index(cached / _INDEX if cached else None)
+    models: dict[str, ModelText] = {}
+    depth = len(Path(folder).parts)
+    for file in find(root, folder, (".sql", ".yml", ".yaml"), found):
+        place = Location(file.shown)
+        if file.suffix != ".sql":
+            hint = "Write it in the header of the model's own .sql file; sources stand in sources/."
+            message = "properties files under models/ are dbt syntax"
+            found.append(Diagnostic("properties-file", message, hint, location=place))
+            continue
+        name = file.stem
+        if not is_table_name(name):
+            found.append(Diagnostic("bad-name", f"'{name}' cannot be a model's name", _NAMES, location=place))
+        elif name in models:
+            message = f"two models are called '{name}': {models[name].file} and {file.shown}"
+            hint = "Rename one of them."
+            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=place))
+        else:
+            folders = tuple(file.shown.split("/")[depth:-1])
+            models[name] = _model(file, name, folders, index, found)
+    index.save()
+    return tuple(models.values())
+
+
+def _model(file: File, name: str, folders: tuple[str, ...], index: Index, found: list[Diagnostic]) -> ModelText:
+    # Looked at before it is read: what changes in between is seen the next time.
+    stat = file.stat()
+    digest = index.same(file.shown, stat) if stat else None
+    if digest is not None:
+        return ModelText(name, file.shown, folders, None, digest, file.path)
+    text = read(file.path, file.shown, found)
+    digest = text_digest(file.shown, text)
+    if stat and text is not None:
+        index.add(file.shown, stat, digest)
+    return ModelText(name, file.shown, folders, text, digest)

@@ -1,0 +1,86 @@
+"""The header of a model: YAML between `/*---` and `---*/` at the top of its SQL file."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from engine.errors import Diagnostic, Location
+from engine.project.parse_yaml import Yaml, load_yaml
+
+# Longer rows of dashes are ornament, not a header.
+_BEGIN = re.compile(r"\s*/\*---(?!-)")
+_LATE = re.compile(r"/\*---[ \t]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitFile:
+    """A model file taken apart.
+
+    Attributes:
+        header: the header's YAML; None if there is none or it cannot be read.
+        sql: the text with the header blanked out, so that every character keeps its line and column.
+        problems: what is wrong.
+    """
+
+    header: Yaml | None
+    sql: str
+    problems: tuple[Diagnostic, ...] = ()
+
+
+def split_header(text: str, file: str) -> SplitFile:
+    """Take the header off a model file."""
+    begin = _BEGIN.match(text)
+    if begin is None:
+        return SplitFile(None, text, _late_header(text, 0, file))
+    end = text.find("*/", begin.end())
+    if end < 0:
+        place = location_of(text, begin.end() - 5, file)
+        hint = "End the header with a line ---*/ before the SQL."
+        return SplitFile(None, "", (Diagnostic("header-unclosed", "the header has no end", hint, location=place),))
+    body_end = end - 3
+    if text[body_end:end] != "---":
+        return _early_end(text, end, file)
+    header, found = load_yaml(blank(text[: begin.end()]) + text[begin.end() : body_end], file)
+    origin = location_of(text, begin.end() - 5, file)
+    if header.data is not None and not isinstance(header.data, dict):
+        place = header.value_at(())
+        hint = "Write lines of 'key: value'."
+        found.append(Diagnostic("wrong-type", "the header is not a mapping", hint, location=place))
+    data = header.data if isinstance(header.data, dict) else {}
+    sql = blank(text[: end + 2]) + text[end + 2 :]
+    found += _late_header(text, end + 2, file)
+    return SplitFile(replace(header, data=data, origin=origin), sql, tuple(found))
+
+
+def _early_end(text: str, end: int, file: str) -> SplitFile:
+    """A `*/` that ends the comment too soon; the SQL begins after the real end, if there is one."""
+    place = location_of(text, end, file)
+    real = text.find("---*/", end)
+    if real >= 0:
+        message = "'*/' ends the SQL comment in the middle of the header"
+        hint = "Write the value without */, for instance as a var()."
+        problem = Diagnostic("header-comment-end", message, hint, location=place)
+        return SplitFile(None, blank(text[: real + 5]) + text[real + 5 :], (problem,))
+    problem = Diagnostic("header-unclosed", "the header ends with */ alone", "End it with ---*/.", location=place)
+    return SplitFile(None, blank(text[: end + 2]) + text[end + 2 :], (problem,))
+
+
+def _late_header(text: str, start: int, file: str) -> tuple[Diagnostic, ...]:
+    late = _LATE.search(text, start)
+    if late is None:
+        return ()
+    what = "a second header" if start else "the header does not stand at the top of the file"
+    hint = "Keep one header, before everything else; other comments follow it."
+    place = location_of(text, late.start(), file)
+    return (Diagnostic("header-position", what, hint, location=place),)
+
+
+def blank(text: str) -> str:
+    """The text with everything but line ends turned into blanks."""
+    return "\n".join(" " * len(line) for line in text.split("\n"))
+
+
+def location_of(text: str, offset: int, file: str) -> Location:
+    """Line and column (from 1) of a character offset."""
+    return Location(file, text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset))

@@ -1,0 +1,157 @@
+"""Finding and reading the files of a project; nothing outside its folder is read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engine.errors import Diagnostic, Location
+from engine.project.model_header import location_of
+
+# Of a file that somebody writes.
+MAX_BYTES = 10_000_000
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of the project: where it is, and its name as shown to users, relative to the project."""
+
+    path: str
+    shown: str
+
+    @property
+    def suffix(self) -> str:
+        """The end of its name from the last dot on, in lower case."""
+        return os.path.splitext(self.path)[1].lower()  # noqa: PTH122 - thousands of files, and Path takes ten times as long
+
+    @property
+    def stem(self) -> str:
+        """Its name without folders and suffix."""
+        return os.path.splitext(os.path.basename(self.path))[0]  # noqa: PTH119, PTH122 - as above
+
+    def stat(self) -> os.stat_result | None:
+        """Size, times and inode; None if it is gone."""
+        try:
+            return os.stat(self.path)  # noqa: PTH116 - as above
+        except OSError:
+            return None
+
+
+def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[File]:
+    """The files below a folder of the project, in name order."""
+    base = root / folder
+    # A link in a circle is no folder, and leads nowhere.
+    if (base.is_dir() or base.is_symlink()) and not inside(root, base):
+        _leads_out(folder, found)
+        return
+    if not base.is_dir():
+        return
+    shown = base.relative_to(root).as_posix()
+    yield from _below(root, str(base), "" if shown == "." else f"{shown}/", suffixes, found)
+
+
+def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[File]:
+    try:
+        with os.scandir(folder) as listed:
+            entries = sorted(listed, key=lambda entry: entry.name)
+    except OSError as error:
+        message = f"the folder cannot be read: {error.strerror}"
+        found.append(Diagnostic("file-unreadable", message, location=Location(prefix.rstrip("/") or ".")))
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        file = File(entry.path, prefix + entry.name)
+        if not entry.name.isascii() and written_name(entry.name) != entry.name:
+            hint = "Rename the file or folder."
+            place = Location(prefix + written_name(entry.name))
+            found.append(Diagnostic("file-unreadable", "the name is not UTF-8", hint, location=place))
+            continue
+        if entry.is_symlink():
+            path = Path(entry.path)
+            if path.is_dir() or not inside(root, path):
+                _leads_out(file.shown, found)
+            elif file.suffix in suffixes and (path.is_file() or not path.exists()):
+                yield file
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _below(root, entry.path, f"{file.shown}/", suffixes, found)
+        elif file.suffix in suffixes and entry.is_file(follow_symlinks=False):
+            yield file
+
+
+def written_name(name: str) -> str:
+    r"""The name of a file with the bytes that are no UTF-8 written out (`\xff`); such a name fits no artifact."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def _leads_out(shown: str, found: list[Diagnostic]) -> None:
+    message = "links to folders, and links that lead out of the project, are not followed"
+    hint = "Copy the files into the project instead of linking to them."
+    found.append(Diagnostic("path-outside", message, hint, location=Location(shown)))
+
+
+def inside(root: Path, path: Path) -> bool:
+    """Whether a path stays inside the project once links are followed; those in a circle lead nowhere."""
+    try:
+        return path.resolve().is_relative_to(root.resolve())
+    except (OSError, RuntimeError):
+        return False
+
+
+def first_link(root: Path, path: Path) -> str | None:
+    """The first link on the way from the project's folder to a path in it, relative to that; None: there is none."""
+    if not path.is_relative_to(root):
+        return None
+    at = root
+    for part in path.relative_to(root).parts:
+        at /= part
+        if at.is_symlink():
+            return at.relative_to(root).as_posix()
+    return None
+
+
+def exists(root: Path, name: str, found: list[Diagnostic]) -> bool:
+    """Whether a file is in the project's folder; one that is a link out of the project is a finding, and is not."""
+    path = root / name
+    if path.is_symlink() and not (inside(root, path) and path.is_file()):
+        _leads_out(name, found)
+        return False
+    return path.is_file()
+
+
+def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
+    """The text of a file with plain line ends, or None and a finding."""
+    data = b""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - thousands of files
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            message = f"the file is larger than {MAX_BYTES // 1_000_000} MB"
+            hint = "Data is read by a source, not by the project."
+            found.append(Diagnostic("file-unreadable", message, hint, location=Location(shown)))
+            return None
+        text = _plain_lines(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        before = _plain_lines(data[: error.start].decode("utf-8-sig", errors="replace"))
+        place = location_of(before, len(before), shown)
+        found.append(Diagnostic("file-unreadable", "the file is not UTF-8", "Save it as UTF-8.", location=place))
+        return None
+    except OSError as error:
+        message = f"the file cannot be read: {error.strerror}"
+        found.append(Diagnostic("file-unreadable", message, location=Location(shown)))
+        return None
+    control = _CONTROL.search(text)
+    if control:
+        message = f"the file holds the control character U+{ord(control[0]):04X}"
+        place = location_of(text, control.start(), shown)
+        found.append(Diagnostic("control-character", message, "Remove it.", location=place))
+        return None
+    return text
+
+
+def _plain_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -1,0 +1,231 @@
+"""Typed, checked access to a part of a YAML document.
+
+A `Section` is a value and its path. Reading it wrongly typed adds a diagnostic with the exact place and
+goes on, so that one run shows every fault of a file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from msgspec import Struct
+
+from engine.errors import Diagnostic, Location, near
+from engine.project.parse_yaml import Path, Yaml
+
+_DURATION = re.compile(r"([0-9]{1,9})\s*(second|minute|hour|day|week)s?$")
+_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
+_NAME = re.compile(r"[a-z_][a-z0-9_]*")
+_SHOWN = 60
+_DIGITS = re.compile(r"[0-9]{1,18}")
+RESERVED_PREFIXES = ("branch_", "tag_", "__")
+RESERVED_SUFFIXES = ("__quarantine", "__deleted")
+# What a value whose Jinja failed is read as: the failure is reported already, and nothing else is.
+UNKNOWN: Any = type("Unknown", (str,), {})("")
+
+
+class Section(Struct, frozen=True):
+    """The value at a path of a document; findings go to the shared list `found`."""
+
+    doc: Yaml
+    path: Path
+    value: Any
+    found: list[Diagnostic]
+    node: str | None = None
+
+    @staticmethod
+    def of(doc: Yaml, found: list[Diagnostic], node: str | None = None) -> Section:
+        """The whole document."""
+        return Section(doc, (), doc.data, found, node)
+
+    @property
+    def place(self) -> Location:
+        """Where the value stands."""
+        return self.doc.value_at(self.path)
+
+    @property
+    def key_place(self) -> Location:
+        """Where the key of the value stands."""
+        return self.doc.key_at(self.path)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return str(self.path[-1]) if self.path else ""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was written after the key."""
+        return self.value is None
+
+    def report(self, code: str, message: str, hint: str = "", *, at_key: bool = False) -> None:
+        """Add a finding at this value (or its key)."""
+        place = self.key_place if at_key else self.place
+        self.found.append(Diagnostic(code, message, hint, node=self.node, location=place))
+
+    def holding(self, value: Any) -> Section:
+        """Another value at the same place."""
+        return Section(self.doc, self.path, value, self.found, self.node)
+
+    def child(self, key: str) -> Section | None:
+        """The value under a key, or None if it is not there or empty."""
+        value = self.value.get(key) if isinstance(self.value, dict) else None
+        if value is None:
+            return None
+        return Section(self.doc, (*self.path, key), value, self.found, self.node)
+
+    def mapping(self) -> Iterator[tuple[str, Section]]:
+        """Keys and values; a finding if this is no mapping."""
+        if self.value is None:
+            return
+        if not isinstance(self.value, dict):
+            self.expected("a mapping (key: value)")
+            return
+        for key, value in self.value.items():
+            yield key, Section(self.doc, (*self.path, key), value, self.found, self.node)
+
+    def items(self) -> Iterator[Section]:
+        """The items of a list; one plain value counts as a list of one."""
+        if self.value is None:
+            return
+        if isinstance(self.value, list):
+            for i, value in enumerate(self.value):
+                yield Section(self.doc, (*self.path, i), value, self.found, self.node)
+        elif isinstance(self.value, dict):
+            self.expected("a list")
+        else:
+            yield self
+
+    def check_keys(self, known: Iterable[str], what: str) -> None:
+        """Report every key that is not known, with the nearest one that is."""
+        allowed = set(known)
+        for key, section in self.mapping():
+            if key not in allowed:
+                section.report("unknown-key", f"{what} has no key '{key}'", near(key, allowed), at_key=True)
+
+    def expected(self, what: str) -> None:
+        """Report a wrong type, unless the value could not be rendered, which is reported already."""
+        if self.value is UNKNOWN:
+            return
+        name = f"'{self.name}'" if self.path else "the file"
+        if self.path and isinstance(self.path[-1], int):
+            name = f"item {self.path[-1] + 1}"
+        self.report("wrong-type", f"{name} must be {what}, not {_kind(self.value)}")
+
+    def text(self) -> str:
+        """The value as text; numbers are accepted as written."""
+        if isinstance(self.value, str):
+            return self.value
+        if isinstance(self.value, (int, float)) and not isinstance(self.value, bool):
+            return self.doc.written.get(self.path, str(self.value))
+        self.expected("text")
+        return ""
+
+    def option(self) -> str:
+        """The value as text for Spark or Iceberg: booleans become true and false."""
+        return str(self.value).lower() if isinstance(self.value, bool) else self.text()
+
+    def boolean(self, *, otherwise: bool = False) -> bool:
+        """The value as a boolean; `otherwise` if it is none."""
+        if isinstance(self.value, bool):
+            return self.value
+        if isinstance(self.value, str) and self.value.lower() in {"true", "false"}:
+            return self.value.lower() == "true"
+        if self.value is not UNKNOWN:
+            self.expected("true or false")
+        return otherwise
+
+    def integer(self, *, least: int = 1) -> int:
+        """The value as a whole number of at least `least`."""
+        value = self.value
+        if isinstance(value, str) and _DIGITS.fullmatch(value):
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            if value < least:
+                hint = f"Write {least} or more."
+                self.report("bad-value", f"'{self.name}' must be at least {least}, not {value}", hint)
+            return max(value, least)
+        if value is not UNKNOWN:
+            self.expected("a whole number")
+        return least
+
+    def choice(self, *allowed: str) -> str:
+        """The value as one of a closed set of words."""
+        value = self.text()
+        if value and value not in allowed:
+            hint = near(value, allowed)
+            self.report("bad-value", f"'{self.name}' cannot be '{value}'", hint or f"Allowed: {', '.join(allowed)}.")
+        return value
+
+    def identifier(self) -> str:
+        """The value as a name: lower-case letters, digits, underscores; empty if it is none, for it becomes a path."""
+        value = self.text()
+        if value and not is_name(value):
+            self.report("bad-name", f"{shown(value)} is not a name", "Use lower-case letters, digits and underscores.")
+            return ""
+        return value
+
+    def duration(self) -> str:
+        """The value as a duration in Spark's words, such as '10 minutes'."""
+        value = self.text()
+        if not value:
+            return ""
+        parsed = parse_duration(value)
+        if parsed is None:
+            self.report(
+                "bad-duration",
+                f"{shown(value)} is not a duration",
+                "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days.",
+            )
+            return ""
+        return parsed
+
+
+def shown(text: str) -> str:
+    """A user's text inside a message: quoted, on one line, not too long."""
+    line = " ".join(text.split())
+    return f"'{line[:57]}...'" if len(line) > _SHOWN else f"'{line}'"
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is one text, number or truth value that could be rendered."""
+    return value is not UNKNOWN and isinstance(value, (str, int, float))
+
+
+def is_name(text: str) -> bool:
+    """Whether the text is a valid name of a model, source or column of ours."""
+    return bool(_NAME.fullmatch(text))
+
+
+def is_table_name(text: str) -> bool:
+    """Whether a model or its table may have the name: some are the engine's own, some Iceberg's."""
+    return is_name(text) and not text.startswith(RESERVED_PREFIXES) and not text.endswith(RESERVED_SUFFIXES)
+
+
+def parse_duration(text: str) -> str | None:
+    """Normalise a duration ('1 hour' -> '1 hours'), or None if it is not one.
+
+    The number is whole and not negative; the units are those whose length never varies.
+    """
+    match = _DURATION.match(text.strip().lower())
+    return f"{int(match[1])} {match[2]}s" if match else None
+
+
+def duration_seconds(text: str) -> int:
+    """The length of a duration made by `parse_duration`, in seconds."""
+    number, unit = text.split()
+    return int(number) * _SECONDS[unit.rstrip("s")]
+
+
+def _kind(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    if isinstance(value, bool):
+        return "true or false"
+    if isinstance(value, dict):
+        return "a mapping"
+    if isinstance(value, list):
+        return "a list"
+    return shown(value) if isinstance(value, str) else f"the number {value}"

@@ -1,0 +1,1 @@
+"""Batch tables and views."""

@@ -1,0 +1,65 @@
+"""Making a batch table anew, and its quarantine before it; what must not be ends it before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.compile import Model
+from engine.lake.commits import Commit
+from engine.runtime.context.run_context import Run
+from engine.runtime.quality import bad_records, expectations
+from engine.runtime.quality.bad_records import Watched
+from engine.runtime.quality.quarantine import quarantine_of, quarantines
+from engine.runtime.sinks.prepared_batch import Committing
+from engine.spark import executions
+from engine.state import ModelState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """A batch table that was built: the commit (None: it has no new row), and what was counted on the way."""
+
+    commit: Commit | None
+    bad_records: dict[str, int] = field(default_factory=dict)
+    failed_checks: dict[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+
+
+def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Watched], commit: Committing) -> Replaced:
+    """Replace the rows of a batch table by what the query gives now, as `commit` does, and those of its quarantine.
+
+    The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
+    both are made again.
+
+    Raises:
+        RunError: `bad-record` or `expectation-failed`; nothing was written.
+    """
+    markers = run.markers(model, ModelState(str(model.relation)))
+    if not watched and not model.expectations:
+        return Replaced(commit(frame, markers))
+    session, checks = frame.sparkSession, model.expectations
+    table = quarantine_of(run, model) if quarantines(model, watched) else None
+    rows = expectations.checked(frame, checks).persist()
+    execution = executions.of_frame(rows)
+    try:
+        with bad_records.explained(session, lambda: execution, watched):
+            rows.count()
+        bad = bad_records.counted(session, execution, watched)
+        failed = expectations.counted(execution, checks)
+        refusal = bad_records.refused(session, execution, watched, bad)
+        refusal = refusal or expectations.refused(execution, checks, failed)
+        if refusal is not None:
+            raise refusal
+        parts = list(bad_records.to_quarantine(session, execution, watched, bad))
+        if expectations.parted(checks, failed):
+            parts.append(expectations.failing(rows, checks))
+        aside = table.replace(session, parts, markers) if table and (parts or table.facts) else 0
+        done = commit(expectations.passing(rows, checks), markers)
+    finally:
+        rows.unpersist()
+    return Replaced(done, bad_records.by_name(watched, bad), failed, aside)

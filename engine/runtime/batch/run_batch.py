@@ -1,0 +1,264 @@
+"""Batch models: tables that are made anew when what they read has changed, and views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from engine import __version__, faults
+from engine.compile import Materialized, Model, Source
+from engine.compile.nodes.model_settings import Overwrite
+from engine.events import Status
+from engine.lake import staged_replacement, view_writer
+from engine.lake import table_writer as lake
+from engine.lake.commits import STAGED_LAYOUT, Commit
+from engine.lake.table_facts import TableFacts
+from engine.plan import Change
+from engine.runtime.batch.replace_table import replace_table
+from engine.runtime.context import generations, ownership
+from engine.runtime.context.run_context import Outcome, Run
+from engine.runtime.inputs.register_inputs import register
+from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization, state_check
+from engine.runtime.quality.bad_records import Watched
+from engine.runtime.sinks import table_setup
+from engine.runtime.sinks.prepared_batch import Committing, committing
+from engine.runtime.sinks.table_comments import table_comment
+from engine.runtime.spark_support import explain, hooks
+from engine.runtime.spark_support.repeatable import volatile
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.sources import KINDS
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def run_batch(run: Run, model: Model) -> Outcome:
+    """Build a batch table or a view, unless it is up to date.
+
+    Raises:
+        StateError: the table belongs to somebody else.
+        pyspark.errors.PySparkException: Spark refused or failed the query.
+    """
+    folder = run.state(model)
+    state = folder.load()
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    refresh = run.plan.actions[model.id].change is Change.REFRESH
+    if table is not None:
+        if state is None and not refresh:
+            state_check.fresh(model, table)
+        state_check.check_ours(model, table, state)
+    inputs = positions(run, model)
+    written = _written(run, model, table, refresh=refresh)
+    if state is not None and not refresh and up_to_date(run, model, state, written, inputs):
+        return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
+    if state is not None and state.phase is Phase.PUBLISHED and not refresh:
+        _check_kept(model, state, folder, written)
+    session = run.spark.newSession()
+    hooks.before(session, model)
+    before = table_setup.given_before(run, model, state)
+    full_refresh.clear_staging(run, model, session)
+    known = _begun(run, model, folder, state, table)
+    folder.save_facts(known.generation, model.fingerprint, model.facts)
+    state = replace(
+        known,
+        fingerprint=model.fingerprint,
+        inputs=inputs,
+        model=model.name,
+        environment=run.environment,
+        engine_version=__version__,
+        spark_version=run.spark.version,
+    )
+    watched = register(session, run.manifest, model, run.place, bounded=True)
+    frame = session.sql(model.sql)
+    table_setup.check_declared(model, frame)
+    explain.tell(model, frame)
+    if model.materialized is Materialized.VIEW:
+        replaced_materialization.clear_table(session, model, folder.load(), table)
+        outcome = _make_view(session, model, folder, state)
+    else:
+        kept = None if refresh else written
+        note = _columns_note(model, frame, before) if kept is not None else ""
+        # Before the commit: a kill between commit and record must leave a table that is known to be ours.
+        folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
+        state = replace(state, columns=tuple(frame.columns))
+        outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
+    folder.discard_before(state.generation)
+    if run.plan.actions[model.id].kind_changed:
+        replaced_materialization.clear_deletes(run, session, model)
+    hooks.after(session, model)
+    return outcome
+
+
+def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool) -> TableFacts | None:
+    """A model's table as it was written last: with what waits for its tests, where rows go beside that or it counts.
+
+    Raises:
+        StateError: `staged-rows`, `publish-diverged`.
+    """
+    if refresh or table is None or not (publish.waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
+        return table
+    return publish.as_written(run, model)
+
+
+def _begun(
+    run: Run, model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None
+) -> ModelState:
+    """The state that a build goes on from: a new one where the model was materialized as something else."""
+    if state is not None and not run.plan.actions[model.id].kind_changed and state.query_id is None:
+        return state
+    number = generations.next_number(folder, table) if state is not None else 1
+    return ModelState(str(model.relation), number)
+
+
+def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
+    """Check that a table of which partitions are kept is the one that they were written to."""
+    if model.write.overwrite is Overwrite.PARTITIONS:
+        state_check.check_table(model, state, folder, table)
+
+
+def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None) -> str:
+    """Check the columns for a table of which partitions are kept; a note on those that the query gives no more."""
+    if model.write.overwrite is not Overwrite.PARTITIONS:
+        return ""
+    return table_setup.gone_note(table_setup.gone(table_setup.check_columns(model, frame, before), before))
+
+
+def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
+    view_writer.create_view(session, model.relation.sql, model.sql, table_comment(model), {"engine.model": model.name})
+    folder.save(replace(state, phase=Phase.PUBLISHED))
+    return Outcome(Status.SUCCESS)
+
+
+def _make_table(
+    run: Run,
+    frame: DataFrame,
+    model: Model,
+    watched: Sequence[Watched],
+    folder: TableState,
+    state: ModelState,
+    table: TableFacts | None,
+) -> Outcome:
+    view = replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
+    branch, kept = publish.branch_of(model), table
+    if branch is not None and not view:
+        kept = _prepare_branch(run, frame, model, table)
+    commit = committing(model, kept, branch)
+    if view:
+        commit = _in_place_of_view(frame.sparkSession, model, folder, state, commit)
+    made = replace_table(run, model, frame, watched, commit)
+    uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
+    before = kept.snapshot if kept else None
+    snapshot, rows = (made.commit.snapshot, made.commit.rows) if made.commit else (before, 0)
+    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot))
+    return Outcome(
+        Status.SUCCESS,
+        rows_out=rows,
+        bad_records=made.bad_records,
+        failed_checks={name: count for name, count in made.failed_checks.items() if count},
+        quarantined=made.quarantined,
+        snapshot_id=snapshot,
+    )
+
+
+def _prepare_branch(run: Run, frame: DataFrame, model: Model, table: TableFacts | None) -> TableFacts | None:
+    """Make the table whose readers do not see the new rows yet, without rows if it is missing; what is kept of it.
+
+    Partitions cannot be put beside a replacement of the whole table that waits (a full refresh whose tests failed): it
+    goes, as that of a stream does.
+    """
+    session, relation = frame.sparkSession, model.relation
+    if run.lake.table(relation.schema, relation.name) is None:
+        lake.create_table(session, relation.sql, table_setup.columns_of(model, frame), table_setup.layout(model, 1))
+    elif table is not None and STAGED_LAYOUT in table.properties and model.write.overwrite is Overwrite.PARTITIONS:
+        staged_replacement.discard(session, relation.sql)
+    else:
+        return table
+    return publish.as_written(run, model) if model.write.overwrite is Overwrite.PARTITIONS else None
+
+
+def _in_place_of_view(
+    session: SparkSession, model: Model, folder: TableState, state: ModelState, commit: Committing
+) -> Committing:
+    """What commits the rows of a table that takes the place of a view: they are written before the view goes."""
+    staging = full_refresh.staging(model, state.generation)
+    layout = table_setup.layout(model, state.generation)
+    layout = replace(layout, properties={**layout.properties, ownership.STAGING: "true"})
+
+    def beside(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
+        ownership.drop_beside(session, model, folder, staging, ownership.STAGING, state.generation)
+        lake.replace(rows, staging.sql, layout, markers, model.write.write_options)
+        view_writer.drop_view(session, model.relation.sql)
+        faults.reach("exchanging", model.name)
+        made = session.table(staging.sql)
+        if publish.waits(model):
+            lake.create_table(session, model.relation.sql, made, table_setup.layout(model, 1))
+        done = commit(made, markers)
+        lake.drop_table(session, staging.sql)
+        return done
+
+    return beside
+
+
+def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
+    """Whether building would give what is there already."""
+    if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
+        return False
+    if model.materialized is Materialized.VIEW:
+        return _same_tables(state.inputs, inputs) and _same_columns(run, model)
+    same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
+    return same_table and same_inputs(state.inputs, inputs) and not volatile(run.manifest, model)
+
+
+def _same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether a view was made over the tables that its models have now: one may have another alias or schema since."""
+    known = [
+        {node: place.get("table") for node, place in i.items() if isinstance(place, Mapping)} for i in (before, now)
+    ]
+    return known[0] == known[1]
+
+
+def _same_columns(run: Run, model: Model) -> bool:
+    """Whether a view is there with the columns that its query has now: it keeps those of the day it was made."""
+    session = run.spark.newSession()
+    try:
+        register(session, run.manifest, model, run.place, bounded=True)
+        now = session.sql(model.sql).schema
+        there = session.table(model.relation.sql).schema
+    except spark_exceptions():
+        return False
+    return now.simpleString() == there.simpleString()
+
+
+def same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Whether inputs are where they were; versions that did not note the columns of tables have left them out."""
+    if before.keys() != now.keys():
+        return False
+    for node, position in now.items():
+        known = before[node]
+        if isinstance(known, Mapping) and isinstance(position, Mapping):
+            older = "snapshot" in known and "columns" not in known
+            noted = {key: value for key, value in position.items() if key != "columns"} if older else position
+            if not same_inputs(known, noted):
+                return False
+        elif known != position:
+            return False
+    return True
+
+
+def positions(run: Run, model: Model) -> dict[str, Any]:
+    """What a batch model reads now: snapshots of tables, a hash of listed files; views count by what they read."""
+    found: dict[str, Any] = {}
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if isinstance(node, Source):
+            kind = KINDS[node.spec.format]
+            kind.check(node.spec, run.place)
+            found[item.node] = dict(kind.position(run.spark, node.spec, run.place))
+        elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
+            found[item.node] = {"view": node.fingerprint, **positions(run, node)}
+        elif isinstance(node, Model):
+            table = run.lake.table(node.relation.schema, node.relation.name)
+            found[item.node] = table.position if table else None
+    return found

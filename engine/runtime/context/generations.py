@@ -1,0 +1,60 @@
+"""Which generation of a table a commit belongs to.
+
+A generation has a number, which names its folder and its staging table, and a random id, which its commits carry.
+Numbers can come again (a table outlives a lost state), ids cannot. A generation that began before there were ids
+has none, and its commits are known by their number; a commit with an id is never one of those.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.state import ModelState, TableState
+
+# Of a commit's summary, and of the properties of a table, without the prefix `engine.`.
+ID = "generation-id"
+NUMBER = "generation"
+
+
+def new_id() -> str:
+    """Return the id of a new generation."""
+    return uuid.uuid4().hex
+
+
+def wrote(state: ModelState, snapshot: SnapshotFacts) -> bool:
+    """Return whether a snapshot was committed by the generation of a state."""
+    identifier = snapshot.marker(ID)
+    if state.generation_id or identifier is not None:
+        return identifier == state.generation_id
+    return snapshot.marker(NUMBER) == str(state.generation)
+
+
+def committed_batch(history: Iterable[SnapshotFacts], state: ModelState) -> int | None:
+    """Return the newest micro-batch of a state's generation that has reached the table; ids compare as numbers."""
+    return max(committed_batches(history, state), default=None)
+
+
+def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> dict[int, int]:
+    """Return the newest snapshot of each micro-batch of a state's generation, by the micro-batch."""
+    found: dict[int, int] = {}
+    for snapshot in history:
+        batch = snapshot.marker("batch-id")
+        if batch is not None and wrote(state, snapshot):
+            found.setdefault(int(batch), snapshot.id)
+    return found
+
+
+def identity(snapshot: SnapshotFacts) -> str | None:
+    """Return what tells the generation of a commit from all others; None: it is not a commit of a model's."""
+    return snapshot.marker(ID) or snapshot.marker(NUMBER)
+
+
+def next_number(folder: TableState, table: TableFacts | None) -> int:
+    """Return a number that neither the state nor the table's history has seen."""
+    seen = [*folder.generations(), 0]
+    if table is not None:
+        seen += [int(number) for s in table.history if (number := s.marker(NUMBER)) is not None and number.isdigit()]
+        seen += [int(number) for number in [table.properties.get(f"engine.{NUMBER}", "")] if number.isdigit()]
+    return max(seen) + 1

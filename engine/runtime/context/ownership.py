@@ -1,0 +1,89 @@
+"""Whose a table is: only what carries the marks of the model that needs its name is ever dropped or replaced.
+
+A staging table (`<table>__g<n>`) or an initial snapshot (`<table>__seed<n>_..`) says so in its properties. Those that
+were made before there were such marks are known by the model and the number of the generation, unless a model of the
+project keeps a state for a table of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import Location, StateError
+from engine.lake import table_writer as lake
+from engine.lake.table_facts import TableFacts
+from engine.state import TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.runtime.context.run_context import Run
+
+STAGING, SEED = "engine.staging", "engine.seed"
+_WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}
+_ROLES = (STAGING, SEED, "engine.quarantine", "engine.deleted")
+
+
+def made_by(model: Model, properties: Mapping[str, str]) -> bool:
+    """Return whether a table was made for a model's own rows, and not to stand beside them."""
+    return properties.get("engine.model") == model.name and not any(role in properties for role in _ROLES)
+
+
+def made_beside(
+    model: Model, folder: TableState, name: str, properties: Mapping[str, str], role: str, generation: int
+) -> bool:
+    """Return whether a table was made beside a model's table.
+
+    Args:
+        model: that may have made it.
+        folder: of the model's state.
+        name: of the table.
+        properties: of the table.
+        role: `STAGING` or `SEED`.
+        generation: the number in its name.
+    """
+    if properties.get("engine.model") != model.name:
+        return False
+    if properties.get(role) == "true":
+        return True
+    numbered = properties.get("engine.generation") == str(generation)
+    return numbered and not any(r in properties for r in _ROLES) and not (folder.folder.parent / name).exists()
+
+
+def adopted(run: Run, model: Model, relation: Relation, facts: TableFacts) -> bool:
+    """Return whether a table that has the name of a model's quarantine or remembered deletes is the model's.
+
+    A model that was renamed, with an alias that keeps its table, is known by that table: both carry the earlier name.
+    The table beside it gets the name that the model has now.
+    """
+    said = facts.properties.get("engine.model")
+    if said == model.name:
+        return True
+    state, own = run.state(model).load(), model.relation
+    table = run.lake.table(own.schema, own.name) if state is not None else None
+    if state is None or table is None or said is None:
+        return False
+    if table.uuid != state.uuid or table.properties.get("engine.model") != said:
+        return False
+    lake.set_properties(run.spark, relation.sql, {"engine.model": model.name})
+    return True
+
+
+def drop_beside(
+    session: SparkSession, model: Model, folder: TableState, relation: Relation, role: str, generation: int
+) -> None:
+    """Drop the table of a name that a model needs, if there is one and it is the model's.
+
+    Raises:
+        StateError: `name-taken`: it is somebody else's; nothing was changed.
+    """
+    properties = lake.properties(session, relation.sql)
+    if properties is None:
+        return
+    if not made_beside(model, folder, relation.name, properties, role, generation):
+        message = f"{relation} was not made by '{model.name}', which needs a table of that name for {_WHAT[role]}"
+        hint = f"Rename or drop {relation}, or give '{model.name}' another 'alias'."
+        raise StateError("name-taken", message, hint, node=model.name, location=Location(model.file))
+    lake.drop_table(session, relation.sql)

@@ -1,0 +1,112 @@
+"""What all parts of one run share, and how a model's turn ends."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine import __version__
+from engine.compile import Manifest, Model, Target
+from engine.events import Emit, Status
+from engine.lake.table_facts import Lake
+from engine.plan import Plan
+from engine.runtime.context import generations
+from engine.sources import Place
+from engine.state import ModelState, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """What `--reset-checkpoint` says.
+
+    Attributes:
+        at: from which time sources are read, in milliseconds since 1970; None: from the first record.
+        gap: nothing is read again.
+    """
+
+    at: int | None
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run under way.
+
+    Attributes:
+        id: of this run; it stands in every commit.
+        place: the project's folder, and what the target knows.
+        spark: the session from which each model gets one of its own.
+        lake: the catalog, read without the JVM.
+        reset: where the sources of checkpoints that are reset begin; None: none is.
+        stop: set when the user wants the run to end.
+    """
+
+    id: str
+    manifest: Manifest
+    target: Target
+    place: Place
+    plan: Plan
+    spark: SparkSession
+    lake: Lake
+    emit: Emit
+    reset: Reset | None = None
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def state(self, model: Model) -> TableState:
+        """The state folder of a model's table."""
+        return table_state(self.target, model)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """What tells this build from those of other projects and targets that keep their state in the same folder."""
+        return environment(self.manifest, self.target)
+
+    def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
+        """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""
+        known = {
+            "model": model.name,
+            generations.NUMBER: str(state.generation),
+            **({generations.ID: state.generation_id} if state.generation_id else {}),
+            "run-id": self.id,
+            "fingerprint": model.fingerprint,
+            "version": __version__,
+        }
+        return known if batch is None else {**known, "batch-id": str(batch)}
+
+
+def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
+    """The project, the target and the target's schema."""
+    return {"project": manifest.project, "target": target.name, "schema": target.schema}
+
+
+def table_state(target: Target, model: Model) -> TableState:
+    """The state folder of a model's table."""
+    relation = model.relation
+    return TableState(target.state, relation.catalog, relation.schema, relation.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a model's turn ended; numbers are sums over its micro-batches."""
+
+    status: Status
+    message: str = ""
+    rows_in: int = 0
+    rows_out: int = 0
+    late: int = 0
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    state_rows: int = 0
+    batches: int = 0
+    watermark: str | None = None
+    snapshot_id: int | None = None
+    note: str = ""
+    event_times: Mapping[str, str | None] = field(default_factory=dict)

@@ -1,0 +1,113 @@
+"""target/run_results.json in the shape of dbt's version 6, made from the fold of the events.
+
+What dbt has no word for stands under `adapter_response`: the numbers of a stream, its last micro-batches under
+`progress`, and `unchanged` where there was nothing new (dbt's status is then `success`). What is said of no node of the
+run stands under `args`: dbt's form has no other place for it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict, deque
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from engine.compile.artifacts.dbt_manifest import unique_id
+from engine.compile.artifacts.write_artifacts import artifact_metadata, write_text
+from engine.errors import Diagnostic
+from engine.events import BatchCommitted, ModelFinished, RunResults, Status, TestFinished
+from engine.target_folder import TargetFolder
+
+FILE = "run_results.json"
+# As many micro-batches of a model are kept; a chart shows no more.
+_KEPT = 100
+_MERGED = ("rows_updated", "rows_deleted")
+_TAKEN_OUT = ("bad_records", "failed_checks", "quarantined")
+_NUMBERS = (
+    "rows_in", "rows_out", *_MERGED, "late", *_TAKEN_OUT, "state_rows", "batches", "watermark", "event_times",
+    "snapshot_id", "note",
+)  # fmt: skip
+_PROGRESS = (
+    "batch_id", "rows_in", "rows_out", *_MERGED, "late", *_TAKEN_OUT, "state_rows", "watermark", "seconds", "replayed",
+)  # fmt: skip
+
+
+def write_results(results: RunResults, folder: Path, project: str) -> Path:
+    """Write the results of a run of a project."""
+    return write_text(folder, FILE, json.dumps(as_dict(results, project), indent=1))
+
+
+def read_results(folder: Path) -> Mapping[str, Any] | None:
+    """What `write_results` wrote last; None if there is nothing, or nothing that can be read."""
+    with TargetFolder(folder) as target:
+        content = target.read(FILE)
+    try:
+        known = json.loads(content or b"")
+    except (ValueError, RecursionError):
+        return None
+    return known if isinstance(known, dict) else None
+
+
+def as_dict(results: RunResults, project: str) -> dict[str, Any]:
+    """The artifact's content."""
+    found: dict[str | None, list[Diagnostic]] = defaultdict(list)
+    for diagnostic in results.diagnostics:
+        found[diagnostic.node].append(diagnostic)
+    progress = _progress(results.batches)
+    names = {_name(result) for result in results.results}
+    others = [diagnostic.to_dict() for diagnostic in results.diagnostics if diagnostic.node not in names]
+    return {
+        "metadata": artifact_metadata(
+            "run-results/v6", invocation_id=results.run_id, invocation_started_at=results.started_at
+        ),
+        "args": {"which": results.command, "target": results.target} | ({"diagnostics": others} if others else {}),
+        "elapsed_time": round(results.seconds, 3),
+        "results": [_result(r, project, progress.get(r.node, ()), found[_name(r)]) for r in results.results],
+    }
+
+
+def _name(result: ModelFinished | TestFinished) -> str:
+    return result.node.partition(".")[2]
+
+
+def _progress(batches: Iterable[BatchCommitted]) -> dict[str, deque[dict[str, Any]]]:
+    """The last micro-batches by model."""
+    kept: dict[str, deque[dict[str, Any]]] = defaultdict(lambda: deque(maxlen=_KEPT))
+    for batch in batches:
+        kept[batch.node].append({key: getattr(batch, key) for key in _PROGRESS})
+    return kept
+
+
+def _result(
+    result: ModelFinished | TestFinished,
+    project: str,
+    progress: Iterable[Mapping[str, Any]],
+    found: Iterable[Diagnostic],
+) -> dict[str, Any]:
+    unchanged = result.status is Status.UNCHANGED
+    response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in found]}
+    if isinstance(result, ModelFinished):
+        response |= {key: getattr(result, key) for key in _NUMBERS}
+        response |= {"unchanged": unchanged, "kind": result.kind, "progress": list(progress)}
+    return {
+        "unique_id": unique_id(result.node, project),
+        "status": (Status.SUCCESS if unchanged else result.status).value,
+        "execution_time": round(result.seconds, 3),
+        "message": result.message or None,
+        "thread_id": "",
+        "timing": _timing(result),
+        "compiled": True,
+        "compiled_code": None,
+        "failures": result.failures if isinstance(result, TestFinished) else None,
+        "relation_name": result.relation if isinstance(result, ModelFinished) else None,
+        "adapter_response": response,
+    }
+
+
+def _timing(result: ModelFinished | TestFinished) -> list[dict[str, str]]:
+    if not result.at or result.status is Status.SKIPPED:
+        return []
+    begin = datetime.fromisoformat(result.at) - timedelta(seconds=result.seconds)
+    return [{"name": "execute", "started_at": begin.isoformat(timespec="seconds"), "completed_at": result.at}]

@@ -1,0 +1,149 @@
+"""Where the streams of tables begin, and the seeds: the rows of a table whose commits are not all known any more.
+
+A table is streamed commit by commit. Where commits were expired, or rows were replaced, those that are left do not
+make up its rows; a new reader then begins with a seed, a table with the rows as of a snapshot in one append, followed
+by the commits behind that snapshot, both under one watermark. A plain batch read would not feed the state store.
+
+Whether there is a seed decides how many sources the checkpoint has: it is settled before the first micro-batch of a
+generation, kept in model.json, and never changes. The seed lives as long as the generation.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import Diagnostic, Level
+from engine.events import Diagnosed
+from engine.lake import table_writer as lake
+from engine.lake.quoted_names import quoted
+from engine.lake.table_facts import TableFacts
+from engine.lake.table_layout import TableLayout
+from engine.runtime.context import ownership
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.upstream_tables import (
+    TableReading,
+    Upstream,
+    beginning,
+    decided,
+    goes_on,
+    start_of,
+    upstreams,
+)
+from engine.sources.iceberg import snapshot_history
+from engine.sources.iceberg.snapshot_history import Start
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.first_offsets import keep_beginnings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_MARK = "seed"
+
+
+def seed_of(model: Model, generation: int, upstream: str) -> Relation:
+    """The seed of a table that a generation reads; `upstream` as the user writes it."""
+    relation = model.relation
+    # A point becomes an underscore, so that `a.b_c` and `a_b.c` must be told apart by what follows.
+    mark = f"_{hashlib.sha256(upstream.encode()).hexdigest()[:8]}" if "_" in upstream else ""
+    name = f"{relation.name}__seed{generation}_{upstream.replace('.', '_')}{mark}"
+    return Relation(relation.catalog, relation.schema, name)
+
+
+def begin(
+    run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
+) -> tuple[ModelState, Mapping[str, TableReading]]:
+    """Find where each table that is read as a stream begins or goes on; seeds are made here.
+
+    Returns:
+        The state with what was settled, saved, and how each table is read, by node.
+
+    Raises:
+        StateError: see `engine.runtime.inputs.upstream_tables`; nothing was read.
+    """
+    found = upstreams(run, model)
+    if not found:
+        return state, {}
+    if spark_checkpoint.last_started(folder.checkpoint(state.generation)) is not None:
+        return state, goes_on(model, state, folder, found, _seeds(run, model, state, found))
+    starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}
+    if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
+        # Spark fixes where tables begin before the first micro-batch; that was for another beginning.
+        keep_beginnings(folder.generation(state.generation))
+        starts_now = {node: asdict(start) for node, start in starts.items()}
+        state = replace(state, starts=starts_now, query_id=None)
+        folder.save(state)
+    for upstream in found:
+        start = starts[upstream.node]
+        if start.seed is not None:
+            _warn_of_rewriting(run, model, upstream)
+            _make(run, model, session, state, upstream, start)
+    return state, {upstream.node: beginning(model, upstream, starts[upstream.node]) for upstream in found}
+
+
+def clear(run: Run, model: Model, session: SparkSession, generations: Collection[int]) -> None:
+    """Drop the seeds of generations that are gone; `generations` are those that are not. Other tables stay."""
+    relation, folder = model.relation, run.state(model)
+    ours = re.compile(re.escape(relation.name) + r"__seed(\d+)_\w+")
+    for name in run.lake.names(relation.schema):
+        match = ours.fullmatch(name)
+        facts = run.lake.table(relation.schema, name) if match and int(match[1]) not in generations else None
+        if match is None or facts is None:
+            continue
+        if ownership.made_beside(model, folder, name, facts.properties, ownership.SEED, int(match[1])):
+            lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
+
+
+def _seeds(run: Run, model: Model, state: ModelState, found: Sequence[Upstream]) -> dict[str, TableFacts]:
+    made = {}
+    for upstream in found:
+        seed = start_of(state, upstream).seed
+        if seed is not None:
+            # By the name that the generation began with.
+            schema = model.relation.schema
+            facts = run.lake.table(schema, seed.removeprefix(f"{model.relation.catalog}.{schema}."))
+            if facts is not None:
+                made[upstream.node] = facts
+    return made
+
+
+def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upstream: Upstream, start: Start) -> None:
+    """Write the rows of a snapshot into the seed, in one commit that says which snapshot it is of."""
+    relation, mark = seed_of(model, state.generation, upstream.name), f"{start.uuid}:{start.snapshot}"
+    there = run.lake.table(relation.schema, relation.name)
+    ours = there is not None and there.properties.get("engine.model") == model.name
+    if there is not None and ours and any(s.marker(_MARK) == mark for s in there.history):
+        return
+    from pyspark.sql import functions as f
+
+    # A snapshot is read with the names of its time.
+    _, schema, name = upstream.table
+    rows = session.read.format("iceberg").option("versionAsOf", str(start.snapshot)).load(upstream.full)
+    then = run.lake.names_at(schema, name, start.snapshot or -1)
+    kept = {now: old for now, old in then.items() if old is not None}
+    rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
+    ownership.drop_beside(session, model, run.state(model), relation, ownership.SEED, state.generation)
+    own = {"engine.model": model.name, "engine.generation": str(state.generation)}
+    properties = {**own, ownership.SEED: "true"}
+    lake.create_table(session, relation.sql, rows, TableLayout(properties=properties))
+    markers = {**run.markers(model, state), _MARK: mark}
+    lake.append(lake.stage(rows, relation.sql), markers)
+
+
+def _warn_of_rewriting(run: Run, model: Model, upstream: Upstream) -> None:
+    """A table that had commits that replace rows will have them again: the stream stops then."""
+    behind_first = [s for s in upstream.facts.history if s.parent is not None]
+    found = snapshot_history.rewriting(behind_first, ignore_deletes=upstream.ignore_deletes)
+    if found is None:
+        return
+    message = (
+        f"{upstream.full} has commits that are no appends ('{found.operation}', {snapshot_history.time_of(found)}): "
+        f"'{model.name}' begins with its rows as they are, and stops at the next such commit"
+    )
+    hint = f"If it has them regularly, read it as a whole: take '{upstream.name}' out of 'streams:'."
+    run.emit(Diagnosed(Diagnostic("upstream-rewritten", message, hint, Level.WARNING, node=model.name)))

@@ -1,0 +1,81 @@
+"""The micro-batch without rows that a killed run owes.
+
+After the last rows Spark runs one more micro-batch, without rows, which closes what the moved watermark closes. It
+decides on it from the plan of the micro-batch before, so that a run that is killed between the two never makes it up:
+windows would stay open, and later rows would be judged by an older watermark, until other rows come (measured, Spark
+4.1). Taking back Spark's note that the last micro-batch was committed makes it come again: computed for its state,
+and by its markers not written twice. The one that is owed follows.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from engine.compile import Model, Source
+from engine.compile.nodes.model_settings import OutputMode
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.source_file_check import accepted_times, modified
+from engine.sources.files import listing
+from engine.sources.files.file_source import FORMATS
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import file_sources, logged, reaches
+
+_LIMIT = "globalLimit"
+
+
+def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
+    """Let the last micro-batch come again if the one after it is owed; whether it does."""
+    if not owed(run, model, checkpoint):
+        return False
+    last = spark_checkpoint.last_committed(checkpoint)
+    (checkpoint / "commits" / f".{last}.crc").unlink(missing_ok=True)
+    (checkpoint / "commits" / str(last)).unlink()
+    return True
+
+
+def owed(run: Run, model: Model, checkpoint: Path) -> bool:
+    """Whether a micro-batch without rows is owed, and the one before it can come again, with the same rows.
+
+    Only files are there again for certain: brokers forget records and tables their snapshots.
+    """
+    if not model.stateful or model.write.output_mode is OutputMode.COMPLETE or not _files(run, model):
+        return False
+    last = spark_checkpoint.last_committed(checkpoint)
+    if last is None or last != spark_checkpoint.last_started(checkpoint) or not _moved(checkpoint, last):
+        return False
+    if not _files_there(checkpoint, last):
+        # Repeated without them it would lose their rows from its state.
+        return False
+    # A LIMIT keeps a count, and asks for no micro-batch; alone it would be taken back in each build.
+    return spark_checkpoint.operators(checkpoint) != {_LIMIT}
+
+
+def _files(run: Run, model: Model) -> bool:
+    nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
+    return all(
+        isinstance(node, Source) and node.spec.format in FORMATS and "after_reading" not in node.spec.settings
+        for node in nodes
+    )
+
+
+def _files_there(checkpoint: Path, batch: int) -> bool:
+    """Whether the files that a micro-batch read are there as they were; those of other machines are taken to be."""
+    accepted = accepted_times(checkpoint.parent)
+    for source in file_sources(checkpoint):
+        begin, end = (reaches(checkpoint, source, number) for number in (batch - 1, batch))
+        for file in logged(checkpoint, source, after=begin, to=end):
+            uri = listing.decoded(file.uri)
+            path = listing.local(uri)
+            if path is not None and modified(path) != accepted.get(uri, file.modified):
+                return False
+    return True
+
+
+def _moved(checkpoint: Path, batch: int) -> bool:
+    """Whether a micro-batch moved the watermark with which it began."""
+    try:
+        said = json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
+    except (OSError, ValueError, IndexError):
+        return False
+    return (spark_checkpoint.next_watermark(checkpoint) or 0) > int(said.get("batchWatermarkMs", 0))

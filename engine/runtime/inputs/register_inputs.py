@@ -1,0 +1,159 @@
+"""The inputs of a model as Spark views: streams with watermark and dedup, static sides as they are now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.compile import DataTest, Input, Manifest, Model, Source, Watermark
+from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
+from engine.errors import RunError
+from engine.runtime.inputs.upstream_tables import TableReading
+from engine.runtime.inputs.watermark_lag import Timed, observed, timed
+from engine.runtime.quality.bad_records import Watched
+from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, record_checks
+from engine.sources.files import file_source
+from engine.sources.iceberg.table_stream import table_stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+CORE = ("core",)
+
+
+def jar_sets(manifest: Manifest, nodes: Iterable[Model | DataTest]) -> tuple[str, ...]:
+    """The sets of jars that a session needs to run some models and data tests."""
+    read = (manifest.nodes[i] for node in nodes for i in _read_by(node))
+    specs = [node.spec for node in read if isinstance(node, Source)]
+    return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))
+
+
+def _read_by(node: Model | DataTest) -> Iterable[str]:
+    return node.depends_on if isinstance(node, DataTest) else (item.node for item in node.inputs)
+
+
+def register(
+    session: SparkSession,
+    manifest: Manifest,
+    model: Model,
+    place: Place,
+    *,
+    bounded: bool,
+    tables: Mapping[str, TableReading] | None = None,
+    instead: Callable[[Input], DataFrame] | None = None,
+    since: int | None = None,
+) -> tuple[Watched, ...]:
+    """Make the temporary views by which the compiled SQL names its inputs.
+
+    Args:
+        session: the model's own session.
+        manifest: for the nodes read.
+        model: whose inputs.
+        place: the project's folder, and what the target knows.
+        bounded: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over
+            all rows.
+        tables: where the tables that are read as streams begin or go on, by node; left out, each with what is left
+            of its history: enough to know the columns.
+        since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
+        instead: gives the rows of an input, in place of what it names (for unit tests).
+
+    Returns:
+        The inputs whose bad records are counted.
+    """
+    watched = []
+    times = {item.view: item for item in timed(model)} if not bounded else {}
+    for item in model.inputs:
+        if not item.stream and isinstance(manifest.nodes[item.node], Model):
+            continue
+        reading = (tables or {}).get(item.node)
+        frame = instead(item) if instead else _read(session, manifest, item, place, reading, bounded=bounded)
+        if since is not None and item.stream and _is_files(manifest.nodes[item.node]):
+            frame = frame.where(f"unix_millis({ORIGIN}.file_modification_time) >= {since}")
+        mark = _mark(frame, item)
+        if mark is not None:
+            frame = record_checks.with_event_time(frame, mark.column, mark.expression, mark.max_future)
+        if mark is not None and item.needs_time:
+            drop = mark.on_null is OnNull.DROP
+            frame = record_checks.with_null_times(frame, mark.column, mark.expression, drop=drop)
+        if record_checks.marked(frame):
+            found = Watched(item.name, item.view, _policy(item, manifest), once=item.stream or not model.streaming)
+            frame = record_checks.without_bad(frame, item.name, found.observation, found.policy)
+            watched.append(found)
+        if mark is not None:
+            frame = _event_time(frame, item, mark, times.get(item.view), bounded=bounded)
+        frame = frame if item.metadata else frame.drop(ORIGIN)
+        frame.createOrReplaceTempView(item.view.strip("`"))
+    return tuple(watched)
+
+
+def refresh_static(session: SparkSession, manifest: Manifest, model: Model) -> None:
+    """Let the static sides of a stream see the files that are there by now; Spark lists them once a query."""
+    for item in model.inputs:
+        if not item.stream and isinstance(manifest.nodes[item.node], Source):
+            session.catalog.refreshTable(item.view)
+
+
+def _mark(frame: DataFrame, item: Input) -> Watermark | None:
+    """The watermark of a stream, with its column as the frame spells it."""
+    mark = item.watermark if item.stream else None
+    if mark is None or mark.expression is not None:
+        return mark
+    return replace(mark, column=next((n for n in frame.columns if n.lower() == mark.column.lower()), mark.column))
+
+
+def _is_files(node: object) -> bool:
+    return isinstance(node, Source) and node.spec.format in file_source.FORMATS
+
+
+def _policy(item: Input, manifest: Manifest) -> OnBadRecord:
+    node = manifest.nodes[item.node]
+    return item.on_bad_record or (node.spec.on_bad_record if isinstance(node, Source) else OnBadRecord.FAIL)
+
+
+def _read(
+    session: SparkSession, manifest: Manifest, item: Input, place: Place, reading: TableReading | None, *, bounded: bool
+) -> DataFrame:
+    node = manifest.nodes[item.node]
+    if isinstance(node, Source):
+        if reading is not None:
+            frame = _table(session, iceberg.full_name(node.spec, place), item, reading, node.spec.options)
+            return iceberg.as_declared(frame, node.spec, place)
+        spec = limited(node.spec, item.max_files_per_trigger)
+        kind = KINDS[spec.format]
+        kind.check(spec, place)
+        read = kind.read_stream if item.stream and not bounded else kind.read_batch
+        return read(session, spec, place)
+    if not isinstance(node, Model):
+        raise TypeError(item.node)
+    if bounded:
+        return session.table(node.relation.sql)
+    return _table(session, str(node.relation), item, reading, {})
+
+
+def _table(
+    session: SparkSession, name: str, item: Input, reading: TableReading | None, options: Mapping[str, str]
+) -> DataFrame:
+    start, begun = (reading.start, reading.begun) if reading else (None, False)
+    skip = item.on_upstream_delete is OnUpstreamDelete.IGNORE
+    return table_stream(session, name, start, begun=begun, skip_deletes=skip, options=options)
+
+
+def _event_time(frame: DataFrame, item: Input, mark: Watermark, several: Timed | None, *, bounded: bool) -> DataFrame:
+    from pyspark.sql.types import TimestampType
+
+    kinds = {f.name: f.dataType for f in frame.schema.fields}
+    if mark.column not in kinds:
+        names = ", ".join(kinds)
+        raise RunError("query-failed", f"the stream '{item.name}' has no column '{mark.column}' for its watermark",
+                       f"It has: {names}.")  # fmt: skip
+    if not isinstance(kinds[mark.column], TimestampType):
+        kind = kinds[mark.column].simpleString()
+        hint = f"Write 'cast({mark.expression or mark.column} as timestamp) as event_time delay {mark.delay}'."
+        raise RunError("query-failed", f"the watermark column '{mark.column}' is {kind}, not timestamp", hint)
+    if bounded:
+        return frame.dropDuplicates(list(item.dedup)) if item.dedup else frame
+    frame = observed(frame, several, mark.column) if several is not None else frame
+    frame = frame.withWatermark(mark.column, mark.delay)
+    return frame.dropDuplicatesWithinWatermark(list(item.dedup)) if item.dedup else frame

@@ -1,0 +1,131 @@
+"""After a stream's last commit: files that were read are archived or deleted, and old ones that were not are counted.
+
+Spark can do the first itself (cleanSource), but it never touches the files of the last micro-batch, archives under the
+whole absolute path, and takes a file that was rewritten since for the one it read (measured on 4.1.4).
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from engine import faults
+from engine.compile import Manifest, Model, Source, Target
+from engine.errors import Diagnostic
+from engine.runtime.context.run_context import table_state
+from engine.runtime.inputs.source_file_check import Landed, number
+from engine.sources import SourceSpec
+from engine.sources.files import listing
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import Logged, file_sources, logged, reaches
+
+# What the user accepts by this name: rows of files that were put away are lost.
+FILES_GONE = "files-gone"
+_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
+
+
+def finish(landed: Landed) -> str:
+    """Put away what was read, and warn of what was passed over by its age.
+
+    Returns:
+        What was put away, for people; empty if nothing was.
+    """
+    faults.reach("reading ended", "")
+    asked = [spec for spec in landed.specs if {"after_reading", "max_file_age"} & spec.settings.keys()]
+    if not asked:
+        return ""
+    read, listed = _notes(landed)
+    done: list[str] = []
+    for spec in asked:
+        here = listing.listed(landed.session, spec, landed.run.place)
+        if age := spec.settings.get("max_file_age"):
+            _tell_skipped(landed, spec, [found for found in here if found.uri not in listed], listed.values(), age)
+        if after := spec.settings.get("after_reading"):
+            times = read.get(spec.name, {})
+            same = [found for found in here if found.modified == times.get(found.uri)]
+            done += _put_away(landed, spec, same, delete=after == "delete")
+    return "; ".join(done)
+
+
+def files_gone(manifest: Manifest, target: Target, models: Iterable[Model]) -> Iterator[Diagnostic]:
+    """What a full refresh would not read again, because it was put away."""
+    for model in models:
+        for item in model.inputs:
+            node = manifest.nodes[item.node]
+            if not isinstance(node, Source) or "after_reading" not in node.spec.settings:
+                continue
+            if table_state(target, model).load() is None:
+                continue
+            message = (
+                f"'{model.name}' would lose the rows of files that '{item.name}' has archived or deleted after reading"
+            )
+            archive = node.spec.settings.get("archive_path")
+            hint = f"Move the files from {archive} back to {node.spec.settings['path']} first. " if archive else ""
+            hint += f"To build it from the files that are there: --accept {FILES_GONE}"
+            yield Diagnostic("files-gone", message, hint, node=model.name, location=node.location)
+
+
+def _notes(landed: Landed) -> tuple[dict[str, dict[str, int]], dict[str, Logged]]:
+    """By source the times of the files that were read and committed, and all that Spark has listed; both by URI."""
+    last = spark_checkpoint.last_committed(landed.checkpoint)
+    read: dict[str, dict[str, int]] = {}
+    listed: dict[str, Logged] = {}
+    for stream in file_sources(landed.checkpoint):
+        files = {listing.decoded(file.uri): file for file in logged(landed.checkpoint, stream)}
+        listed |= files
+        end = reaches(landed.checkpoint, stream, last)
+        times = {uri: landed.time_of(uri, file) for uri, file in files.items() if file.entry <= end}
+        for name in {landed.spec_of(uri).name for uri in files}:
+            # A query that reads a source twice has two streams of it; both must be done with a file.
+            read[name] = {uri: time for uri, time in times.items() if uri in read.get(name, times)}
+    return read, listed
+
+
+def _tell_skipped(
+    landed: Landed, spec: SourceSpec, unread: Iterable[listing.Listed], known: Iterable[Logged], age: str
+) -> None:
+    count, unit = age.split()
+    bound = max((file.modified for file in known), default=0) - int(count) * _SECONDS[unit] * 1000
+    skipped = [found.uri for found in unread if found.modified < bound]
+    if skipped:
+        message = (
+            f"{number(len(skipped), 'file')} of '{spec.name}' not read, being more than {age} behind the newest: "
+            f"{landed.some(skipped)}"
+        )
+        landed.warn("files-skipped", message, "'max_file_age' says so. Without it a file is read whatever its age.")
+
+
+def _put_away(landed: Landed, spec: SourceSpec, read: list[listing.Listed], *, delete: bool) -> Iterator[str]:
+    failed: Mapping[str, str] = {
+        found.uri: reason for found in read if (reason := _gone(landed, spec, found, delete=delete))
+    }
+    if failed:
+        message = f"{number(len(failed), 'file')} of '{spec.name}' cannot be archived or deleted: {landed.some(failed)}"
+        hint = f"{next(iter(failed.values()))}. They were read, and are not read again; the next build tries once more."
+        landed.warn("after-reading", message, hint)
+    if moved := len(read) - len(failed):
+        yield f"{number(moved, 'file')} of '{spec.name}' {'deleted' if delete else 'archived'}"
+
+
+def _gone(landed: Landed, spec: SourceSpec, found: listing.Listed, *, delete: bool) -> str:
+    """Delete or archive a file; the reason if that fails."""
+    place = landed.run.place
+    base = listing.folder(spec, place)
+    if found.path is None or base is None:
+        return "it is not on this machine"
+    inside = found.path.relative_to(base) if base.is_dir() else Path(found.path.name)
+    try:
+        if delete:
+            found.path.unlink()
+        else:
+            _move(found.path, place.root / str(spec.settings["archive_path"]) / inside, found.modified)
+    except OSError as error:
+        return error.strerror or type(error).__name__
+    return ""
+
+
+def _move(path: Path, target: Path, modified: int) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    # An archive loses nothing: a second file of a name stands beside the first.
+    shutil.move(path, target.with_name(f"{target.name}.{modified}") if target.exists() else target)

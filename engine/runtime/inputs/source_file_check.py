@@ -1,0 +1,269 @@
+"""The files that a stream reads: what Spark has noted of them against what is there.
+
+Spark notes a file's name and time when it lists it, and does not look again. All measured on Spark 4.1.4, all without
+a word: rows of a file that was rewritten or appended to after it was read never come; a file that was deleted between
+listing and reading is passed over, also when a batch is repeated after a crash; one that was rewritten between
+the two is read as it is by then. See docs/design/011-files-that-change.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Source
+from engine.errors import Diagnostic, EngineError, Level, RunError, StateError
+from engine.events import Diagnosed
+from engine.runtime.context.run_context import Run
+from engine.sources import KINDS, SourceSpec
+from engine.sources.files import file_schema, listing
+from engine.state import TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.blob_store import Folder
+from engine.state.file_log import Logged, file_sources, logged, reaches
+from engine.state.model_state import as_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_FILE = "files.json"
+_SHOWN = 3
+
+
+@dataclass(slots=True)
+class Landed:
+    """The files of the streams of one query.
+
+    Attributes:
+        session: of the query.
+        specs: of the sources that are read as streams of files; empty: there is nothing to maintain.
+        checkpoint: of the query.
+        accepted: by URI, the time of a file that differs from Spark's note and that its rows are of.
+    """
+
+    run: Run
+    model: Model
+    session: SparkSession
+    specs: tuple[SourceSpec, ...]
+    checkpoint: Path
+    accepted: dict[str, int] = field(default_factory=dict)
+
+    def refused(self, batch: int) -> EngineError | None:
+        """Why a micro-batch that was computed cannot be committed: a file of it changed meanwhile, or does not fit."""
+        changed, unfit = [], []
+        for source in file_sources(self.checkpoint) if self.specs else ():
+            begin, end = (reaches(self.checkpoint, source, number) for number in (batch - 1, batch))
+            for file in logged(self.checkpoint, source, after=begin, to=end):
+                uri = listing.decoded(file.uri)
+                path = listing.local(uri)
+                if path is not None and modified(path) != self.time_of(uri, file):
+                    changed.append(uri)
+                elif path is not None:
+                    spec = self.spec_of(uri)
+                    unfit += [f"{self.some([uri])}: {what}" for what in file_schema.misfits(path, spec)]
+        if changed:
+            return _changed_meanwhile(self, changed)
+        return file_schema.unfit(unfit) if unfit else None
+
+    def time_of(self, uri: str, file: Logged) -> int:
+        """The time of a file that its rows are of, in milliseconds."""
+        return self.accepted.get(uri, file.modified)
+
+    def spec_of(self, uri: str) -> SourceSpec:
+        """The source that a file belongs to: the one whose folder is the longest beginning of its name."""
+
+        def length(spec: SourceSpec) -> int:
+            folder = listing.folder(spec, self.run.place)
+            begin = f"file:{folder}" if folder is not None else listing.base(str(spec.settings["path"]))
+            return len(begin) if uri.startswith(begin) else 0
+
+        return max(self.specs, key=length)
+
+    def some(self, uris: Iterable[str]) -> str:
+        """The first of some files, as paths of the project."""
+        known = [uri.removeprefix(f"file:{self.run.place.root}/") for uri in uris]
+        more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
+        return ", ".join(known[:_SHOWN]) + more
+
+    def warn(self, code: str, message: str, hint: str) -> None:
+        """Tell of something that goes on."""
+        self.run.emit(Diagnosed(Diagnostic(code, message, hint, Level.WARNING, self.model.name)))
+
+
+def verify(
+    run: Run, model: Model, session: SparkSession, folder: TableState, generation: int, reached: int | None
+) -> Landed:
+    """Compare what Spark has noted of the files with what is there, before a query starts.
+
+    Args:
+        run: of the model.
+        model: that reads streams.
+        session: of the query.
+        folder: the model's state.
+        generation: whose checkpoint the query goes on with.
+        reached: the last micro-batch that is in the table, whatever Spark has noted.
+
+    Raises:
+        StateError: `file-missing` or `file-changed`; nothing was read or written.
+    """
+    nodes = [node for item in model.inputs if item.stream and isinstance(node := run.manifest.nodes[item.node], Source)]
+    specs = tuple(node.spec for node in nodes if "max_files_per_trigger" in KINDS[node.spec.format].KEYS)
+    path = folder.generation(generation) / _FILE
+    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(path.parent))
+    if specs:
+        before = dict(found.accepted)
+        _compare(found, reached)
+        if found.accepted != before:
+            Folder(path.parent).put(path.name, as_json(found.accepted))
+    return found
+
+
+def accepted_times(generation: Path) -> dict[str, int]:
+    """What `Landed.accepted` was when a generation (its folder) was last built.
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
+    path = generation / _FILE
+    try:
+        return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise StateError("state-unreadable", f"{path} cannot be read: {error}") from error
+
+
+def _compare(found: Landed, reached: int | None) -> None:
+    last = spark_checkpoint.last_committed(found.checkpoint)
+    written = max((batch for batch in (last, reached) if batch is not None), default=None)
+    there = _Times(found)
+    missing: list[str] = []
+    gone: dict[int, str] = {}
+    changed: dict[str, list[tuple[str, int, int]]] = {}
+    for source in file_sources(found.checkpoint):
+        read_to, written_to = (reaches(found.checkpoint, source, batch) for batch in (last, written))
+        for file in logged(found.checkpoint, source):
+            uri = listing.decoded(file.uri)
+            now, noted = there.of(uri), found.time_of(uri, file)
+            if now is None:
+                missing += [uri] if file.entry > read_to else []
+                gone.setdefault(noted, uri)
+            elif now != noted and file.entry <= written_to:
+                changed.setdefault(found.spec_of(uri).name, []).append((uri, noted, now))
+            elif now != noted:
+                # Nothing of it is in the table: it is read as it is now.
+                found.accepted[uri] = now
+    if missing:
+        raise _missing(found, missing)
+    for spec in found.specs:
+        if files := changed.pop(spec.name, None):
+            _heed_changed(found, spec, files)
+    if gone:
+        _heed_renamed(found, gone)
+
+
+def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, int]]) -> None:
+    uri, noted, now = files[0]
+    message = (
+        f"{number(len(files), 'file')} of '{spec.name}' changed after being read: {found.some(f[0] for f in files)} "
+        f"({found.some([uri])} was modified {_times(noted, now)})"
+    )
+    if spec.settings.get("on_changed_file") == "ignore":
+        hint = "'on_changed_file: ignore' accepts it: what changed in them is not read."
+        found.warn("file-changed", message, hint)
+        return
+    hint = (
+        "A stream reads a file once: new rows in it would be missing silently. Land new rows as a new file and put "
+        "the old one back as it was, or move it away; or rebuild the table from what the files hold now: engine "
+        f"build -f -s {found.model.name}; or take such files as read: 'on_changed_file: ignore' of the source."
+    )
+    raise StateError("file-changed", message, hint)
+
+
+def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
+    """Warn of new files with the time of one that was read and is gone; `gone` are those by their time.
+
+    Spark's log has no sizes, so the time to the millisecond is all there is to know a file by.
+    """
+    known = {
+        listing.decoded(f.uri) for source in file_sources(found.checkpoint) for f in logged(found.checkpoint, source)
+    }
+    for spec in found.specs:
+        files = listing.listed(found.session, spec, found.run.place)
+        new = [(file.uri, gone[file.modified]) for file in files if file.modified in gone and file.uri not in known]
+        if new:
+            shown = ", ".join(f"{found.some([uri])} (was {found.some([old])})" for uri, old in new[:_SHOWN])
+            more = f" and {len(new) - _SHOWN:,} more" if len(new) > _SHOWN else ""
+            message = (
+                f"{number(len(new), 'file')} of '{spec.name}' {'has' if len(new) == 1 else 'have'} the time of one "
+                f"that was read and is gone: {shown}{more}; if it was renamed, its rows are read a second time"
+            )
+            hint = (
+                "Do not rename what was read: a stream knows a file by its name. To remove the duplicates, rebuild the "
+                f"table: engine build -f -s {found.model.name}"
+            )
+            found.warn("file-renamed", message, hint)
+
+
+def _missing(found: Landed, uris: list[str]) -> StateError:
+    message = f"{number(len(uris), 'file')} listed to be read, and gone before that: {found.some(uris)}"
+    hint = (
+        "Spark would go on without the rows. Restore what is gone; or put an empty file of the same name there, to go "
+        f"on without its rows knowingly; or rebuild the table: engine build -f -s {found.model.name}"
+    )
+    return StateError("file-missing", message, hint)
+
+
+def _changed_meanwhile(found: Landed, uris: list[str]) -> RunError:
+    message = f"{number(len(uris), 'file')} changed while being read: {found.some(uris)}"
+    hint = (
+        "Nothing of the micro-batch was written; build again. Write a file under a name that begins with '_' or '.', "
+        "and rename it when it is whole."
+    )
+    return RunError("file-changed", message, hint)
+
+
+class _Times:
+    """The times of files as they are now; a place that is not on this machine is listed once."""
+
+    def __init__(self, found: Landed) -> None:
+        self._found = found
+        self._elsewhere: dict[str, int] | None = None
+
+    def of(self, uri: str) -> int | None:
+        """Milliseconds since 1970; None if there is no such file."""
+        path = listing.local(uri)
+        if path is not None:
+            return modified(path)
+        if self._elsewhere is None:
+            found = self._found
+            files = (listing.listed(found.session, spec, found.run.place) for spec in found.specs)
+            self._elsewhere = {file.uri: file.modified for some in files for file in some}
+        return self._elsewhere.get(uri)
+
+
+def modified(path: Path) -> int | None:
+    """The modification time of a file in milliseconds; None if there is no such file."""
+    try:
+        return path.stat().st_mtime_ns // 1_000_000
+    except OSError:
+        return None
+
+
+def number(count: int, what: str) -> str:
+    """`1 file`, `2 files`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _times(noted: int, now: int) -> str:
+    """Both modification times, to the millisecond where they fall into one second: Spark's log has no other facts."""
+    unit = "milliseconds" if noted // 1000 == now // 1000 else "seconds"
+    then, later = (
+        datetime.fromtimestamp(time // 1000, UTC).replace(microsecond=time % 1000 * 1000, tzinfo=None)
+        for time in (noted, now)
+    )
+    return f"{then.isoformat(' ', unit)} when it was read, and {later.isoformat(' ', unit)} now (UTC)"

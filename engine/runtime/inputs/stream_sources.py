@@ -1,0 +1,220 @@
+"""The sources of a streaming query, in the order in which Spark's checkpoint counts them.
+
+Spark numbers the leaves of the analysed plan from left to right, definitions of CTEs first (measured, Spark 4.1.4); a
+relation that is there twice (`one union all one`) has one number and two offsets. A generation records the order when
+it begins, and each later start compares it before anything is written.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Input, Manifest, Model, Source
+from engine.errors import Location, StateError
+from engine.plan import new_checkpoint, source_changes
+from engine.plan.source_changes import Recorded, StreamSource
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.upstream_tables import upstreams
+from engine.sources import Place, credentials, iceberg, kafka, kind_of, spark_reader
+from engine.sources.credentials import identified
+from engine.sources.files import file_source, listing
+from engine.sources.spec import reader_options
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import logged
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FILE = "sources.json"
+
+
+def recorded(folder: TableState, generation: int) -> Recorded | None:
+    """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
+    data = folder.note(generation, _FILE)
+    try:
+        return None if data is None else Recorded.of(data)
+    except (KeyError, TypeError, AttributeError) as error:
+        path = folder.generation(generation) / _FILE
+        hint = "Restore the file from a backup; without it the engine cannot tell what the checkpoint has read."
+        raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
+
+
+def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSource, ...]:
+    """The sources that a model reads as streams, in the order of its compiled SQL."""
+    views = _views(model)
+    if not views:
+        return ()
+    names = re.compile("|".join(re.escape(f"`{view}`") for view in views))
+    return tuple(_identified(manifest, views[m[0].strip("`")], place) for m in names.finditer(model.sql))
+
+
+def _views(model: Model) -> dict[str, Input]:
+    return {item.view.strip("`"): item for item in model.inputs if item.stream}
+
+
+def _identified(manifest: Manifest, item: Input, place: Place) -> StreamSource:
+    node = manifest.nodes[item.node]
+    if not isinstance(node, Source):
+        table = str(node.relation) if isinstance(node, Model) else item.name
+        return StreamSource(item.node, item.name, "table", {"table": table})
+    spec = node.spec
+    known = source_changes.of_source(item.name, spec.format, spec.settings)
+    identity: dict[str, Any] = dict(known.identity)
+    if spec.format in file_source.FORMATS:
+        path = str(spec.settings.get("path", ""))
+        inside = not listing.is_uri(path) and not path.startswith("/")
+        where = path if listing.is_uri(path) else f"file:{place.root / path}"
+        identity["location"] = identified(source_changes.normalized(where), "location")
+        identity |= {"root": str(place.root)} if inside else {}
+    elif spec.format in iceberg.FORMATS:
+        identity["table"] = iceberg.full_name(spec, place)
+    elif spec.format not in kafka.FORMATS and (kind := kind_of(spec.format)) is not None:
+        identity["location"] = identified(kind.location(spec), "location")
+    connection = str(spec.settings.get("connection") or "")
+    if connection and (spec.format in file_source.FORMATS or spec.format.startswith(spark_reader.PREFIX)):
+        # Where a connection leads, without its credentials: another password is no other source.
+        leads = credentials.where(reader_options(connection, place.connection(connection)))
+        identity |= {"connection": leads} if leads else {}
+    return replace(known, node=item.node, identity=identity)
+
+
+def in_plan(frame: DataFrame, run: Run, model: Model, uuids: Mapping[str, str]) -> tuple[StreamSource, ...]:
+    """The sources of a query as Spark will number them; `uuids` of the tables among them, by node."""
+    views, found = _views(model), []
+    relations: list[Any] = []
+    for view, relation in _leaves(frame, views):
+        same = next((i for i, other in enumerate(relations) if relation.equals(other)), None)
+        if same is None:
+            relations.append(relation)
+        source = _identified(run.manifest, views[view], run.place)
+        identity = {**source.identity, **({"uuid": uuids[source.node]} if source.node in uuids else {})}
+        found.append(replace(source, identity=identity, number=len(relations) - 1 if same is None else same))
+    return tuple(found)
+
+
+def _leaves(frame: DataFrame, views: Mapping[str, Input]) -> Iterator[tuple[str, Any]]:
+    """The streams at the ends of the analysed plan, from left to right, each with the view that it stands for."""
+    plan: Any = frame._jdf.queryExecution().analyzed()  # noqa: SLF001
+    waiting = [(plan, "")]
+    while waiting:
+        node, view = waiting.pop()
+        if not node.isStreaming():
+            continue
+        name, children = node.nodeName(), node.children()
+        if name == "SubqueryAlias" and (alias := node.alias()) in views:
+            view = alias
+        count = children.size()
+        if not count and name != "CTERelationRef" and view:
+            yield view, node
+        waiting += [(children.apply(i), view) for i in reversed(range(count))]
+
+
+def checked(
+    run: Run,
+    model: Model,
+    folder: TableState,
+    state: ModelState,
+    frame: DataFrame,
+    *,
+    written: bool,
+) -> tuple[ModelState, Recorded]:
+    """Compare the sources of a query with those of its checkpoint, before it starts.
+
+    Args:
+        run: of the model.
+        model: that reads streams.
+        folder: its state.
+        state: of the generation that the query belongs to.
+        frame: the query.
+        written: the generation may have rows in its table.
+
+    Returns:
+        The state (without the id of a query that never began, if its checkpoint was of other sources and is
+        discarded), and what is to be recorded.
+
+    Raises:
+        StateError: `source-changed`; nothing was read or written.
+    """
+    uuids = {upstream.node: upstream.facts.uuid for upstream in upstreams(run, model)}
+    now = in_plan(frame, run, model, uuids)
+    text = [s.node for s in in_text(run.manifest, model, run.place)]
+    # With the initial snapshot of a table Spark has two sources for one name in the text.
+    made = Recorded(now, textual=[s.node for s in now] == text, settings=model.facts.get("settings", {}))
+    checkpoint = folder.checkpoint(state.generation)
+    before = recorded(folder, state.generation)
+    reason = source_changes.difference(before.streams, now) if before is not None else _unlike(checkpoint, now)
+    if reason is None:
+        return state, made
+    begun = spark_checkpoint.last_committed(checkpoint) if not written else spark_checkpoint.last_started(checkpoint)
+    if begun is None and not any(s.kind in kafka.FORMATS for s in now):
+        # The query was changed after a first start that failed.
+        shutil.rmtree(checkpoint, ignore_errors=True)
+        state = replace(state, query_id=None)
+        folder.save(state)
+        return state, made
+    ways = new_checkpoint.ways(run.manifest, model)
+    finding = source_changes.rejection(str(model.relation), model.name, reason, ways)
+    raise StateError(finding.code, finding.message, finding.hint, node=model.name, location=Location(model.file))
+
+
+def record(folder: TableState, generation: int, model: Model, made: Recorded) -> None:
+    """Write the facts of a query, and what its generation knows of its sources if it is not what is there."""
+    folder.save_facts(generation, model.fingerprint, model.facts)
+    if recorded(folder, generation) != made:
+        folder.save_note(generation, _FILE, made.as_json())
+
+
+def _unlike(checkpoint: Path, now: tuple[StreamSource, ...]) -> str | None:
+    """What does not fit in a checkpoint without a record: files of other folders, other topics."""
+    batch = spark_checkpoint.last_started(checkpoint)
+    offsets = spark_checkpoint.offset_lines(checkpoint, batch) if batch is not None else []
+    if offsets and len(offsets) != len(now):
+        return f"its checkpoint has {len(offsets)} sources, and the query reads {len(now)}"
+    for source, offset in zip(now, offsets, strict=False):
+        if source.kind == "files" and not _is_of(checkpoint, source):
+            return f"the checkpoint has read other files than those of {source}"
+        if "topics" in source.identity and not set(offset or {}) <= set(source.identity["topics"]):
+            return f"the checkpoint has read {', '.join(sorted(offset or {}))} where the query has {source}"
+    return None
+
+
+def _is_of(checkpoint: Path, source: StreamSource) -> bool:
+    """Whether a file that was read is where the source has its files; true if none was."""
+    base = listing.base(str(source.identity["location"])).rstrip("/")
+    if not (checkpoint / "sources" / str(source.number)).is_dir():
+        return True
+    uris = [listing.decoded(file.uri) for file in logged(checkpoint, source.number)]
+    return not uris or any(uri == base or uri.startswith(f"{base}/") for uri in map(source_changes.normalized, uris))
+
+
+def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
+    """The state with what it keeps of sources under the names that they have now."""
+    before = recorded(folder, state.generation)
+    now = in_text(run.manifest, model, run.place)
+    found = source_changes.renames(before.streams, now) if before is not None else {}
+    if not found or before is None:
+        return state
+    nodes = {old: new.node for old, new in found.items()}
+    names = {s.name: found[s.node].name for s in before.streams if s.node in found}
+
+    def moved(kept: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
+        return {to.get(key, key): value for key, value in kept.items()}
+
+    return replace(
+        state,
+        starts=moved(state.starts, nodes),
+        upstreams=moved(state.upstreams, nodes),
+        sources=moved(state.sources, nodes),
+        settled=moved(state.settled, names),
+        event_times=moved(state.event_times, names),
+    )

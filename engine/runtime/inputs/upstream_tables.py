@@ -1,0 +1,284 @@
+"""The tables that a model reads as streams: where each begins, where it goes on, and whether nothing is missing.
+
+Spark's checkpoint has one offset a source and no names; snapshot ids tell which offset is of which table. What is
+refused here would otherwise be a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired,
+or dropped and recreated), or rows that silently never come (all measured, Iceberg 1.12.0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engine.compile import Model, Source
+from engine.compile.nodes.model_settings import OnUpstreamDelete
+from engine.errors import EngineError, StateError
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.runtime.context.run_context import Run
+from engine.sources import SourceSpec, iceberg
+from engine.sources.iceberg import snapshot_history
+from engine.sources.iceberg.snapshot_history import Start
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+
+ANEW = "build '{0}' anew: engine build -f -s {0} (every row that the table has is read then)"
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """A table that a model reads as a stream.
+
+    Attributes:
+        node: the model or source read.
+        name: as the user writes it.
+        table: catalog, namespace and name.
+        facts: the table as it stands.
+        ignore_deletes: snapshots that only delete are passed over.
+        spec: of a source; None: it is a model's.
+    """
+
+    node: str
+    name: str
+    table: tuple[str, str, str]
+    facts: TableFacts
+    ignore_deletes: bool
+    spec: SourceSpec | None = None
+
+    @property
+    def full(self) -> str:
+        """The table's full name."""
+        return ".".join(self.table)
+
+
+@dataclass(frozen=True, slots=True)
+class TableReading:
+    """How a table is read in this run.
+
+    Attributes:
+        start: where the generation begins.
+        begun: the checkpoint stands in the table.
+        first: the snapshot with which Spark must begin; None: there is none yet.
+    """
+
+    start: Start
+    begun: bool = False
+    first: int | None = None
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether it is not simply all commits of the table."""
+        return self.start.seed is not None or (self.start.at is not None and not self.begun)
+
+
+@dataclass(frozen=True, slots=True)
+class _Stands:
+    """The snapshots in a checkpoint: of the last committed micro-batch, and of one that was started."""
+
+    committed: frozenset[int]
+    started: frozenset[int]
+
+
+def upstreams(run: Run, model: Model) -> tuple[Upstream, ...]:
+    """The tables, each once.
+
+    Raises:
+        StateError: `upstream-history`, a model's table does not exist.
+        SetupError: `source-table`, a source's does not.
+    """
+    found: dict[str, Upstream] = {}
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if not item.stream or not (isinstance(node, Model) or (isinstance(node, Source) and _is_table(node))):
+            continue
+        ignore = item.on_upstream_delete is OnUpstreamDelete.IGNORE
+        before = found.get(item.node)
+        if isinstance(node, Source):
+            name = iceberg.table_parts(node.spec, run.place)
+            made = Upstream(item.node, item.name, name, iceberg.facts(node.spec, run.place), ignore, node.spec)
+        else:
+            relation = node.relation
+            facts = run.lake.table(relation.schema, relation.name)
+            if facts is None:
+                message = f"the table {relation} that '{model.name}' streams from does not exist"
+                raise StateError("upstream-history", message, f"Build '{node.name}' first.", node=model.name)
+            made = Upstream(item.node, item.name, (relation.catalog, relation.schema, relation.name), facts, ignore)
+        # Read twice, the stricter of the two counts.
+        found[item.node] = made if before is None or not ignore else before
+    return tuple(found.values())
+
+
+def _is_table(source: Source) -> bool:
+    return source.spec.format in iceberg.FORMATS
+
+
+def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
+    """Where the stream of a new generation begins; `begin`: as it was reset.
+
+    Raises:
+        StateError: `upstream-history` or `upstream-rewritten`.
+    """
+    table = upstream.facts
+    try:
+        said = iceberg.start(upstream.spec, table) if upstream.spec is not None else None
+        if upstream.spec is None and (at := begin.get("at")) is not None:
+            # What waits for tests was committed before it can be read: it comes behind what can be read now.
+            newest = table.history[0].at + 1 if table.history else at
+            said = snapshot_history.from_time(upstream.name, table, min(at, newest))
+    except EngineError as error:
+        raise _of(error, model) from error
+    if said is None:
+        return snapshot_history.from_first_row(table, seed, ignore_deletes=upstream.ignore_deletes)
+    _refuse_rewriting(model, upstream, [s for s in table.history if said.at is None or s.at >= said.at], said)
+    return said
+
+
+def _of(error: EngineError, model: Model) -> StateError:
+    found = error.diagnostic
+    return StateError(found.code, found.message, found.hint, node=model.name)
+
+
+def goes_on(model: Model, state: ModelState, folder: TableState, found: Sequence[Upstream],
+            seeds: Mapping[str, TableFacts]) -> dict[str, TableReading]:  # fmt: skip
+    """Where the streams of a generation that has begun go on.
+
+    Args:
+        model: that reads.
+        state: of the generation.
+        folder: of its checkpoint.
+        found: the tables.
+        seeds: those that the generation has, by node.
+
+    Raises:
+        StateError: `upstream-replaced`, `upstream-history` or `upstream-rewritten`; nothing was read.
+    """
+    stands = _stands(folder, state)
+    known = {s.id for table in (*(u.facts for u in found), *seeds.values()) for s in table.history}
+    lost = (stands.committed | stands.started) - known
+    readings = {}
+    for upstream in found:
+        start = start_of(state, upstream)
+        if start.uuid != upstream.facts.uuid:
+            raise _replaced(model, upstream)
+        if start.seed is not None and upstream.node not in seeds:
+            message = f"the table {start.seed} with the first rows of {upstream.full} is gone"
+            raise StateError("upstream-history", message, f"Restore it, or {ANEW.format(model.name)}", node=model.name)
+        ids = [s.id for s in upstream.facts.history]
+        if lost and not (stands.committed | stands.started).intersection(ids):
+            raise _lost(model, upstream, lost)
+        reached = [ids.index(i) for i in ids if i in stands.committed]
+        rest = upstream.facts.history[: max(reached)] if reached else unread(model, upstream, start)
+        _refuse_rewriting(model, upstream, rest, start)
+        readings[upstream.node] = TableReading(start, bool(reached), None if reached else _first(rest))
+    return readings
+
+
+def start_of(state: ModelState, upstream: Upstream) -> Start:
+    """Where a stream of the generation began."""
+    kept = state.starts.get(upstream.node)
+    return Start(**kept) if kept else Start(state.upstreams.get(upstream.node) or upstream.facts.uuid)
+
+
+def _stands(folder: TableState, state: ModelState) -> _Stands:
+    checkpoint = folder.checkpoint(state.generation)
+
+    def ids(batch: int | None) -> frozenset[int]:
+        offsets = spark_checkpoint.source_offsets(checkpoint, batch) if batch is not None else ()
+        return frozenset(o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int)) - {-1}
+
+    return _Stands(
+        ids(spark_checkpoint.last_committed(checkpoint)),
+        ids(spark_checkpoint.last_started(checkpoint)),
+    )
+
+
+def beginning(model: Model, upstream: Upstream, start: Start) -> TableReading:
+    """How a table is read by a generation that begins.
+
+    Raises:
+        StateError: `upstream-history`.
+    """
+    return TableReading(start, first=_first(unread(model, upstream, start)))
+
+
+def _first(snapshots: Sequence[SnapshotFacts]) -> int | None:
+    return snapshots[-1].id if snapshots else None
+
+
+def unread(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotFacts]:
+    """The snapshots of a table of which nothing was read yet, newest first; all of them must still be known.
+
+    Raises:
+        StateError: `upstream-history`.
+    """
+    table = upstream.facts
+    if not table.history:
+        return ()
+    if start.snapshot is not None:
+        behind = [s for s in table.history if start.snapshot in {s.id, s.parent}]
+        if not behind:
+            raise _expired(model, upstream)
+        rest = table.history[: table.history.index(behind[0]) + (behind[0].id != start.snapshot)]
+        first = snapshot_history.first_read(table.history, start.at or 0)
+        if rest and (first is None or first.id != rest[-1].id):
+            message = snapshot_history.tied(upstream.name, rest[-1])
+            raise StateError("upstream-history", message, f"To go on, {ANEW.format(model.name)}", node=model.name)
+        return rest
+    if not table.complete and (start.at is None or start.at < table.history[-1].at):
+        raise _expired(model, upstream)
+    return [s for s in table.history if start.at is None or s.at >= start.at]
+
+
+def _expired(model: Model, upstream: Upstream) -> StateError:
+    message = f"'{model.name}' has not read the first commits of {upstream.full}, and they have expired"
+    hint = f"To go on, {ANEW.format(model.name)}"
+    return StateError("upstream-history", message, hint, node=model.name)
+
+
+def _replaced(model: Model, upstream: Upstream) -> StateError:
+    message = (
+        f"{upstream.full} is another table than the one '{model.name}' has read so far: it was dropped and recreated"
+    )
+    hint = f"Put the old table back, or {ANEW.format(model.name)}"
+    return StateError("upstream-replaced", message, hint, node=model.name)
+
+
+def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
+    """Why the snapshots where a stream stands are not in the history of its table."""
+    table = upstream.facts
+    back = sorted(lost & table.snapshots)
+    what = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost))[0]}, and"
+    anew = ANEW.format(model.name)
+    if table.history and table.history[-1].parent is None and table.history[-1].operation == "overwrite":
+        message = f"{what} the table was built anew or replaced since then: its rows would come again"
+        hint = f"To go on with the new table, {anew}"
+        return StateError("upstream-replaced", message, hint, node=model.name)
+    if back or table.complete:
+        message = f"{what} that is not in its history any more: the table was rolled back"
+        hint = f"Roll {upstream.full} forward again, or {anew}"
+        return StateError("upstream-replaced", message, hint, node=model.name)
+    message = f"{what} that snapshot has expired, maybe with commits behind it that were not read"
+    hint = (
+        f"To go on, {anew} Keep the snapshots of {upstream.full} for longer than the time between two builds of "
+        f"'{model.name}'."
+    )
+    return StateError("upstream-history", message, hint, node=model.name)
+
+
+def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[SnapshotFacts], start: Start) -> None:
+    found = snapshot_history.rewriting(unread, ignore_deletes=upstream.ignore_deletes)
+    if found is None:
+        return
+    when = snapshot_history.time_of(found)
+    message = (
+        f"'{model.name}' cannot stream from {upstream.full}: its snapshot {found.id} of {when} is a "
+        f"commit of operation '{found.operation}', and a stream knows of rows that are added, not of those that "
+        f"{'go' if found.operation == 'delete' else 'are replaced'}"
+    )
+    ways = [f"read it as a whole (take '{upstream.name}' out of 'streams:')"]
+    if found.operation == "delete":
+        ways.append("skip deletions (on_upstream_delete: ignore)")
+    if start.at is not None and start.seed is None:
+        ways.append(f"begin behind it ({' or '.join(k for k in ('starting_snapshot', 'starting_timestamp'))})")
+    ways.append(ANEW.format(model.name))
+    raise StateError("upstream-rewritten", message, f"Ways on: {'; '.join(ways)}", node=model.name)

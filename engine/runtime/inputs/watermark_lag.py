@@ -1,0 +1,146 @@
+"""Which input holds back the watermark of a query that has several.
+
+Spark has one watermark a query: the smallest of its inputs', each the newest event time less its delay. An input that
+has given no row since the query was started holds it where it is, whatever it gave in earlier builds (measured on
+Spark 4.1.4). Nothing says so: windows stay open and outer rows do not come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Model
+from engine.errors import Diagnostic, Level
+from engine.lake.quoted_names import quoted
+from engine.project.yaml_section import duration_seconds
+from engine.runtime.context.timestamps import moment
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_NEWEST = "newest"
+_POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
+_HINT = (
+    "Windows and outer rows wait for it; nothing is lost. It goes on when a build reads later rows of '{0}'. "
+    "If no more will come, read it as a whole (take it out of 'streams:'), or send it one row with a later time."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """An input with a watermark.
+
+    Attributes:
+        name: as models call it; two may have the same one, through an ephemeral model.
+        view: by which the query reads it.
+        delay: of its watermark, in seconds.
+    """
+
+    name: str
+    view: str
+    delay: int
+
+    @property
+    def observation(self) -> str:
+        """The name under which Spark tells its newest event time."""
+        return f"event time of {self.view}"
+
+
+def timed(model: Model) -> tuple[Timed, ...]:
+    """The inputs of a model that can hold back each other's watermark; none if there is only one."""
+    marked = [(item, item.watermark) for item in model.inputs if item.stream and item.watermark]
+    found = tuple(Timed(item.name, item.view, duration_seconds(mark.delay)) for item, mark in marked)
+    return found if len(found) > 1 else ()
+
+
+def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
+    """The frame of an input, whose newest event time Spark tells after each micro-batch."""
+    from pyspark.sql import functions as f
+
+    return frame.observe(item.observation, f.max(f.unix_micros(f.col(quoted(column)))).alias(_NEWEST))
+
+
+@dataclass(slots=True)
+class EventTimes:
+    """The newest event time of each input.
+
+    Attributes:
+        inputs: that can hold back each other.
+        before: by input, what earlier builds knew: its newest event time, and when that came.
+        newest: by view, what this run has seen.
+    """
+
+    inputs: tuple[Timed, ...]
+    before: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    newest: dict[str, datetime] = field(default_factory=dict)
+
+    def see(self, record: Mapping[str, Any]) -> None:
+        """Take in Spark's progress record of a micro-batch."""
+        told = record.get("observedMetrics") or {}
+        for item in self.inputs:
+            micros = (told.get(item.observation) or {}).get(_NEWEST)
+            if micros is not None:
+                at = moment(int(micros))
+                self.newest[item.view] = max(at, self.newest.get(item.view, at))
+
+    def by_name(self) -> dict[str, str | None]:
+        """The newest event time of this run by input; None: it had no row."""
+        return {item.name: _text(self.newest[item.view]) if item.view in self.newest else None for item in self.inputs}
+
+    def known(self) -> dict[str, dict[str, str]]:
+        """What later builds are to know: `newest` event time and when it `came`, by input."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        known = {name: dict(said) for name, said in self.before.items()}
+        for item in self.inputs:
+            at = self.newest.get(item.view)
+            if at is not None and _text(at) > known.get(item.name, {}).get(_NEWEST, ""):
+                known[item.name] = {_NEWEST: _text(at), "came": now}
+        return known
+
+    def held_back(self, model: Model, watermark: str | None, waiting: int, policy: str) -> Diagnostic | None:
+        """The warning that an input holds back the others, if one does.
+
+        Args:
+            model: whose query it is.
+            watermark: of the query, ISO text; None: it has none yet.
+            waiting: rows held in state; without any, nothing waits.
+            policy: Spark's, of several watermarks.
+        """
+        if not waiting or policy != "min" or not self.newest:
+            return None
+        own = {v.view: self.newest[v.view].timestamp() - v.delay for v in self.inputs if v.view in self.newest}
+        last = min(self.inputs, key=lambda item: own.get(item.view, float("-inf")))
+        others = [at for view, at in own.items() if view != last.view]
+        if last.view in own and min(others) - own[last.view] <= last.delay:
+            return None
+        stands = f"at {_short(watermark)}" if watermark else "at no time yet"
+        ahead = max((i for i in self.inputs if i.view in own and i is not last), key=lambda i: own[i.view])
+        message = (
+            f"'{last.name}' holds back the watermark of '{model.name}', which stands {stands}: {self._why(last)}; "
+            f"'{ahead.name}' is at {_short(_text(self.newest[ahead.view]))}"
+        )
+        return Diagnostic("watermark-held", message, _HINT.format(last.name), Level.WARNING, model.name)
+
+    def _why(self, item: Timed) -> str:
+        if item.view in self.newest:
+            return f"its newest event time is {_short(_text(self.newest[item.view]))}"
+        if (known := self.before.get(item.name)) is None:
+            return "it has had no row so far"
+        came = _short(known.get("came", ""))
+        return f"it had no row in this build; its newest event time, {_short(known.get(_NEWEST, ''))}, came {came}"
+
+
+def policy_of(session: Any) -> str:
+    """Which of several watermarks counts, as the session says: `min` or `max`."""
+    return str(session.conf.get(_POLICY, "min"))
+
+
+def _text(at: datetime) -> str:
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _short(text: str) -> str:
+    return text.replace("T", " ").removesuffix("Z").removesuffix("+00:00").removesuffix(".000")

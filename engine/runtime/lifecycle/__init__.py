@@ -1,0 +1,1 @@
+"""The states of a table: first build, full refresh, new checkpoint, staged and published."""

@@ -1,0 +1,107 @@
+"""Full refresh: a streaming table built anew beside the old one, and published by one commit.
+
+Generation n+1 writes into `<table>__g<n+1>` with a checkpoint of its own. One CREATE OR REPLACE TABLE ... AS
+SELECT then puts its rows, schema, partitioning and properties into the table itself; the commit carries the
+generation and its last micro-batch as markers. A kill on either side of that commit is decided by the marker:
+with it the generation is the table's, without it the old one still is.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine import faults
+from engine.compile import Model, Relation
+from engine.lake import table_writer as lake
+from engine.lake import view_writer
+from engine.lake.table_facts import TableFacts
+from engine.lake.table_replacement import without_lost_partitions
+from engine.runtime.context import generations, ownership
+from engine.runtime.context.run_context import Run
+from engine.runtime.sinks import table_setup
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def staging(model: Model, generation: int) -> Relation:
+    """The table a generation is built in before it is published."""
+    relation = model.relation
+    return Relation(relation.catalog, relation.schema, f"{relation.name}__g{generation}")
+
+
+def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
+    """Decide a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
+
+    What a kill left of generations before goes in any case: a reader that stands nowhere would keep snapshots for ever.
+    Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
+    """
+    pending = folder.pending()
+    if pending is None:
+        known = folder.load()
+        folder.discard_before(known.generation if known is not None else 0)
+        return
+    reached = generations.committed_batch(table.history, pending) if table else None
+    if table is not None and reached is not None:
+        _record(model, folder, pending, table.uuid, table.snapshot)
+    else:
+        folder.discard(pending.generation)
+
+
+def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
+    """Drop the staging tables that refreshes left behind when they were killed; others of such names stay."""
+    relation, folder = model.relation, run.state(model)
+    ours = re.compile(re.escape(relation.name) + r"__g(\d+)")
+    for name in run.lake.names(relation.schema):
+        match = ours.fullmatch(name)
+        facts = run.lake.table(relation.schema, name) if match else None
+        if match is None or facts is None:
+            continue
+        number = int(match[1])
+        if ownership.made_beside(model, folder, name, facts.properties, ownership.STAGING, number):
+            lake.drop_table(session, staging(model, number).sql)
+
+
+def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
+    """Make the staging table of the next generation."""
+    generation = generations.next_number(folder, table)
+    state = table_setup.make(model, staging(model, generation), generation, folder, frame)
+    folder.save(state)
+    return state
+
+
+def publish(run: Run, model: Model, folder: TableState, session: SparkSession, state: ModelState) -> ModelState:
+    """Put the rows of a finished generation into the table, at once; its staging table is not needed any more.
+
+    The staging table says which micro-batch it holds, and it is read as of then: where the query was stopped, the note
+    of its last commit may be missing.
+    """
+    source = staging(model, state.generation)
+    made = run.lake.table(source.schema, source.name)
+    marked = generations.committed_batch(made.history, state) if made is not None else None
+    state = replace(state, batch=max((b for b in (marked, state.batch) if b is not None), default=None))
+    snapshot = made.snapshot if made is not None else None
+    as_of = f" VERSION AS OF {snapshot}" if snapshot is not None else ""
+    rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
+    markers = run.markers(model, state, state.batch if state.batch is not None else -1)
+    if run.lake.table(model.relation.schema, model.relation.name) is None:
+        # A view that was the model's (it was checked when the rebuild began) goes last.
+        view_writer.drop_view(session, model.relation.sql)
+        faults.reach("exchanging", model.name)
+    commit = lake.replace(rows, model.relation.sql, table_setup.layout(model, state.generation), markers)
+    if model.write.unique_key:
+        without_lost_partitions(session, lake.load(session, model.relation.sql))
+    uuid = lake.table_uuid(session, model.relation.sql)
+    return _record(model, folder, state, uuid, commit.snapshot)
+
+
+def _record(model: Model, folder: TableState, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:
+    """Note that a generation is published; the older ones go, each as a whole."""
+    done = replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
+    folder.save(done)
+    folder.discard_before(state.generation)
+    faults.reach("noted", model.name)
+    return done

@@ -1,0 +1,246 @@
+"""`publish: on_tests_pass`: rows wait where readers do not see them until the model's tests have passed.
+
+Micro-batches are committed to the table's branch `engine_staged`, and so is the new content of a batch table, with
+columns of its own (see `engine.lake.staged_replacement`); a full refresh of a stream waits in its staging table. Tests
+read what waits. When all tests of the model have passed, one commit shows it: the branch becomes `main`, or the staging
+table is published. Otherwise the rows stay where they are, later builds go on behind them, and the tests decide again.
+Nothing of this is kept in state: what waits is the branch, or the generation that is being built, while it is there.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from engine.compile import DataTest, Manifest, Model, Severity
+from engine.compile.nodes.model_settings import Publish
+from engine.compile.nodes.topological_order import ancestors
+from engine.errors import Diagnostic, Level, Location, StateError
+from engine.events import Status
+from engine.lake import branches
+from engine.lake import table_writer as lake
+from engine.lake.commits import STAGED, STAGED_LAYOUT
+from engine.lake.table_facts import TableFacts
+from engine.runtime.context.run_context import Run
+from engine.runtime.lifecycle import full_refresh
+from engine.runtime.sinks.table_comments import describe
+from engine.state import ModelState, Phase, TableState
+
+_WAYS = "accept them as they are: engine publish {0} --accept; or build it anew: engine build -f -s {0}"
+
+
+def waits(model: Model) -> bool:
+    """Whether the rows of a model wait for its tests."""
+    return model.write.publish is Publish.ON_TESTS_PASS
+
+
+def branch_of(model: Model) -> str | None:
+    """The branch that a model's micro-batches are committed to; None: main."""
+    return STAGED if waits(model) else None
+
+
+def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts | None:
+    """A model's table with the history that its writer goes on from: with the rows that wait, if there are any.
+
+    Args:
+        run: of the model.
+        model: whose table.
+        back_to: a snapshot that should be in its history, also if it has expired.
+
+    Raises:
+        StateError: `staged-rows`: rows wait, and the model does not make them wait any more; `publish-diverged`.
+    """
+    table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
+    if table is None or STAGED not in table.branches:
+        return table
+    if not waits(model):
+        message = f"rows of {model.relation} wait for its tests, and '{model.name}' does not say so any more"
+        hint = f"Write publish: on_tests_pass again, or {_WAYS.format(model.name)}"
+        raise StateError("staged-rows", message, hint, node=model.name, location=Location(model.file))
+    check_behind(run, model, table)
+    return table
+
+
+def check_behind(run: Run, model: Model, table: TableFacts) -> None:
+    """Check that what readers see is a part of what waits; commits that rewrite files and no rows do not count.
+
+    A replacement of the whole table waits for itself alone.
+
+    Raises:
+        StateError: `publish-diverged`.
+    """
+    if STAGED_LAYOUT in table.properties:
+        return
+    main = run.lake.table(model.relation.schema, model.relation.name)
+    for snapshot in main.history if main is not None else ():
+        if table.holds(snapshot.id):
+            return
+        if snapshot.operation != "replace":
+            break
+        if snapshot.parent is not None and table.holds(snapshot.parent):
+            return
+    if main is None or not main.history:
+        return
+    message = (
+        f"{model.relation} was changed by others while rows of '{model.name}' wait for its tests: "
+        f"they cannot be put behind snapshot {table.main}"
+    )
+    hint = (
+        f"Rebuild it: engine build -f -s {model.name}. Or roll the table back to the snapshot before: others must not "
+        f"write to a table with a branch '{STAGED}'."
+    )
+    raise StateError("publish-diverged", message, hint, node=model.name, location=Location(model.file))
+
+
+def publish(run: Run, model: Model) -> int | None:
+    """Show the rows of a model that wait to readers, in one commit.
+
+    Returns:
+        The snapshot that readers see from then on; None: nothing waited.
+
+    Raises:
+        StateError: `publish-diverged`.
+    """
+    folder = run.state(model)
+    pending = _whole(folder)
+    if pending is not None:
+        return full_refresh.publish(run, model, folder, run.spark.newSession(), pending).snapshot
+    relation = model.relation
+    table = run.lake.table(relation.schema, relation.name, STAGED)
+    if table is None or STAGED not in table.branches:
+        return None
+    check_behind(run, model, table)
+    snapshot = branches.publish(run.spark, relation.sql)
+    if not model.streaming:
+        # The columns of a replacement came with it, without their comments.
+        describe(run, model)
+    return snapshot
+
+
+def _whole(folder: TableState) -> ModelState | None:
+    """A rebuild that is done and waits."""
+    pending = folder.pending()
+    return pending if pending is not None and pending.phase is Phase.STAGED else None
+
+
+def waiting(run: Run, model: Model) -> str | None:
+    """What gives the rows of a model that wait, as SQL reads it; None: none do."""
+    pending = _whole(run.state(model))
+    if pending is not None:
+        return full_refresh.staging(model, pending.generation).sql
+    relation = model.relation
+    table = run.lake.table(relation.schema, relation.name, STAGED)
+    if table is None or STAGED not in table.branches:
+        return None
+    # By its id, not by the branch: that is gone once they are published, and a test may be running then.
+    return f"{relation.sql} VERSION AS OF {table.snapshot}"
+
+
+def apart(run: Run, model: Model) -> bool:
+    """Whether the new content of a batch table waits beside it: descriptions of that are not those of the table."""
+    return waits(model) and not model.streaming and waiting(run, model) is not None
+
+
+def reading_what_waits(run: Run, test: DataTest) -> str:
+    """The query of a test over the rows that wait, of each model that it reads and that lets them wait."""
+    text = test.sql
+    for model_id in test.depends_on:
+        model = run.manifest.nodes[model_id]
+        if isinstance(model, Model) and waits(model):
+            found = waiting(run, model)
+            text = text.replace(model.relation.sql, found) if found is not None else text
+    return text
+
+
+def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
+    """The tests that must pass before the rows of a model are shown.
+
+    A test that also reads a table made from the model's cannot be waited for: that table is built from published rows.
+    """
+    parents = {node: set(manifest.parents(node)) for node in manifest.order}
+    return frozenset(
+        test.id
+        for test in manifest.tests_of(model.id)
+        if test.severity is Severity.ERROR
+        and not any(model.id in ancestors(parents, parent) for parent in test.depends_on)
+    )
+
+
+@dataclass(slots=True)
+class Gates:
+    """What the tests of one run say about the rows that wait.
+
+    Attributes:
+        run: this run.
+        deciding: by model, the tests that must pass.
+        chosen: those of them that are part of the run and have not ended, by model.
+        passed: those that have passed.
+    """
+
+    run: Run
+    deciding: Mapping[str, frozenset[str]]
+    chosen: dict[str, set[str]]
+    passed: set[str] = field(default_factory=set)
+    _rebuilt: list[str] = field(default_factory=list)
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def built(self, model: Model) -> tuple[Diagnostic, ...]:
+        """A model has been built: its rows are shown if no test decides; what to tell."""
+        if model.id not in self.deciding or self.chosen[model.id]:
+            return ()
+        return self._decide(model)
+
+    def tested(self, test: DataTest, status: Status) -> tuple[Diagnostic, ...]:
+        """A test has ended: with the last one the rows of its model are shown or held back; what to tell."""
+        with self._guard:
+            left = self.chosen.get(test.model, set())
+            if test.id not in left:
+                return ()
+            left.discard(test.id)
+            if status is Status.PASS:
+                self.passed.add(test.id)
+            last = not left
+        model = self.run.manifest.nodes[test.model]
+        return self._decide(model) if last and isinstance(model, Model) else ()
+
+    def close(self) -> None:
+        """Let go of the staging tables that were published; a test of another model may have been reading them."""
+        for relation in self._rebuilt:
+            lake.drop_table(self.run.spark, relation)
+
+    def _decide(self, model: Model) -> tuple[Diagnostic, ...]:
+        missing = sorted(self.deciding[model.id] - self.passed)
+        if not missing:
+            if (pending := _whole(self.run.state(model))) is not None:
+                self._rebuilt.append(full_refresh.staging(model, pending.generation).sql)
+            publish(self.run, model)
+            return ()
+        rows = waiting(self.run, model)
+        return (_held(model, missing, rows),) if rows is not None else ()
+
+
+def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
+    names = ", ".join(test.partition(".")[2] for test in missing)
+    message = f"new rows of '{model.name}' wait, and readers see those before: not passed: {names}"
+    hint = (
+        f"When the reason is fixed, engine build or engine test -s {model.name} publishes them. Or "
+        f"{_WAYS.format(model.name)}. In SQL they are {rows.replace('`', '')}"
+    )
+    return Diagnostic("rows-wait", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
+
+
+def gates(run: Run, nodes: Iterable[str]) -> Gates:
+    """The gates of a run over some nodes."""
+    chosen = set(nodes)
+    models = [m for i in chosen if isinstance(m := run.manifest.nodes[i], Model) and waits(m)]
+    models += decided_by_tests(run.manifest, chosen)
+    decide = {model.id: deciding(run.manifest, model) for model in models}
+    return Gates(run, decide, {model: set(tests & chosen) for model, tests in decide.items()})
+
+
+def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
+    """The models that are not part of a run, and of which rows may wait for tests that are."""
+    chosen = set(nodes)
+    found = {test.model for i in chosen if isinstance(test := manifest.nodes[i], DataTest)} - chosen
+    return [model for i in sorted(found) if isinstance(model := manifest.nodes[i], Model) and waits(model)]

@@ -1,0 +1,85 @@
+"""A full refresh of a model that was materialized as something else: a table takes the place of a view, or a view its.
+
+A catalog cannot put a table in place of a view at once. What is needed of the new is made first, and checked; the old
+goes last, so that a query that fails leaves it as it was. A kill in between leaves neither, and a state that says what
+there was: the next build rejects the model as changed until it is refreshed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine import faults
+from engine.compile import Materialized, Model
+from engine.errors import Diagnostic, Level, Location, StateError
+from engine.events import Diagnosed
+from engine.lake import table_writer as lake
+from engine.lake import view_writer
+from engine.lake.table_facts import TableFacts
+from engine.plan import Change
+from engine.runtime.context.run_context import Run
+from engine.runtime.lifecycle import state_check
+from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
+from engine.state import ModelState
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def announce(run: Run, model: Model) -> None:
+    """Report what a full refresh discards as the model was materialized as something else."""
+    action = run.plan.actions[model.id]
+    if action.kind_changed and action.refusal is None:
+        message = f"{model.relation} is replaced: {'; '.join(action.reasons)}"
+        place = Location(model.file)
+        found = Diagnostic("kind-changed", message, action.lost, Level.WARNING, node=model.name, location=place)
+        run.emit(Diagnosed(found))
+
+
+def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFacts | None) -> bool:
+    """Return whether a view has the name of a table to be made; only the model's own is dropped, by a full refresh.
+
+    Raises:
+        StateError: `state-missing`: it is not the model's, or nobody asked for a full refresh.
+    """
+    if table is not None:
+        return False
+    properties = view_writer.view_properties(session, model.relation.sql)
+    if properties is None:
+        return False
+    state = run.state(model).load()
+    facts = run.state(model).facts(state) if state is not None else None
+    ours = facts is not None and facts["materialized"] == Materialized.VIEW.value
+    if not ours and properties.get("engine.model") != model.name:
+        message = f"{model.relation} is a view that was not made by this model"
+        hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
+    if run.plan.actions[model.id].change is not Change.REFRESH:
+        message = f"{model.relation} is a view, and there is no state of this project for it"
+        hint = f"Restore the state folder from a backup, or replace the view: engine build -f -s {model.name}"
+        raise StateError("state-missing", message, hint, node=model.name)
+    return True
+
+
+def clear_table(session: SparkSession, model: Model, state: ModelState | None, table: TableFacts | None) -> None:
+    """Drop the table that stands in place of a view, once it is certain that the view can be made.
+
+    Raises:
+        StateError: `state-missing`: the table is not the model's.
+        pyspark.errors.AnalysisException: Spark rejects the view; the table stays.
+    """
+    if table is None:
+        return
+    state_check.check_ours(model, table, state)
+    trial = f"{model.relation.sql[:-1]}__trial`"
+    view_writer.check_view(session, trial, model.sql, {"engine.model": model.name, "engine.trial": "true"})
+    lake.drop_table(session, model.relation.sql)
+    faults.reach("exchanging", model.name)
+
+
+def clear_deletes(run: Run, session: SparkSession, model: Model) -> None:
+    """Drop the deletes that a model remembered for rows that are gone."""
+    relation = model.relation
+    found = run.lake.table(relation.schema, relation.name + DELETED)
+    if found is not None and found.properties.get("engine.model") == model.name:
+        lake.drop_table(session, f"{relation.sql[:-1]}{DELETED}`")

@@ -1,0 +1,219 @@
+"""`--reset-checkpoint`: a new checkpoint over the rows that are there; the user says where its sources begin.
+
+A new checkpoint is a new generation, with the number after all that the table has seen: markers of other generations
+are never compared. The place where the sources begin is kept in model.json for as long as the generation lives, so that
+a build that was killed before its first micro-batch begins there too: `now` is the time at which it was said. What the
+old checkpoint held in state (open windows, keys seen) is given up. Deleted keys are remembered for the rows that are
+there, and so beyond a reset.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from engine.compile import Manifest, Model, Source
+from engine.errors import Diagnostic, Level, Location, UsageError
+from engine.events import Diagnosed
+from engine.plan import Change, new_checkpoint
+from engine.plan.new_checkpoint import EARLIEST, NOW
+from engine.runtime.context import generations
+from engine.runtime.context.run_context import Reset, Run
+from engine.runtime.inputs.no_data_batch import owed
+from engine.runtime.inputs.source_file_check import Landed, number
+from engine.runtime.lifecycle import publish, state_check
+from engine.runtime.sinks.deleted_keys import began_by
+from engine.runtime.writer.micro_batch_writer import BatchWriter
+from engine.sources import SourceSpec, iceberg, kafka
+from engine.sources.files import listing
+from engine.sources.starting_offsets import milliseconds
+from engine.state import ModelState, Phase, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import file_sources, logged, reaches
+from engine.state.first_offsets import begun
+
+_SHOWN = 200
+_STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
+_MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
+
+
+def reset_of(text: str) -> Reset:
+    """Read the option's value.
+
+    Raises:
+        UsageError: it is no time.
+    """
+    if text == EARLIEST:
+        return Reset(None)
+    if text == NOW:
+        return Reset(time.time_ns() // 1_000_000, gap=True)
+    at = milliseconds(text)
+    if at is None:
+        hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
+        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint)
+    return Reset(at)
+
+
+def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterator[Diagnostic]:
+    """Why the streams among some models cannot be reset."""
+    for model in models:
+        if not model.streaming:
+            continue
+        read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
+        sources = [node for node in read if isinstance(node, Source)]
+        place = Location(model.file)
+        rewritten = new_checkpoint.rewritten(model)
+        if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
+            yield _shrinking(model, rewritten=rewritten)
+        if not reset.gap and not model.write.unique_key and not rewritten:
+            message = f"rows that are in {model.relation} already would be read and added again"
+            hint = (
+                "Reading again is for models with a 'unique_key'. Go on with what is new (--reset-checkpoint now), or "
+                f"build it anew: engine build -f -s {model.name}"
+            )
+            yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
+        for source in sources:
+            if reset.at is not None and not new_checkpoint.timed(source.spec):
+                message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot begin at a time"
+                hint = f"Write --reset-checkpoint {EARLIEST}, or build it anew: engine build -f -s {model.name}"
+                yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
+
+
+def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
+    message = f"totals of '{model.name}' have no event time in their key: they would begin at zero, and replace those"
+    message += f" in {model.relation}"
+    if rewritten:
+        message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
+        message += "complete): rows would be missing in it that are not read again"
+    hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
+    return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))
+
+
+def allows(run: Run, model: Model) -> bool:
+    """Return whether a changed query may run because this run begins a new generation for it.
+
+    Raises:
+        StateError: as `renewed` does.
+    """
+    breaking = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
+    changed = model.streaming and run.plan.actions[model.id].change in breaking
+    return changed and renewed(run, model, run.state(model)) is not None
+
+
+def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
+    """The state of the generation that a reset begins, which is not saved yet; None: there is nothing to reset.
+
+    Raises:
+        StateError: `state-missing`: the table is not the model's.
+    """
+    table = publish.as_written(run, model)
+    before = folder.load()
+    if run.reset is None or table is None or not (table.history or _started(folder, before)):
+        return None
+    state_check.check_ours(model, table, before)
+    generation = generations.next_number(folder, table)
+    # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
+    remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
+    made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
+    return replace(made, remembers=remembers, generation_id=generations.new_id())
+
+
+def _started(folder: TableState, state: ModelState | None) -> bool:
+    """Whether a generation has a checkpoint, or had one."""
+    return state is not None and (state.query_id is not None or begun(folder.checkpoint(state.generation)))
+
+
+def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:
+    """Save the state of a new generation, tell what it means, and let go of those before."""
+    run.emit(Diagnosed(_told(run, model, folder, folder.load())))
+    folder.discard(state.generation)
+    folder.save(state)
+    folder.discard_before(state.generation)
+
+
+def _told(run: Run, model: Model, folder: TableState, before: ModelState | None) -> Diagnostic:
+    if run.reset is None:
+        raise ValueError(model.name)
+    at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
+    shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
+    since = _time(at) if at is not None else ""
+    message = f"'{model.name}' begins anew with the first records of its sources; keys that are there are written again"
+    if run.reset.gap:
+        message = f"'{model.name}' goes on with what comes from {since} (UTC) on; a gap behind {shown} is never read"
+    elif since:
+        message = f"'{model.name}' goes on with what came from {since} (UTC) on; before that it was at {shown}"
+    hint = "Windows that were open are discarded, and one that was closed may come again for late rows."
+    hint = hint if model.stateful else ""
+    return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
+
+
+def placed(run: Run, model: Model, state: ModelState | None) -> Run:
+    """The run with the sources of a model as its generation began them."""
+    if state is None or not state.begin:
+        return run
+    changed: dict[str, Any] = {}
+    for item in model.inputs:
+        node = run.manifest.nodes[item.node]
+        if item.stream and isinstance(node, Source):
+            changed[node.id] = replace(node, spec=_moved(node.spec, state.begin["at"]))
+    nodes = ChainMap(changed, run.manifest.nodes)  # type: ignore[arg-type] # only the first is written to
+    return replace(run, manifest=replace(run.manifest, nodes=nodes))
+
+
+def _moved(spec: SourceSpec, at: int | None) -> SourceSpec:
+    if spec.format not in _MOVED:
+        return spec
+    settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
+    if at is not None:
+        settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
+    elif spec.format in kafka.FORMATS:
+        settings["starting_offsets"] = EARLIEST
+    return replace(spec, settings=settings)
+
+
+def after(run: Run, model: Model, state: ModelState | None) -> int | None:
+    """The time in milliseconds from which on files are read, by their own; None: all are.
+
+    Once the files that were there have been passed over it says nothing of others: Spark lists a file once, and what
+    it lists later came later, however old. Until then, and where a micro-batch with such files is to come again, it
+    holds for all.
+    """
+    if state is None or not state.begin:
+        return None
+    past = state.begin.get("past")
+    if past is not None:
+        checkpoint = run.state(model).checkpoint(state.generation)
+        done = spark_checkpoint.last_committed(checkpoint)
+        done = -1 if done is None else done
+        if done > past or (done == past and not owed(run, model, checkpoint)):
+            return None
+    at: int | None = state.begin["at"]
+    return at
+
+
+def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
+    """All files that there were are read, or skipped as older than a time: say how many, and note that."""
+    if at is None or not landed.specs:
+        return
+    past = writer.state.begin.get("past")
+    older: dict[str, list[str]] = {}
+    for source in file_sources(landed.checkpoint):
+        before = reaches(landed.checkpoint, source, past) if past is not None else -1
+        for file in logged(landed.checkpoint, source, after=before):
+            uri = listing.decoded(file.uri)
+            if landed.time_of(uri, file) < at:
+                older.setdefault(landed.spec_of(uri).name, []).append(uri)
+    for name, uris in older.items():
+        message = f"{number(len(uris), 'file')} of '{name}' skipped as older than {_time(at)} (UTC): "
+        hint = "--reset-checkpoint said so, of what was read before too. What comes from now on is read, however old."
+        landed.warn("files-skipped", message + landed.some(uris), hint)
+    last = spark_checkpoint.last_committed(landed.checkpoint)
+    writer.record(begin={**writer.state.begin, "past": -1 if last is None else last})
+
+
+def _time(at: int) -> str:
+    return datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="seconds")[:-6]

@@ -1,0 +1,136 @@
+"""Before a streaming query starts: do state and table still belong together?
+
+Spark and Iceberg go on silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a
+hole; both measured); here each of them stops the model with what happened and the ways on. Nothing has been
+written when one of these errors is raised. For what is read see `engine.runtime.inputs.upstream_tables`.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.compile import Model
+from engine.errors import REBUILD, StateError
+from engine.lake.table_facts import TableFacts
+from engine.runtime.context.generations import committed_batch, wrote
+from engine.runtime.context.ownership import made_by
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.checkpoint_damage import OFFSETS, find_damage
+
+_BACKUP = "Restore the missing part from a backup, or " + REBUILD
+
+
+def fresh(model: Model, table: TableFacts | None) -> None:
+    """Check that a model without state may start: no table, or the empty one that a killed start left.
+
+    Raises:
+        StateError: `state-missing` if the table has rows or belongs to somebody else.
+    """
+    if table is None or (not table.history and made_by(model, table.properties)):
+        return
+    hint = f"If the state folder was lost, restore it from a backup; to rebuild the table, drop {model.relation} first."
+    if made_by(model, table.properties):
+        hint = f"Restore the state folder from a backup, or rebuild the table: engine build -f -s {model.name}"
+    message = f"{model.relation} exists, but there is no state of this project for it"
+    raise StateError("state-missing", message, hint, node=model.name)
+
+
+def check_ours(model: Model, table: TableFacts, state: ModelState | None = None) -> None:
+    """Check that a table about to be replaced was made for the model: it says so, or it is the state's.
+
+    Raises:
+        StateError: `state-missing` if it belongs to somebody else.
+    """
+    if not made_by(model, table.properties) and (state is None or table.uuid != state.uuid):
+        message = f"{model.relation} was not made by this model; a full refresh would replace somebody else's rows"
+        hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
+
+
+def check_table(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
+    """Check that the table and the checkpoint are those the state knows.
+
+    Raises:
+        StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `checkpoint-lost` or `checkpoint-damaged`.
+    """
+    name = str(model.relation)
+    if table is None:
+        message = f"{name} is gone, but its state stands at micro-batch {state.batch}"
+        hint = f"Restore the table, or {REBUILD.format(model.name)}"
+        raise StateError("table-missing", message, hint, node=model.name)
+    if table.uuid != state.uuid:
+        message = f"{name} is another table than the one this state was made for (it was dropped and recreated)"
+        raise StateError("table-replaced", message, _BACKUP.format(model.name), node=model.name)
+    _check_history(model, state, table)
+    _check_checkpoint(model, state, folder, table)
+
+
+def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
+    if state.snapshot is None or table.holds(state.snapshot):
+        _check_alone(model, state, table)
+        return
+    reached = committed_batch(table.history, state)
+    if reached is not None and state.batch is not None and reached >= state.batch:
+        return
+    message = (
+        f"the last commit of the model (snapshot {state.snapshot}, micro-batch {state.batch}) is no longer in the "
+        f"history of {model.relation}: the table was rolled back, or its history expired"
+    )
+    hint = (
+        "The stream would continue behind the lost rows and leave a gap. Roll the table forward to that snapshot, "
+        f"or {REBUILD.format(model.name)}"
+    )
+    raise StateError("table-rolled-back", message, hint, node=model.name)
+
+
+def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
+    """Check that the generation wrote each micro-batch once, and last the one that the state knows of or the next."""
+    ours = [s for s in table.history if state.generation_id and wrote(state, s) and s.marker("batch-id") is not None]
+    batches = [int(s.marker("batch-id") or -1) for s in ours]
+    known = not ours or state.batch is None or ours[0].id == state.snapshot or batches[0] > state.batch
+    if known and len(set(batches)) == len(batches):
+        return
+    message = (
+        f"{model.relation} has a commit of micro-batch {batches[0]} (snapshot {ours[0].id}) beside what the state of "
+        f"this model knows (micro-batch {state.batch}, snapshot {state.snapshot}): two copies of the state have written"
+    )
+    hint = f"Resume with the copy that wrote last, or {REBUILD.format(model.name)}"
+    raise StateError("state-copied", message, hint, node=model.name)
+
+
+def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table: TableFacts) -> None:
+    ended = [b for b in (state.batch, committed_batch(table.history, state)) if b is not None]
+    if state.query_id is None and not ended:
+        return
+    checkpoint = folder.checkpoint(state.generation)
+    found = spark_checkpoint.query_id(checkpoint)
+    started = spark_checkpoint.last_started(checkpoint)
+    ours = found is not None and state.query_id in {None, found}
+    if ours and (not ended or (started is not None and started >= max(ended))):
+        _check_logs(model, checkpoint, max(ended, default=-1))
+        return
+    message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
+    if found is not None and found != state.query_id:
+        message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
+    hint = "Starting from scratch would write every row a second time. " + _BACKUP.format(model.name)
+    raise StateError("checkpoint-lost", message, hint, node=model.name)
+
+
+def _check_logs(model: Model, checkpoint: Path, ended: int) -> None:
+    """Check that Spark can read the newest logs; what is written of a micro-batch is known without them."""
+    damage = find_damage(checkpoint)
+    if damage is None:
+        return
+    names = " and ".join(str(path) for path in damage.files)
+    message = f"the checkpoint of {model.relation} is damaged: {damage.log}/{damage.batch} is not whole"
+    if damage.log == OFFSETS and ended >= damage.batch:
+        # Its rows are in the table, and which they were is what the file said.
+        raise StateError("checkpoint-damaged", message, _BACKUP.format(model.name), node=model.name)
+    hint = f"Remove {names} and build again: micro-batch {damage.batch} comes once more; what it wrote stays as it is."
+    if damage.log == OFFSETS:
+        hint = (
+            f"Nothing of micro-batch {damage.batch} is in the table: remove {names} and build again. Look first that "
+            f"{model.relation}__quarantine, if there is one, has no rows of it (batch_id); else restore a backup."
+        )
+    raise StateError("checkpoint-damaged", message, hint, node=model.name)

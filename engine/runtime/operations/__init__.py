@@ -1,0 +1,1 @@
+"""Commands that look or clean up: maintain, freshness, lag, inspect, preview, debug."""

@@ -1,0 +1,48 @@
+"""`engine publish`: rows that wait for tests are shown as they are, because the user says so."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+from engine.compile import Manifest, Model, Target
+from engine.events import Event
+from engine.lake.commits import STAGED
+from engine.lake.table_facts import Lake
+from engine.plan import Plan
+from engine.runtime.build import spark_session
+from engine.runtime.context.run_context import Run, table_state
+from engine.runtime.lifecycle import full_refresh, publish
+from engine.state import locked
+
+
+def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_dir: Path) -> int | None:
+    """Show the rows of a model that wait to readers.
+
+    Args:
+        manifest: a project without errors.
+        target: where the table is.
+        root: the project's folder.
+        model: whose rows.
+        target_dir: of logs.
+
+    Returns:
+        The snapshot that readers see from then on; None: nothing waited.
+
+    Raises:
+        StateError: `locked`, `publish-diverged`.
+        SetupError: Spark or the catalog cannot be had.
+    """
+    relation, folder = model.relation, table_state(target, model)
+    table = Lake(target.catalog).table(relation.schema, relation.name)
+    if table is None or not (STAGED in table.branches or folder.pending()):
+        return None
+    with locked([folder]) as locks, spark_session(target, target_dir, locks) as spark:
+        run = Run(str(uuid.uuid4()), manifest, target, target.place(root), Plan({}), spark, Lake(target.catalog), _mute)
+        shown = publish.publish(run, model)
+        full_refresh.clear_staging(run, model, spark)
+        return shown
+
+
+def _mute(_: Event) -> None:
+    """Nothing is run."""

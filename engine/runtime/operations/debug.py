@@ -1,0 +1,123 @@
+"""`engine debug`: can this machine build into this target? One finding a part, with the remedy."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from importlib import metadata
+from pathlib import Path
+
+from engine import __version__
+from engine.compile import Manifest, Target
+from engine.errors import EngineError
+from engine.lake.catalog.moved_lake import check as lake_check
+from engine.runtime.lifecycle.orphaned_tables import orphans
+from engine.sources.kafka.connection import reach, read_connection
+from engine.sources.registry.registry_client import Registry, is_open, read_settings
+from engine.sources.spec import reader_options
+from engine.spark.jars import JarState, status
+from engine.spark.java import find_java
+
+_REGISTRY_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A part of the machine: whether it will do, what it is, and what to do if not."""
+
+    part: str
+    good: bool
+    text: str
+    remedy: str = ""
+
+
+def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Iterator[Finding]:
+    """Check each part; nothing is started and nothing is fetched. `manifest`: to look for tables that no model has."""
+    yield from machine(target.master)
+    yield _catalog(target)
+    yield _state(target, root, manifest)
+    yield from (_connection(target, name, root) for name in target.connections)
+    yield from (_registry(target, name, root) for name in target.registries)
+    yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
+
+
+def machine(master: str | None = None) -> Iterator[Finding]:
+    """Check what does not depend on a project."""
+    spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
+    yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
+    where = f", master {master}" if master else ""
+    yield Finding("spark", True, f"PySpark {spark}, PyIceberg {iceberg}{where}")
+    yield _java()
+    yield from _jars()
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except EngineError as error:
+        return Finding("java", False, error.diagnostic.message, error.diagnostic.hint)
+    return Finding("java", True, f"Java {java.version_text} from {java.origin} ({java.path})")
+
+
+def _jars() -> Iterator[Finding]:
+    for coordinates, path, state in status():
+        good = state is JarState.READY
+        remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
+        if state is JarState.MISSING:
+            remedy = "Run 'engine jars fetch'; else the first build fetches it."
+        yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
+
+
+def _catalog(target: Target) -> Finding:
+    try:
+        lake_check(target.catalog)
+    except EngineError as error:
+        return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
+    if not _writable(target.catalog.path):
+        return Finding("catalog", False, f"{target.catalog.path} cannot be written", "Make the folder writable.")
+    return Finding("catalog", True, f"{target.catalog.type} '{target.catalog.name}' in {target.catalog.path}")
+
+
+def _state(target: Target, root: Path, manifest: Manifest | None) -> Finding:
+    if not _writable(target.state):
+        return Finding("state", False, f"{target.state} cannot be written", "Make the folder writable.")
+    # Of a project with errors not every model is known.
+    found = orphans(manifest, target, root) if manifest is not None and not manifest.errors else ()
+    if not found:
+        return Finding("state", True, str(target.state))
+    text = f"{target.state}, with {len(found)} table{'s' if len(found) > 1 else ''} that no model has any more"
+    return Finding("state", True, text, "List them: engine ls --orphans")
+
+
+def _connection(target: Target, name: str, root: Path) -> Finding:
+    try:
+        settings = target.place(root).connection(name)
+        if "options" in settings and not set(settings) & {"bootstrap_servers", "security"}:
+            options = ", ".join(sorted(reader_options(name, settings))) or "none"
+            return Finding("connection", True, f"'{name}' has options for Spark's readers: {options}")
+        connection = read_connection(name, settings)
+        reach(connection)
+    except EngineError as error:
+        return Finding("connection", False, error.diagnostic.message, error.diagnostic.hint)
+    return Finding("connection", True, f"'{name}' at {connection.addresses}: a broker takes connections")
+
+
+def _registry(target: Target, name: str, root: Path) -> Finding:
+    try:
+        settings = replace(read_settings(name, target.place(root).registry(name)), patience=_REGISTRY_SECONDS)
+        Registry(settings).check()
+    except EngineError as error:
+        return Finding("registry", False, error.diagnostic.message, error.diagnostic.hint)
+    plain = bool(settings.authorization) and is_open(settings.url)
+    hint = (
+        "Its credentials are sent over plain http, where others can read them: write an https address." if plain else ""
+    )
+    return Finding("registry", True, f"'{name}' at {settings.url}", hint)
+
+
+def _writable(folder: Path) -> bool:
+    """Whether files can be made in a folder, or the folder itself; nothing is made: its path is the project's word."""
+    existing = next((path for path in (folder, *folder.parents) if path.exists()), folder)
+    return existing.is_dir() and os.access(existing, os.W_OK | os.X_OK)

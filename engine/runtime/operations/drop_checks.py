@@ -1,0 +1,111 @@
+"""What `engine drop` is asked for: which tables a name means, and why they must not go yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from engine.compile import Manifest, Materialized, Model, Target
+from engine.errors import Diagnostic, Location, UsageError, near
+from engine.runtime.context.run_context import table_state
+from engine.runtime.inputs.source_cleanup import FILES_GONE, files_gone
+from engine.runtime.lifecycle.orphaned_tables import KnownTable, tables_of
+from engine.state import ModelState
+from engine.state.model_state import as_json
+
+DOWNSTREAM_STOPS = "downstream-stops"
+ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE)
+
+
+def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) -> tuple[KnownTable, ...]:
+    """The tables that some names mean: of a model, or a table with or without its schema and catalog.
+
+    Raises:
+        UsageError: a name means none, or several.
+    """
+    known = {table.name: table for table in tables_of(manifest, target, root)}
+    for model in manifest.models:
+        if model.stored:
+            # The state may be lost; and a state without a note of its model may name another.
+            found = known.get(str(model.relation))
+            state, unfinished = (found.state, found.unfinished) if found is not None else (None, False)
+            known[str(model.relation)] = KnownTable(table_state(target, model), model.name, state, unfinished)
+    return tuple({table.name: table for name in names for table in [_one(name, known.values())]}.values())
+
+
+def _one(name: str, known: Iterable[KnownTable]) -> KnownTable:
+    tables = list(known)
+    meant = [table for table in tables if name in _names(table)]
+    if len(meant) == 1:
+        return meant[0]
+    if meant:
+        hint = f"Write one of them: {', '.join(f'engine drop {table.name}' for table in meant)}"
+        raise UsageError("usage", f"'{name}' means {len(meant)} tables", hint)
+    hint = near(name, {shorter for table in tables for shorter in (table.model, table.folder.table)})
+    message = f"this project and target have built no table '{name}'"
+    raise UsageError("usage", message, f"{hint} engine ls --orphans lists tables without a model.".strip())
+
+
+def _names(table: KnownTable) -> set[str]:
+    folder = table.folder
+    return {table.name, f"{folder.schema}.{folder.table}", folder.table, table.model}
+
+
+def refusals(
+    manifest: Manifest, target: Target, tables: Sequence[KnownTable], accept: Sequence[str]
+) -> list[Diagnostic]:
+    """Why some tables must not be dropped, as they are asked for."""
+    names = {table.name for table in tables}
+    models = [model for model in manifest.models if model.stored and str(model.relation) in names]
+    found = [_protected(model) for model in models if model.operation.full_refresh is False]
+    if FILES_GONE not in accept:
+        found += files_gone(manifest, target, models)
+    if DOWNSTREAM_STOPS not in accept:
+        found += _readers(manifest, target, tables, {model.id for model in models})
+    return found
+
+
+def _protected(model: Model) -> Diagnostic:
+    message = f"'{model.name}' is protected from starting over (full_refresh: false)"
+    hint = "Leave it out, or remove the key from its header if you mean it."
+    return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
+
+
+def _readers(
+    manifest: Manifest, target: Target, tables: Sequence[KnownTable], dropped: set[str]
+) -> Iterator[Diagnostic]:
+    """Streams whose checkpoints stand on a table that goes, and views over it."""
+    for model in manifest.models:
+        if not model.stored or model.id in dropped:
+            continue
+        state = table_state(target, model).load()
+        if state is None:
+            continue
+        view = model.materialized is Materialized.VIEW
+        for table in tables:
+            if (view or model.streaming) and _reads(manifest, model, state, table):
+                yield _read(model, table, view=view)
+
+
+def _reads(manifest: Manifest, model: Model, state: ModelState, table: KnownTable) -> bool:
+    """Whether a model reads a table, by its query of now or by what it was built from."""
+    for item in model.inputs:
+        node = manifest.nodes[item.node]
+        wanted = item.stream or model.materialized is Materialized.VIEW
+        if wanted and isinstance(node, Model) and str(node.relation) == table.name:
+            return True
+    uuid = table.state.uuid if table.state is not None else None
+    # Whatever a version notes of a table that was read has its UUID.
+    read = as_json({"inputs": state.inputs, "starts": state.starts, "upstreams": state.upstreams}).decode()
+    return bool(uuid) and f'"{uuid}"' in read
+
+
+def _read(model: Model, table: KnownTable, *, view: bool) -> Diagnostic:
+    what = "is a view over" if view else "streams from"
+    after = "fails without it" if view else "cannot resume without it"
+    message = f"'{model.name}' {what} {table.name} and {after}"
+    hint = (
+        f"Drop both: engine drop {table.name} {model.relation}. If '{model.name}' reads another table by now, build it "
+        f"first: engine build -s {model.name}. Or accept it: --accept {DOWNSTREAM_STOPS}"
+    )
+    return Diagnostic(DOWNSTREAM_STOPS, message, hint, node=model.name, location=Location(model.file))

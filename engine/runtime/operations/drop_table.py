@@ -1,0 +1,195 @@
+"""`engine drop`: a table with its state, its quarantine, its deleted keys and what rebuilds left, without Java.
+
+Order: a note in the state of what goes, the table, the tables beside it, the state with the note last. A table leaves
+the catalog first and its files follow. After a kill at any moment the same command finishes from the note; a build of
+that table ends with `unfinished-drop` until then.
+
+Names of tables come from the state and from the catalog, which may come with a project that somebody else wrote: only
+tables that carry the marks of the model, or the UUID that the state has, go, and only files that are theirs alone
+(`engine.lake.catalog.table_removal`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engine.compile import Materialized, Model, Target
+from engine.errors import StateError
+from engine.lake.catalog import catalog_database, table_removal
+from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.catalog.table_removal import StoredRelation
+from engine.runtime.context.ownership import SEED, STAGING
+from engine.runtime.lifecycle.orphaned_tables import KnownTable
+from engine.state import TableState, known_tables
+
+_BESIDE = {
+    "engine.quarantine": ("quarantine", re.compile("__quarantine")),
+    "engine.deleted": ("deleted keys", re.compile("__deleted")),
+    STAGING: ("staging table", re.compile(r"__g\d+")),
+    SEED: ("initial snapshot", re.compile(r"__seed\d+_\w+")),
+}
+_ATTEMPTS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A table or view that goes.
+
+    Attributes:
+        role: what it is to the model: table, view, quarantine, ...
+        schema: of the table.
+        name: of the table.
+        uuid: of the table or view; empty: its metadata is gone.
+        folder: with its files, which go too; None: they stay.
+        stored: what it is now; None: a drop before has taken it out of the catalog.
+    """
+
+    role: str
+    schema: str
+    name: str
+    uuid: str
+    folder: Path | None
+    stored: StoredRelation | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """What is removed of a table that the state knows: `parts` in this order, then the state; `kept`: what stays."""
+
+    known: KnownTable
+    parts: tuple[Part, ...]
+    kept: tuple[str, ...] = ()
+
+
+def look(target: Target, known: KnownTable) -> Drop:
+    """Find what a drop of a table removes.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog`.
+        StateError: `state-unreadable`.
+    """
+    config, folder = target.catalog, known.folder
+    entries = {entry.name: entry for entry in catalog_database.entries(config, folder.schema)}
+    begun = folder.drop() or {}
+    owners = {known.model, str(begun.get("model") or known.model)}
+    parts: list[Part] = []
+    kept: list[str] = []
+    if (entry := entries.get(folder.table)) is not None:
+        main = table_removal.stored(config, entry)
+        if _is_ours(known, main, owners):
+            owners |= {main.properties.get("engine.model", known.model)}
+            parts.append(_part("view" if entry.view else "table", main))
+        else:
+            kept.append(f"{known.name} stays: it is not the table that this state was kept for")
+    for name, entry in sorted(entries.items()):
+        if name.startswith(f"{folder.table}__") and not entry.view:
+            beside = table_removal.stored(config, entry)
+            role = _role(name.removeprefix(folder.table), beside.properties)
+            if role and beside.properties.get("engine.model") in owners:
+                parts.append(_part(role, beside))
+    parts += _left(begun, {(part.schema, part.name, part.uuid) for part in parts})
+    kept += [
+        f"the files of {folder.catalog}.{part.schema}.{part.name} stay: {part.stored.kept}"
+        for part in parts
+        if part.stored is not None and part.stored.kept
+    ]
+    return Drop(known, tuple(parts), tuple(kept))
+
+
+def carry_out(target: Target, drop: Drop, environment: Mapping[str, str]) -> Iterator[Part]:
+    """Remove what `look` found, and yield each part that is gone; the lock of the table must be held.
+
+    Raises:
+        SetupError: `catalog`, `catalog-busy`, `lake-outside`.
+        StateError: `state-unwritable`.
+    """
+    folder = drop.known.folder
+    folder.save_drop(_note(drop, environment))
+    for part in drop.parts:
+        _remove(target.catalog, part)
+        yield part
+    known_tables.remove(folder)
+
+
+def check_finished(states: Sequence[TableState]) -> None:
+    """Check that no drop of these tables was begun and not finished.
+
+    Raises:
+        StateError: `unfinished-drop`.
+    """
+    for folder in states:
+        if folder.drop() is not None:
+            message = f"a drop of {folder.name} was begun and not finished"
+            raise StateError("unfinished-drop", message, f"Finish it: engine drop {folder.name}", node=folder.table)
+
+
+def is_view(known: KnownTable, model: Model | None) -> bool:
+    """Whether a table that the state knows is a view, as the query that wrote last says."""
+    if known.state is None:
+        return model is not None and model.materialized is Materialized.VIEW
+    facts = known.folder.facts(known.state)
+    return isinstance(facts, Mapping) and facts.get("materialized") == Materialized.VIEW.value
+
+
+def _is_ours(known: KnownTable, main: StoredRelation, owners: set[str]) -> bool:
+    if main.entry.view:
+        # Views carry no marks.
+        return is_view(known, None)
+    uuid = known.state.uuid if known.state is not None else None
+    if main.missing or (uuid and uuid == main.uuid):
+        return True
+    marked = main.properties.get("engine.model") in owners
+    return marked and not any(role in main.properties for role in _BESIDE)
+
+
+def _role(ending: str, properties: Mapping[str, str]) -> str:
+    """What a table beside a model's table is, by its marks and by its name; empty: something else."""
+    for mark, (role, name) in _BESIDE.items():
+        if properties.get(mark) == "true" and name.fullmatch(ending):
+            return role
+    return ""
+
+
+def _part(role: str, found: StoredRelation) -> Part:
+    return Part(role, found.entry.schema, found.entry.name, found.uuid, found.folder, found)
+
+
+def _note(drop: Drop, environment: Mapping[str, str]) -> dict[str, Any]:
+    known = drop.known
+    parts = [
+        {"role": p.role, "schema": p.schema, "name": p.name, "uuid": p.uuid, "folder": str(p.folder or "")}
+        for p in drop.parts
+    ]
+    built_in = known.state.environment if known.state is not None and known.state.environment else environment
+    return {"model": known.model, "environment": dict(built_in), "parts": parts}
+
+
+def _left(begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterator[Part]:
+    """What a drop before has taken out of the catalog, and may not have removed the files of."""
+    parts = begun.get("parts")
+    for item in parts if isinstance(parts, list) else ():
+        if not isinstance(item, Mapping):
+            continue
+        role, schema, name, uuid, folder = (str(item.get(k, "")) for k in ("role", "schema", "name", "uuid", "folder"))
+        if (schema, name, uuid) not in found:
+            yield Part(role, schema, name, uuid, Path(folder) if folder else None)
+
+
+def _remove(config: CatalogConfig, part: Part) -> None:
+    """Take a part out of the catalog, unless another has taken its place meanwhile, and remove its files."""
+    for _ in range(_ATTEMPTS):
+        entries = catalog_database.entries(config, part.schema) if part.stored is not None else ()
+        entry = next((entry for entry in entries if entry.name == part.name), None)
+        # A commit of others moves the metadata file; the table stays what it is.
+        if (
+            entry is None
+            or table_removal.stored(config, entry).uuid != part.uuid
+            or catalog_database.remove(config, entry)
+        ):
+            break
+    if part.folder is not None:
+        table_removal.remove_folder(config, part.folder)

@@ -1,0 +1,107 @@
+"""`engine source inspect`: the declaration of a source with the columns that it has now."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from engine.compile import Source, Target
+from engine.errors import RunError
+from engine.lake.catalog import catalog_settings
+from engine.runtime.build import spark_session
+from engine.runtime.inputs.register_inputs import CORE
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.sources import KINDS, avro
+from engine.sources.credentials import shown, shown_setting
+from engine.sources.sample import known_columns, sampled
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import DataType, StructType
+
+
+class _Lines(str):
+    """A text that is written on lines of its own."""
+
+    __slots__ = ()
+
+
+class _Dumper(yaml.SafeDumper):
+    """Writes long schemas as blocks, and lists inside what holds them."""
+
+    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
+        del indentless
+        super().increase_indent(flow, indentless=False)
+
+
+_Dumper.add_representer(_Lines, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, "|"))
+
+
+def inspect(source: Source, target: Target, root: Path, target_dir: Path) -> str:
+    """The declaration of a source as YAML, with the columns that a registry or a sample shows.
+
+    Args:
+        source: as far as it is declared.
+        target: where it is read.
+        root: the project's folder.
+        target_dir: of logs.
+
+    Raises:
+        EngineError: it cannot be reached, or has nothing that shows its columns.
+    """
+    columns = known_columns(source.spec, target.place(root))
+    if columns is None:
+        columns = _sampled(source, target, root, target_dir)
+    return declaration(source, columns)
+
+
+def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tuple[avro.AvroColumn, ...]:
+    spec, place = source.spec, target.place(root)
+    KINDS[spec.format].check(spec, place)
+    catalog_settings.prepare(target.catalog)
+    with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec))) as spark:
+        try:
+            return _columns(sampled(spark, spec, place))
+        except spark_exceptions() as error:
+            raise RunError("source-read", f"'{source.name}' cannot be read: {summary(str(error))}") from error
+
+
+def _columns(schema: StructType) -> tuple[avro.AvroColumn, ...]:
+    fields = [field for field in schema.fields if not field.name.startswith("_")]
+    return tuple(avro.AvroColumn(f.name, _type(f.dataType)) for f in fields)
+
+
+def _type(type_: DataType) -> str:
+    """A type as DDL; the names inside come from the data, and Spark's own text does not quote them."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(type_, StructType):
+        return f"struct<{', '.join(f'{avro.quoted(f.name)}: {_type(f.dataType)}' for f in type_.fields)}>"
+    if isinstance(type_, ArrayType):
+        return f"array<{_type(type_.elementType)}>"
+    if isinstance(type_, MapType):
+        return f"map<{_type(type_.keyType)}, {_type(type_.valueType)}>"
+    return type_.simpleString().replace(",", ", ")
+
+
+def declaration(source: Source, columns: tuple[avro.AvroColumn, ...]) -> str:
+    """A source file that declares the source with these columns."""
+    spec = source.spec
+    said: dict[str, Any] = {"name": source.table, "format": spec.format}
+    kind = KINDS[spec.format]
+    said |= {key: _plain(shown_setting(spec.settings[key], key)) for key in kind.KEYS if key in spec.settings}
+    said |= {"options": shown(spec.options)} if spec.options else {}
+    said |= {key: value for key, value in (("timezone", spec.timezone), ("stream", spec.stream)) if value is not None}
+    said["schema"] = _Lines(",\n".join(f"{avro.quoted(column.name)} {column.type}" for column in columns) + "\n")
+    if docs := {column.name: column.doc for column in columns if column.doc}:
+        said["columns"] = docs
+    tree = {"sources": [{"name": source.source, "tables": [said]}]}
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def _plain(value: Any) -> Any:
+    """A setting as it is written: without the text of a schema file."""
+    if isinstance(value, dict):
+        return {key: inner for key, inner in value.items() if key != avro.SCHEMA_TEXT}
+    return list(value) if isinstance(value, tuple) else value

@@ -1,0 +1,224 @@
+"""`engine maintain`: small files joined, old snapshots and orphan files removed, nothing that is still needed.
+
+What is needed: the last snapshot that each model wrote, by which the next build sees that nothing was lost, and the
+last one that each reader has read, from which its stream goes on. Tags keep those, from foreign maintenance too, and
+snapshots from the oldest of them on stay, so that the ancestry between them and the table is whole. No lock is taken:
+a running build only moves these places on.
+"""
+
+from __future__ import annotations
+
+import logging
+import math
+import time
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Manifest, Model, Relation, Target
+from engine.lake import branches, maintenance
+from engine.lake.catalog import catalog_settings
+from engine.lake.commits import STAGED
+from engine.lake.maintenance import TableName
+from engine.lake.table_facts import Lake, SnapshotFacts, TableFacts
+from engine.runtime.build import spark_session
+from engine.runtime.context.run_context import table_state
+from engine.runtime.quality import quarantine
+from engine.runtime.sinks import deleted_keys
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.secrets import scrub
+from engine.state import checkpoint as spark_checkpoint
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("engine.runtime")
+
+TAGS = "engine_"
+WRITTEN = "engine_written"
+_READ = "engine_read_by_"
+_DAY = 24 * 60 * 60
+# Iceberg's defaults of the table properties of these names.
+_AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
+_RETAIN = ("history.expire.min-snapshots-to-keep", 1)
+ORPHANS_AFTER = 3 * _DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """How tables are looked after.
+
+    Attributes:
+        dry_run: say what would be done, and change nothing.
+        older_than: seconds; snapshots of that age may go; None: as the table's properties say.
+        orphans_after: seconds; files of that age that no snapshot knows go.
+    """
+
+    dry_run: bool = False
+    older_than: int | None = None
+    orphans_after: int = ORPHANS_AFTER
+
+
+@dataclass(frozen=True, slots=True)
+class Cared:
+    """What was done to a table; after a dry run, what would be.
+
+    Attributes:
+        model: whose table it is.
+        table: its full name.
+        joined: small files that were read.
+        into: files that were written instead.
+        manifests: lists of files that were written anew; 0 after a dry run.
+        expired: snapshots that went.
+        orphans: files that no snapshot knew.
+        kept_for: readers of which one stands at an older snapshot than those that might go.
+        waits: rows wait in it for tests, so that it was left alone.
+        error: why it was not done, or not to the end.
+    """
+
+    model: Model
+    table: str
+    joined: int = 0
+    into: int = 0
+    manifests: int = 0
+    expired: int = 0
+    orphans: int = 0
+    kept_for: tuple[str, ...] = ()
+    waits: bool = False
+    error: str = ""
+
+
+def maintain(
+    manifest: Manifest, target: Target, models: Sequence[Model], target_dir: Path, care: Care
+) -> Iterator[Cared]:
+    """Look after the tables of some models, one after the other, with what stands beside them.
+
+    Args:
+        manifest: all models: each may be a reader.
+        target: where the tables are.
+        models: whose tables; views have none.
+        target_dir: of logs.
+        care: what to do.
+
+    Raises:
+        SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
+    """
+    lake = Lake(target.catalog)
+    tables = [(m, r, t) for m in models for r in _relations(m) if (t := lake.table(r.schema, r.name)) is not None]
+    ours = [(m, r, t) for m, r, t in tables if t.properties.get("engine.model") == m.name]
+    if not ours:
+        return
+    catalog_settings.prepare(target.catalog)
+    with spark_session(target, target_dir) as spark:
+        for model, relation, _ in ours:
+            yield _care(spark.newSession(), manifest, target, model, relation, care)
+
+
+def _relations(model: Model) -> tuple[Relation, ...]:
+    beside = (quarantine.SUFFIX, deleted_keys.SUFFIX)
+    return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in beside))
+
+
+def _care(
+    session: SparkSession, manifest: Manifest, target: Target, model: Model, relation: Relation, care: Care
+) -> Cared:
+    done = Cared(model, str(relation))
+    # Read now: the tables before this one took their time.
+    table = Lake(target.catalog).table(relation.schema, relation.name)
+    if table is not None and STAGED in table.branches:
+        # What waits could not be put behind a compaction.
+        return replace(done, waits=True)
+    if table is None or not table.history:
+        return done
+    name = TableName(relation.catalog, relation.schema, relation.name)
+    try:
+        needed = _needed(manifest, target, model, relation, table)
+        age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*_AGE))
+        by_age = int(time.time() * 1000) - age
+        older_than = int(min(by_age, since(table, needed.values())))
+        behind = min(by_age, needed[WRITTEN].at) if WRITTEN in needed else by_age
+        readers = sorted(tag.removeprefix(_READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
+        done = replace(done, kept_for=tuple(readers))
+        retain = int(table.properties.get(*_RETAIN))
+        if care.dry_run:
+            return _told(session, done, name, table, older_than, retain, care)
+        maintenance.tag(session, name, {tag: s.id for tag, s in needed.items()}, TAGS)
+        # What was done before a fault is told with it.
+        for counts in _steps(session, name, older_than, retain, care):
+            done = replace(done, **counts)
+            if branches.undo_rewriting(session, relation.sql):
+                # A build has begun to stage rows meanwhile.
+                return replace(done, waits=True)
+    except spark_exceptions() as failure:
+        _log.exception("maintenance of %s", relation)
+        return replace(done, error=scrub(summary(str(failure))))
+    return done
+
+
+def _needed(
+    manifest: Manifest, target: Target, model: Model, relation: Relation, table: TableFacts
+) -> dict[str, SnapshotFacts]:
+    """The snapshots that must stay, by tag."""
+    found = {WRITTEN: _last_written(target, model, relation, table)}
+    by_id = {snapshot.id: snapshot for snapshot in table.history}
+    for reader in manifest.models:
+        stands = [by_id[i] for i in _standing(target, reader) if i in by_id] if reader.streaming else []
+        if stands:
+            found[_READ + reader.name] = min(stands, key=lambda snapshot: snapshot.at)
+    return {tag: snapshot for tag, snapshot in found.items() if snapshot is not None}
+
+
+def since(table: TableFacts, needed: Collection[SnapshotFacts]) -> float:
+    """The earliest time of the oldest of some snapshots and of those behind it, in milliseconds; infinite: of none.
+
+    A clock that was set back makes a snapshot older than its parent, by up to a minute (Iceberg rejects more).
+    """
+    ids = {snapshot.id for snapshot in needed}
+    oldest = max((index for index, snapshot in enumerate(table.history) if snapshot.id in ids), default=-1)
+    return min((snapshot.at for snapshot in table.history[: oldest + 1]), default=math.inf)
+
+
+def _last_written(target: Target, model: Model, relation: Relation, table: TableFacts) -> SnapshotFacts | None:
+    state = table_state(target, model).load() if relation == model.relation else None
+    noted = next((s for s in table.history if state is not None and s.id == state.snapshot), None)
+    return noted or next((s for s in table.history if s.marker("model") == model.name), None)
+
+
+def _standing(target: Target, reader: Model) -> Iterator[int]:
+    """Snapshots at which the generations of a reader stand; one that is being built is a reader too."""
+    folder = table_state(target, reader)
+    for generation in folder.generations():
+        for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
+            snapshot = offset.get("snapshot_id")
+            if isinstance(snapshot, int):
+                yield snapshot
+
+
+def _told(
+    session: SparkSession, done: Cared, name: TableName, table: TableFacts, older_than: int, retain: int, care: Care
+) -> Cared:
+    return replace(
+        done,
+        joined=maintenance.small_files(session, name, table.properties),
+        expired=maintenance.would_expire(session, name, older_than, retain),
+        orphans=maintenance.orphans(session, name, _orphans_before(care), dry_run=True),
+    )
+
+
+def _steps(
+    session: SparkSession, name: TableName, older_than: int, retain: int, care: Care
+) -> Iterator[dict[str, Any]]:
+    """What each step did, as `Cared` counts it."""
+    joined, into = maintenance.compact(session, name)
+    yield {"joined": joined, "into": into}
+    _, manifests = maintenance.rewrite_manifests(session, name)
+    yield {"manifests": manifests}
+    before = maintenance.snapshots(session, name)
+    maintenance.expire(session, name, older_than, retain)
+    yield {"expired": max(before - maintenance.snapshots(session, name), 0)}
+    yield {"orphans": maintenance.orphans(session, name, _orphans_before(care), dry_run=False)}
+
+
+def _orphans_before(care: Care) -> int:
+    return int(time.time() * 1000) - care.orphans_after * 1000

@@ -1,0 +1,140 @@
+"""How new the rows of sources are, from the rows themselves."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.compile import Manifest, Source, Target
+from engine.errors import EngineError
+from engine.lake.catalog import catalog_settings
+from engine.runtime.build import spark_session
+from engine.runtime.context.timestamps import moment
+from engine.runtime.inputs.register_inputs import CORE
+from engine.runtime.operations.kafka_lag import waiting
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.runtime.spark_support.unreadable_files import unreadable
+from engine.secrets import scrub
+from engine.sources import BAD, KINDS, Place, iceberg
+from engine.sources.freshness_probe import newest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_log = logging.getLogger("engine.runtime")
+
+
+class FreshnessVerdict(StrEnum):
+    """How a source stands; dbt's words."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    WARN = "warn"
+    ERROR = "error"
+    FAILED = "runtime error"
+
+
+@dataclass(frozen=True, slots=True)
+class SourceLook:
+    """What a look at a source found.
+
+    Attributes:
+        newest: the newest time of its rows; None: there is none, or it could not be read.
+        at: when it was looked at.
+        seconds: how long that took.
+        error: why there is no newest time.
+        waiting: for topics of Kafka, how many offsets each model has not read (see `operations.kafka_lag`).
+    """
+
+    source: Source
+    at: datetime
+    newest: datetime | None = None
+    seconds: float = 0.0
+    error: str = ""
+    waiting: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> FreshnessVerdict:
+        """The newest row against the source's bounds."""
+        bounds = self.source.freshness
+        if self.newest is None or bounds is None:
+            return FreshnessVerdict.FAILED
+        age = (self.at - self.newest).total_seconds()
+        if bounds.error_after and age > bounds.error_after.seconds:
+            return FreshnessVerdict.ERROR
+        return FreshnessVerdict.WARN if bounds.warn_after and age > bounds.warn_after.seconds else FreshnessVerdict.PASS
+
+
+def look(
+    sources: Sequence[Source], manifest: Manifest, target: Target, root: Path, target_dir: Path
+) -> Iterator[SourceLook]:
+    """Look at sources with bounds, one after the other.
+
+    Args:
+        sources: each with `freshness`.
+        manifest: with the models that read them.
+        target: where they are read.
+        root: the project's folder.
+        target_dir: of logs.
+
+    Raises:
+        SetupError: Spark cannot be had; what is wrong with a source is in its result.
+    """
+    place = target.place(root)
+    reads = [source for source in sources if not _by_commit(source)]
+    jars = sorted({name for source in reads for name in KINDS[source.spec.format].jars(source.spec)})
+    if reads:
+        catalog_settings.prepare(target.catalog)
+    with spark_session(target, target_dir, sets=(*CORE, *jars)) if reads else nullcontext() as spark:
+        for source in sources:
+            session = spark.newSession() if spark is not None else None
+            seen = _look(session, source, place)
+            if session is not None and not seen.error:
+                seen = replace(seen, waiting=waiting(session, manifest, target, source, place))
+            yield seen
+
+
+def _by_commit(source: Source) -> bool:
+    """Whether the time of the newest commit counts, which needs no JVM."""
+    return source.spec.format in iceberg.FORMATS and not (source.freshness and source.freshness.loaded_at)
+
+
+def _look(session: SparkSession | None, source: Source, place: Place) -> SourceLook:
+    begin, at = time.monotonic(), datetime.now(UTC)
+    found, error = None, ""
+    try:
+        KINDS[source.spec.format].check(source.spec, place)
+        if session is None or _by_commit(source):
+            found = iceberg.committed_at(source.spec, place)
+        else:
+            found = _newest(session, source, place)
+        error = "" if found else "there is no row"
+    except EngineError as failure:
+        error = failure.diagnostic.message
+    except spark_exceptions() as failure:
+        _log.exception("freshness of %s", source.name)
+        told = unreadable(failure)
+        error = scrub(told[0] if told else summary(str(failure)))
+    return SourceLook(source, at, found, time.monotonic() - begin, error)
+
+
+def _newest(session: SparkSession, source: Source, place: Place) -> datetime | None:
+    """The newest time of the rows that count; a record that cannot be read is none of them."""
+    from pyspark.sql import functions as f
+
+    bounds, frame = source.freshness, newest(session, source.spec, place)
+    if frame is None or bounds is None:
+        return None
+    if BAD in frame.columns:
+        frame = frame.where(f.col(BAD).isNull())
+    if bounds.filter:
+        frame = frame.where(f.expr(bounds.filter))
+    time_of_row = f.expr(bounds.loaded_at).cast("timestamp")
+    (row,) = frame.agg(f.unix_micros(f.max(time_of_row)).alias("newest")).collect()
+    return None if row["newest"] is None else moment(row["newest"])

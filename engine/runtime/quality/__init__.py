@@ -1,0 +1,1 @@
+"""Bad records and expectations: counted, rejected or put into the quarantine."""

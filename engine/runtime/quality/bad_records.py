@@ -1,0 +1,195 @@
+"""What an execution saw of the bad records of its inputs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from engine.errors import RunError
+from engine.sources import OnBadRecord, record_checks
+from engine.spark import executions
+from engine.spark.executions import spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_SHOWN = 3
+_LONG = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """An input whose bad records are counted.
+
+    Attributes:
+        name: of the input, as models call it; two may have the same one, through an ephemeral model.
+        view: by which the query reads it.
+        policy: what becomes of them.
+        once: each record is read once; the static side of a stream is read again in each micro-batch.
+    """
+
+    name: str
+    view: str
+    policy: OnBadRecord
+    once: bool
+
+    @property
+    def observation(self) -> str:
+        """The name under which Spark counts."""
+        return f"bad records of {self.view}"
+
+
+def counted(session: SparkSession, execution: Any, watched: Iterable[Watched]) -> dict[str, int]:
+    """How many bad records each input had in an execution that has ended, by its view."""
+    seen = executions.observed(execution)
+    return {item.view: _count(session, execution, item, seen) for item in watched}
+
+
+def _count(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
+    metrics = seen.get(item.observation)
+    if metrics is not None:
+        return int(metrics.get(record_checks.COUNT) or 0)
+    # The optimiser found that the query needs no row of this input; its records count all the same.
+    found = _records(session, execution, item)
+    return found.count() if found is not None else 0
+
+
+def _records(session: SparkSession, execution: Any, item: Watched) -> DataFrame | None:
+    frame = executions.observed_frame(session, execution, item.observation)
+    return record_checks.bad_records(frame, item.name) if frame is not None else None
+
+
+def with_dropped(
+    session: SparkSession, execution: Any, watched: Iterable[Watched], bad: Mapping[str, int]
+) -> dict[str, int]:
+    """The counts of bad records by view, with the rows that were dropped as they have no event time."""
+    seen = executions.observed(execution)
+    return {item.view: bad.get(item.view, 0) + _dropped(session, execution, item, seen) for item in watched}
+
+
+def _dropped(session: SparkSession, execution: Any, item: Watched, seen: Mapping[str, Mapping[str, Any]]) -> int:
+    metrics = seen.get(item.observation)
+    if metrics is not None:
+        return int(metrics.get(record_checks.DROPPED_COUNT) or 0)
+    frame = executions.observed_frame(session, execution, item.observation)
+    return (
+        frame.where(record_checks.DROPPED).count()
+        if frame is not None and record_checks.DROPPED in frame.columns
+        else 0
+    )
+
+
+def by_name(watched: Iterable[Watched], counts: Mapping[str, int]) -> dict[str, int]:
+    """Counts by view as counts by input; those that have none are left out."""
+    found: Counter[str] = Counter()
+    for item in watched:
+        found[item.name] += counts.get(item.view, 0)
+    return {name: count for name, count in found.items() if count}
+
+
+def to_quarantine(
+    session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int]
+) -> Iterator[DataFrame]:
+    """The bad records that an execution saw and that go to the quarantine, read again."""
+    for item in watched:
+        if item.policy is OnBadRecord.QUARANTINE and item.once and counts.get(item.view):
+            found = _records(session, execution, item)
+            if found is not None:
+                yield found
+
+
+def refused(
+    session: SparkSession, execution: Any, watched: Iterable[Watched], counts: Mapping[str, int] | None = None
+) -> RunError | None:
+    """The error that ends a model at bad records of an input with `fail`, with the first of them.
+
+    Args:
+        session: in which to read them again.
+        execution: that met them.
+        watched: the inputs.
+        counts: how many there are; None: they are counted now, as the execution did not come to its end.
+    """
+    for item in watched:
+        if item.policy is not OnBadRecord.FAIL or (counts is not None and not counts.get(item.view)):
+            continue
+        found = _records(session, execution, item)
+        if found is None:
+            continue
+        count = counts[item.view] if counts is not None else found.count()
+        lines = [_line(r["reason"], json.loads(r["origin"]), r["raw"], r["row"]) for r in found.limit(_SHOWN).collect()]
+        if count:
+            return error(item.name, count, lines)
+    return None
+
+
+@contextmanager
+def explained(session: SparkSession, execution: Callable[[], Any], watched: Iterable[Watched]) -> Iterator[None]:
+    """Turn Spark's error at the first bad record of an input with `fail` into one that tells of all of them."""
+    try:
+        yield
+    except spark_exceptions() as failure:
+        first = from_text(str(failure))
+        if first is None:
+            raise
+        raise refused(session, execution(), watched) or first from None
+
+
+def error(name: str, count: int, lines: Iterable[str]) -> RunError:
+    """The error of bad records; `lines` say where the first ones are, and why they are bad."""
+    lines = list(lines)
+    several = "a record" if count == 1 else f"{count:,} records"
+    message = f"{several} of {name} cannot be read: {'; '.join(lines)}"
+    hint = (
+        "Correct what is wrong and build again: the same records are read. Or let such records be taken out: "
+        "on_bad_record: quarantine (they are kept in <model>__quarantine) or drop (they are counted)."
+    )
+    if any(" is NULL" in line for line in lines):
+        hint += " For rows without an event time alone: 'on_null: drop' in the watermark, or 'where .. is not null'."
+    return RunError("bad-record", message, hint)
+
+
+def from_text(text: str) -> RunError | None:
+    """The error of the bad record that Spark's error text tells of."""
+    found = record_checks.raised(text)
+    if found is None:
+        return None
+    reason, origin = found
+    return error(str(origin.get("source", "a source")), 1, [_line(reason, origin, None)])
+
+
+def _line(reason: str, origin: Mapping[str, Any], raw: bytes | None, row: str | None = None) -> str:
+    shown = bytes(raw).decode("utf-8", errors="replace") if raw else row
+    where = place(origin, raw)
+    text = f"{where}: {reason}" if where else reason
+    return f"{text} ({shown[:_LONG]}{'...' if len(shown) > _LONG else ''})" if shown else text
+
+
+def place(origin: Mapping[str, Any], raw: bytes | None) -> str:
+    """Where a record came from, for people: a file with its line, or topic, partition and offset; empty: not known."""
+    if "topic" in origin:
+        return f"topic {origin['topic']}, partition {origin.get('partition')}, offset {origin.get('offset')}"
+    if isinstance(origin.get("file_path"), str):
+        return _file(origin["file_path"], raw)
+    return ", ".join(f"{key} {value}" for key, value in origin.items() if key != "source")
+
+
+def _file(uri: str, raw: bytes | None) -> str:
+    """A file, with the line of the record where it can be found in it."""
+    parts = urlsplit(uri)
+    if parts.scheme not in {"", "file"}:
+        return uri
+    path = Path(unquote(parts.path))
+    try:
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, 1):
+                if raw and line.rstrip(b"\r\n") == bytes(raw):
+                    return f"{path}:{number}"
+    except OSError:
+        pass
+    return str(path)

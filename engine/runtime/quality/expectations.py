@@ -1,0 +1,131 @@
+"""What a model expects of its output rows, evaluated in the query that makes them.
+
+A row fails a check unless the check is TRUE: NULL fails, and so does a check whose computing is an error. The failing
+rows of each check are counted in the execution itself. Rows that fail a `drop` check leave in the query; those that
+fail a `quarantine` check (which wins over `drop`, so that nothing it names goes unseen) come out with a column that
+says which checks they fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.compile.nodes.model_settings import Expectation, OnFail
+from engine.errors import RunError
+from engine.sources import record_checks
+from engine.spark import executions
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+OBSERVED = "expectations"
+# array<boolean>: for each check of the model whether the row fails it.
+FAILED = "__failed"
+# Up to three different rows: aggregates that hold one each.
+_SAMPLES = ("first", "min", "max")
+
+
+def splits(checks: Iterable[Expectation]) -> bool:
+    """Whether rows may go to two tables."""
+    return any(check.on_fail is OnFail.QUARANTINE for check in checks)
+
+
+def parted(checks: Iterable[Expectation], failed: Mapping[str, int]) -> bool:
+    """Whether rows do go to two tables."""
+    return any(failed[check.name] for check in checks if check.on_fail is OnFail.QUARANTINE)
+
+
+def checked(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
+    """The rows that are not dropped, counted; with FAILED if some of the checks quarantine."""
+    from pyspark.sql import functions as f
+
+    if not checks:
+        return frame
+    row = record_checks.as_json(frame)
+    marks = [~f.coalesce(executions.tried(frame.sparkSession, check.check), f.lit(False)) for check in checks]
+    marked = frame.withColumn(FAILED, f.array(*marks))
+    metrics = [f.count_if(f.col(FAILED)[index]).alias(_name("count", index)) for index in range(len(checks))]
+    for index in _with(checks, OnFail.FAIL):
+        metrics += _samples(f.when(f.col(FAILED)[index], row), index)
+    marked = marked.observe(OBSERVED, *metrics)
+    dropped = _any(checks, OnFail.DROP) & ~_any(checks, OnFail.QUARANTINE)
+    kept = marked.where(~dropped) if _with(checks, OnFail.DROP) else marked
+    return kept if splits(checks) else kept.drop(FAILED)
+
+
+def passing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
+    """The rows for the table, from a checked frame."""
+    return frame.where(~_any(checks, OnFail.QUARANTINE)).drop(FAILED) if FAILED in frame.columns else frame
+
+
+def failing(frame: DataFrame, checks: Sequence[Expectation]) -> DataFrame:
+    """The rows for the quarantine, from a checked frame: `reason`, `checks`, `row` as JSON."""
+    from pyspark.sql import functions as f
+
+    bare = frame.drop(FAILED)
+    names = f.array(*(f.when(f.col(FAILED)[index], f.lit(check.name)) for index, check in enumerate(checks)))
+    return frame.where(_any(checks, OnFail.QUARANTINE)).select(
+        f.lit("it fails expectations").alias("reason"),
+        f.array_compact(names).alias("checks"),
+        record_checks.as_json(bare).alias("row"),
+    )
+
+
+def counted(execution: Any, checks: Sequence[Expectation]) -> dict[str, int]:
+    """How many rows failed each check in an execution, by its name."""
+    seen = executions.observed(execution).get(OBSERVED, {})
+    return {check.name: int(seen.get(_name("count", index)) or 0) for index, check in enumerate(checks)}
+
+
+def refused(execution: Any, checks: Sequence[Expectation], counts: Mapping[str, int]) -> RunError | None:
+    """The error that ends a model at rows that fail a `fail` check, with up to three of them."""
+    seen = executions.observed(execution).get(OBSERVED, {})
+    for index in _with(checks, OnFail.FAIL):
+        check = checks[index]
+        if counts.get(check.name):
+            rows = dict.fromkeys(seen.get(_name(kind, index)) for kind in _SAMPLES)
+            return _error(check, counts[check.name], [row for row in rows if row is not None])
+    return None
+
+
+def _error(check: Expectation, count: int, rows: Sequence[str]) -> RunError:
+    several = "one row fails" if count == 1 else f"{count:,} rows fail"
+    message = f"{several} the expectation '{check.name}' ({check.check}): {', '.join(rows)}"
+    hint = (
+        "Nothing of the micro-batch was written; the next build computes it again. Correct the query or the check, or "
+        "let such rows go elsewhere: on_fail: quarantine (they are kept in <model>__quarantine), drop or warn."
+    )
+    return RunError("expectation-failed", message, hint)
+
+
+def _with(checks: Sequence[Expectation], policy: OnFail) -> list[int]:
+    return [index for index, check in enumerate(checks) if check.on_fail is policy]
+
+
+def _any(checks: Sequence[Expectation], policy: OnFail) -> Column:
+    from pyspark.sql import functions as f
+
+    found = f.lit(False)
+    for index in _with(checks, policy):
+        found |= f.col(FAILED)[index]
+    return found
+
+
+def _samples(row: Column, index: int) -> list[Column]:
+    from pyspark.sql import functions as f
+
+    made = {"first": f.first(row, ignorenulls=True), "min": f.min(row), "max": f.max(row)}
+    return [made[kind].alias(_name(kind, index)) for kind in _SAMPLES]
+
+
+def _name(what: str, index: int) -> str:
+    return f"{what}_{index}"
+
+
+def counts_of(frame: DataFrame, checks: Sequence[Expectation]) -> dict[str, int]:
+    """How many rows of a checked frame fail each check."""
+    from pyspark.sql import functions as f
+
+    sums = frame.select(*(f.count_if(f.col(FAILED)[index]) for index in range(len(checks)))).first()
+    return {check.name: int(sums[index]) if sums else 0 for index, check in enumerate(checks)}

@@ -1,0 +1,154 @@
+"""The table `<model>__quarantine`: records that could not be read, and rows that failed expectations.
+
+It is made when the first row goes there. Its commits carry the same markers as the model's, and the id of Spark's
+query beside them: a replayed batch writes what is missing, and batches of another checkpoint are never compared.
+Rows of earlier generations stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import StateError
+from engine.lake import table_writer as lake
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.lake.table_layout import TableLayout
+from engine.runtime.context import ownership
+from engine.runtime.context.expected_table import check_alone, descends_in
+from engine.runtime.context.run_context import Run
+from engine.runtime.quality import expectations
+from engine.runtime.quality.bad_records import Watched
+from engine.sources import OnBadRecord
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+SUFFIX = "__quarantine"
+COLUMNS = (
+    "reason STRING, checks ARRAY<STRING>, raw BINARY, row STRING, origin STRING, batch_id BIGINT, "
+    "quarantined_at TIMESTAMP"
+)
+_QUERY = "query-id"
+
+
+def relation_of(model: Model) -> Relation:
+    """The quarantine of a model."""
+    return replace(model.relation, name=model.relation.name + SUFFIX)
+
+
+@dataclass(slots=True)
+class Quarantine:
+    """A model's quarantine as it stood when the model began, and as it was written since.
+
+    Attributes:
+        model: whose it is.
+        facts: the table; None: there is none.
+        made: whether it has been made since.
+        last: the newest snapshot that is known to be in it; None: the one of `facts`.
+        descends: see `engine.lake.commit_guard.ExpectedTable`.
+    """
+
+    model: Model
+    facts: TableFacts | None
+    made: bool = field(default=False)
+    last: int | None = field(default=None)
+    descends: Callable[[int, int], bool] = lambda _, __: False
+
+    @property
+    def relation(self) -> Relation:
+        """The table."""
+        return relation_of(self.model)
+
+    def wrote(self, query: str | None, batch: int | None = None) -> SnapshotFacts | None:
+        """The commit of a batch (None: of any batch) of a query of Spark's, if there is one."""
+        for snapshot in self.facts.history if self.facts else ():
+            wanted = batch is None or snapshot.marker("batch-id") == str(batch)
+            if wanted and query is not None and snapshot.marker(_QUERY) == query:
+                return snapshot
+        return None
+
+    def append(
+        self, session: SparkSession, parts: Iterable[DataFrame], batch: int, query: str, markers: Mapping[str, str]
+    ) -> int:
+        """Append the rows of a micro-batch in one marked commit, and give their number."""
+        staged = lake.stage(self._rows(session, parts, batch), self._made(session))
+        commit = lake.append(staged, {**markers, _QUERY: query}, None, self._expected())
+        self.last = commit.snapshot if commit else self.last
+        return commit.rows if commit else 0
+
+    def redo(
+        self,
+        session: SparkSession,
+        parts: Iterable[DataFrame],
+        batch: int,
+        query: str,
+        markers: Mapping[str, str],
+        begun: SnapshotFacts,
+    ) -> int:
+        """Put the rows of a micro-batch in place of those of its first attempt, which followed other rules.
+
+        Raises:
+            StateError: `batch-begun`.
+        """
+        check_alone(self.model, self.relation, self.facts, begun)
+        staged = lake.stage(self._rows(session, parts, batch), self.relation.sql)
+        commit = lake.exchange(staged, begun.id, {**markers, _QUERY: query}, self._expected())
+        self.last = commit.snapshot
+        return commit.rows
+
+    def _expected(self) -> ExpectedTable:
+        """What the table must be for the next commit."""
+        last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
+        return ExpectedTable(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
+
+    def replace(self, session: SparkSession, parts: Iterable[DataFrame], markers: Mapping[str, str]) -> int:
+        """Put the rows of a batch table's build in place of those of the one before, and give their number."""
+        rows = self._rows(session, parts, None)
+        commit = lake.replace(rows, self.relation.sql, _layout(self.model), markers)
+        return commit.rows
+
+    def _rows(self, session: SparkSession, parts: Iterable[DataFrame], batch: int | None) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        empty = session.createDataFrame([], COLUMNS).drop("batch_id", "quarantined_at")
+        whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts, empty)
+        return whole.withColumns({"batch_id": f.lit(batch).cast("bigint"), "quarantined_at": f.current_timestamp()})
+
+    def _made(self, session: SparkSession) -> str:
+        if self.facts is None and not self.made:
+            lake.create_table(session, self.relation.sql, session.createDataFrame([], COLUMNS), _layout(self.model))
+            self.made = True
+        return self.relation.sql
+
+
+def _layout(model: Model) -> TableLayout:
+    properties = {"engine.model": model.name, "engine.quarantine": "true"}
+    comment = f"What '{model.name}' could not read, and rows that did not meet its expectations."
+    return TableLayout(properties=properties, comment=comment)
+
+
+def quarantines(model: Model, watched: Iterable[Watched]) -> bool:
+    """Whether anything of a model may go to a quarantine."""
+    return expectations.splits(model.expectations) or any(
+        item.policy is OnBadRecord.QUARANTINE and item.once for item in watched
+    )
+
+
+def quarantine_of(run: Run, model: Model) -> Quarantine:
+    """The quarantine of a model, as it stands.
+
+    Raises:
+        StateError: `state-missing` if a table of its name is not the model's.
+    """
+    relation = relation_of(model)
+    facts = run.lake.table(relation.schema, relation.name)
+    if facts is not None and not ownership.adopted(run, model, relation, facts):
+        message = f"{relation} was not made by '{model.name}', which needs a table of that name for its bad records"
+        hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
+    return Quarantine(model, facts, descends=descends_in(run, relation))

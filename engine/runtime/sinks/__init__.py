@@ -1,0 +1,29 @@
+"""How the rows of a micro-batch reach the table: one module a way, all with a commit of ours."""
+
+from __future__ import annotations
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode
+from engine.runtime.sinks.append_output import Appends, Rewrites
+from engine.runtime.sinks.deleted_keys import Deleted
+from engine.runtime.sinks.merge_output import Merges
+from engine.runtime.sinks.output import Output
+
+__all__ = ["Output", "output_of"]
+
+
+def output_of(model: Model, relation: str, deleted: Deleted | None = None, branch: str | None = None) -> Output:
+    """The way in which a streaming model writes.
+
+    Args:
+        model: a streaming table.
+        relation: the table to write to, quoted: the model's, or the staging table of a rebuild.
+        deleted: the deleted keys that are remembered; None: none are.
+        branch: of the table, where rows wait for their tests; None: readers see them at once.
+    """
+    write = model.write
+    if write.unique_key:
+        return Merges(model, relation, deleted, branch)
+    kind = Rewrites if write.output_mode is OutputMode.COMPLETE else Appends
+    ignore_new = write.on_schema_change is OnSchemaChange.IGNORE
+    return kind(relation, write.write_options, ignore_new=ignore_new, branch=branch)

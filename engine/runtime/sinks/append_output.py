@@ -1,0 +1,84 @@
+"""Outputs that are data files: rows that are added, and tables that are rewritten in each micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.errors import EngineError
+from engine.lake import table_writer as lake
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.commits import Commit
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+@dataclass(frozen=True, slots=True)
+class Appends:
+    """Adds the rows of each micro-batch.
+
+    Attributes:
+        relation: the table, quoted.
+        options: of Iceberg's writer.
+        ignore_new: columns that the table does not have are left out.
+        branch: of the table, to which they are added; None: main.
+    """
+
+    relation: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    ignore_new: bool = False
+    branch: str | None = None
+
+    def prepare(self, frame: DataFrame, query: str) -> Added:
+        """Write the rows into data files."""
+        del query
+        return Added(self._staged(frame), self.branch)
+
+    def _staged(self, frame: DataFrame) -> lake.Staged:
+        known = lake.fitting(frame, self.relation) if self.ignore_new else frame
+        return lake.stage(known, self.relation, self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrites(Appends):
+    """Puts the rows of each micro-batch in place of all that are there: `output_mode: complete`."""
+
+    def prepare(self, frame: DataFrame, query: str) -> Whole:
+        """Write the rows into data files."""
+        del query
+        return Whole(self._staged(frame))
+
+
+@dataclass(frozen=True, slots=True)
+class Added:
+    """Data files to be added."""
+
+    staged: lake.Staged
+    branch: str | None = None
+    several: bool = False
+    refusal: EngineError | None = None
+
+    def first(self, batch: int, markers: Mapping[str, str]) -> None:
+        """Nothing."""
+
+    def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
+        """Add them."""
+        return lake.append(self.staged, markers, self.branch, expected)
+
+    def discard(self) -> None:
+        """Remove them."""
+        self.staged.discard()
+
+    def close(self) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whole(Added):
+    """Data files that are the whole table."""
+
+    def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
+        """Put them in place of those that are there."""
+        return lake.overwrite(self.staged, markers, expected)

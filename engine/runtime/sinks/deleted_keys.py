@@ -1,0 +1,207 @@
+"""The table `<model>__deleted`: the keys that `delete_when` deleted, with their sequence, for a while.
+
+An older row of such a key may still come, and must not bring it back. The keys of a micro-batch are committed before
+everything else of it, marked like it and with the id of Spark's query, as those of the quarantine are.
+
+The column `query_id` says for which rows of the table a delete counts: it is the id of the query that began them, also
+where the checkpoint was reset since. Deletes of tables that were built anew, or of a query that was given up, count
+for nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.errors import StateError
+from engine.lake import table_writer as lake
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.commits import CONFLICTS, until_committed
+from engine.lake.quoted_names import quoted
+from engine.lake.schema_match import SchemaMatch, match_table
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.lake.table_layout import TableLayout
+from engine.runtime.context import ownership
+from engine.runtime.context.expected_table import check_alone, descends_in
+from engine.runtime.context.generations import identity
+from engine.runtime.context.run_context import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+SUFFIX = "__deleted"
+_QUERY = "query-id"
+_BEGAN = "began-by"
+
+
+@dataclass(slots=True)
+class Deleted:
+    """The remembered deletes of a model as they stood when it began, and as they were written since.
+
+    Attributes:
+        model: whose they are.
+        facts: the table; None: there is none.
+        began: the query that began the rows of the model's table; None: the one that runs.
+        made: whether it has been made since.
+        last: the newest snapshot that is known to be in it; None: the one of `facts`.
+        descends: see `engine.lake.commit_guard.ExpectedTable`.
+        cleaned: whether what is old enough has been forgotten in this run.
+    """
+
+    model: Model
+    facts: TableFacts | None
+    began: str | None = None
+    made: bool = field(default=False)
+    last: int | None = field(default=None)
+    descends: Callable[[int, int], bool] = lambda _, __: False
+    cleaned: bool = field(default=False)
+
+    @property
+    def relation(self) -> Relation:
+        """The table."""
+        return replace(self.model.relation, name=self.model.relation.name + SUFFIX)
+
+    def known(self, session: SparkSession, query: str) -> DataFrame | None:
+        """The deletes that count for a query's rows: `key` and `sequence`, structs; None: there has never been one."""
+        if self.facts is None and not self.made:
+            return None
+        rows = session.table(self.relation.sql)
+        return rows.where(rows["query_id"] == (self.began or query)).select("key", "sequence")
+
+    def fit(self, frame: DataFrame, *, fresh: bool) -> None:
+        """Bring an existing table of deletes and the keys of the query together: their types may have changed.
+
+        Args:
+            frame: the query's rows.
+            fresh: a generation begins, for whose rows no delete counts yet: the table is replaced if it does not fit.
+                Where a full refresh fails after that, the old generation lacks its deletes, and is stopped here.
+
+        Raises:
+            StateError: `table-schema`.
+        """
+        if self.facts is None:
+            return
+        write = self.model.write
+        columns = [as_struct(write.unique_key).alias("key"), as_struct(write.sequence_by).alias("sequence")]
+        keys = frame.select(*columns)
+        match = match_table(keys, self.relation.sql)
+        if match.incompatible or match.added or match.missing:
+            if not fresh:
+                raise self._unfit(match)
+            session = frame.sparkSession
+            empty = session.createDataFrame([], self._rows(frame, 0, "").schema)
+            self.last = lake.replace(empty, self.relation.sql, self._layout(), {"model": self.model.name}).snapshot
+        elif match.alters:
+            lake.add_columns(self.relation.sql, keys)
+
+    def _unfit(self, match: SchemaMatch) -> StateError:
+        differing = [f"{d.path} ({d.table} there, {d.query} in the query)" for d in match.incompatible]
+        message = f"{self.relation} remembers deleted keys of another kind: "
+        hint = (
+            "Undo the change of the key or of 'sequence_by', or rebuild the table, which forgets the deletes: "
+            f"engine build -f -s {self.model.name}"
+        )
+        shown = ", ".join([*differing, *match.added, *match.missing])
+        return StateError("table-schema", message + shown, hint, node=self.model.name)
+
+    def append(
+        self, session: SparkSession, rows: DataFrame | None, batch: int, query: str, markers: Mapping[str, str]
+    ) -> None:
+        """Remember the keys of the rows of a micro-batch that delete (None: no row does), once.
+
+        What an attempt before a crash has remembered stays, unless the model was another one then.
+
+        Raises:
+            StateError: `batch-begun`.
+        """
+        begun = self._wrote(query, batch)
+        if begun is not None and begun.marker("fingerprint") == markers["fingerprint"]:
+            return
+        said = {**markers, _QUERY: query, _BEGAN: self.began or query}
+        if begun is not None:
+            check_alone(self.model, self.relation, self.facts, begun)
+            gone = session.table(self.relation.sql).where("false") if rows is None else self._rows(rows, batch, query)
+            commit = lake.exchange(lake.stage(gone, self.relation.sql), begun.id, said, self._expected())
+            self.last = commit.snapshot
+            return
+        if rows is None:
+            return
+        kept = self._rows(rows, batch, query)
+        if self.facts is None and not self.made:
+            lake.create_table(session, self.relation.sql, kept, self._layout())
+            self.made = True
+        self._forget(session)
+        made = lake.append(lake.stage(kept, self.relation.sql), said, None, self._expected())
+        self.last = made.snapshot if made else self.last
+
+    def _rows(self, rows: DataFrame, batch: int, query: str) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        return rows.select(
+            as_struct(self.model.write.unique_key).alias("key"),
+            as_struct(self.model.write.sequence_by).alias("sequence"),
+            f.lit(self.began or query).alias("query_id"),
+            f.lit(batch).cast("bigint").alias("batch_id"),
+            f.current_timestamp().alias("deleted_at"),
+        )
+
+    def _expected(self) -> ExpectedTable:
+        """What the table must be for the next commit."""
+        last = self.last if self.last is not None or self.facts is None else self.facts.snapshot
+        return ExpectedTable(self.model.name, self.facts.uuid if self.facts else None, last, self.descends)
+
+    def _wrote(self, query: str, batch: int) -> SnapshotFacts | None:
+        history = self.facts.history if self.facts else ()
+        return next((s for s in history if s.marker("batch-id") == str(batch) and s.marker(_QUERY) == query), None)
+
+    def _forget(self, session: SparkSession) -> None:
+        if self.facts is None or self.cleaned:
+            return
+        old = f"deleted_at < current_timestamp() - INTERVAL {self.model.write.deletes_remembered}"
+        if not session.table(self.relation.sql).where(old).isEmpty():
+            text = f"DELETE FROM {self.relation.sql} WHERE {old}"  # noqa: S608 - names and an interval of ours
+            until_committed(lambda: session.sql(text), CONFLICTS)
+        self.cleaned = True
+
+    def _layout(self) -> TableLayout:
+        properties = {"engine.model": self.model.name, "engine.deleted": "true"}
+        return TableLayout(properties=properties, comment=f"Keys that '{self.model.name}' deleted lately.")
+
+
+def as_struct(names: tuple[str, ...]) -> Column:
+    """Some columns as one, with their names as the settings spell them."""
+    from pyspark.sql import functions as f
+
+    return f.struct(*(f.col(quoted(name)).alias(name) for name in names))
+
+
+def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
+    """The remembered deletes of a model, as they stand; None if it deletes nothing.
+
+    Args:
+        run: of the model.
+        model: whose.
+        began: the query that began the rows of its table; None: the one that runs.
+
+    Raises:
+        StateError: `state-missing` if a table of their name is not the model's.
+    """
+    if model.write.delete_when is None:
+        return None
+    found = Deleted(model, None)
+    relation = found.relation
+    facts = run.lake.table(relation.schema, relation.name)
+    if facts is not None and not ownership.adopted(run, model, relation, facts):
+        message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
+        hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
+        raise StateError("state-missing", message, hint, node=model.name)
+    return Deleted(model, facts, began, descends=descends_in(run, relation))
+
+
+def began_by(run: Run, model: Model, table: TableFacts) -> str | None:
+    """The query for whose rows the generations of a table remembered deletes, from snapshots alone; None: none did."""
+    found, ours = deleted_of(run, model), {identity(snapshot) for snapshot in table.history} - {None}
+    snapshots = found.facts.history if found and found.facts else ()
+    return next((began for s in snapshots if identity(s) in ours and (began := s.marker(_BEGAN))), None)

@@ -1,0 +1,100 @@
+"""Every version of a key: from when to when each was the newest (`history: true`).
+
+For the keys of a micro-batch all points in time at which something happens are put in order: versions in the table,
+where they end, versions of the batch, deletes of the batch and remembered ones. A version ends where the next point
+is. So a late version splits the interval that it falls into, and a late delete cuts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from engine.compile.nodes.model_settings import Write
+from engine.lake.quoted_names import quoted
+from engine.runtime.sinks.deleted_keys import as_struct
+from engine.runtime.sinks.latest_per_key import named
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+    from pyspark.sql.types import DataType
+
+FROM, TO, CURRENT = "valid_from", "valid_to", "is_current"
+_AT, _VERSION, _NEW, _OLD_TO = "__at", "__version", "__new", "__old_to"
+
+
+def with_validity(frame: DataFrame, write: Write) -> DataFrame:
+    """A frame with the columns that the history adds; the times are of the first column of `sequence_by`."""
+    from pyspark.sql import functions as f
+
+    begin = f.col(quoted(write.sequence_by[0]))
+    return frame.withColumns({FROM: begin, TO: begin, CURRENT: f.lit(True)})
+
+
+def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, deleted: DataFrame | None) -> DataFrame:
+    """The versions of the table whose end changes, and the new ones.
+
+    Args:
+        table: the versions so far.
+        rows: of the batch, one for each key and sequence.
+        write: keys and sequence.
+        delete: the column that says whether a row deletes.
+        deleted: remembered deletes, `key` and `sequence`; None: there are none.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    keys, first = write.unique_key, write.sequence_by[0]
+    touched = rows.select(*map(named, keys)).distinct()
+    known = table.join(touched, _same(table, touched, keys), "left_semi")
+    at = as_struct(write.sequence_by).alias(_AT)
+    new = rows.where(f"NOT {quoted(delete)}").drop(delete)
+    new = new.join(known, _same(new, known, (*keys, *write.sequence_by)), "left_anti")
+    # A point that is no version; at the same time as a version it comes before it, and cuts nothing.
+    points = [
+        known.where(named(TO).isNotNull()).select(*map(named, keys), _end(write).cast(_type(rows, write)).alias(_AT)),
+        rows.where(quoted(delete)).select(*map(named, keys), at),
+    ]
+    if deleted is not None:
+        flat = deleted.select(*(f.col("key")[name].alias(name) for name in keys), f.col("sequence").alias(_AT))
+        flat = flat.join(touched, _same(flat, touched, keys), "left_semi")
+        points.append(flat)
+        both = flat[_AT] == f.struct(*(new[quoted(name)].alias(name) for name in write.sequence_by))
+        new = new.join(flat, _same(new, flat, keys) & both, "left_anti")
+    parts = [
+        new.select("*", at, f.lit(1).alias(_VERSION), f.lit(True).alias(_NEW)),
+        known.select(
+            *map(named, dict.fromkeys((*keys, *write.sequence_by))),
+            at,
+            f.lit(1).alias(_VERSION),
+            f.lit(False).alias(_NEW),
+            named(TO).alias(_OLD_TO),
+        ),
+        *(part.withColumns({_VERSION: f.lit(0), _NEW: f.lit(False)}) for part in points),
+    ]
+    whole = reduce(lambda left, right: left.unionByName(right, allowMissingColumns=True), parts)
+    in_order = Window.partitionBy(*map(named, keys)).orderBy(_AT, _VERSION)
+    ended = whole.withColumn(TO, f.lead(f.col(_AT)[first]).over(in_order)).where(f.col(_VERSION) == 1)
+    changed = ended.where(f.col(_NEW) | ~f.col(_OLD_TO).eqNullSafe(f.col(TO)))
+    dated = changed.withColumns({FROM: named(first), CURRENT: f.col(TO).isNull()})
+    return dated.drop(_AT, _VERSION, _NEW, _OLD_TO)
+
+
+def _same(left: DataFrame, right: DataFrame, names: Sequence[str]) -> Column:
+    from pyspark.sql import functions as f
+
+    alike = (left[quoted(name)].eqNullSafe(right[quoted(name)]) for name in names)
+    return reduce(lambda one, other: one & other, alike, f.lit(True))
+
+
+def _end(write: Write) -> Column:
+    """The end of a version as a sequence: only its first column is known."""
+    from pyspark.sql import functions as f
+
+    first, *rest = write.sequence_by
+    return f.struct(named(TO).alias(first), *(f.lit(None).alias(name) for name in rest))
+
+
+def _type(rows: DataFrame, write: Write) -> DataType:
+    return rows.select(as_struct(write.sequence_by)).schema[0].dataType

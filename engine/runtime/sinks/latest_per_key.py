@@ -1,0 +1,60 @@
+"""A micro-batch reduced to one row a key, before it is merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from engine.lake.quoted_names import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+COPIES = "__copies"
+_RANK = "__rank"
+
+
+def newest(frame: DataFrame, keys: Sequence[str], sequence: Sequence[str]) -> DataFrame:
+    """The row of each key that comes last by its sequence, and on a tie by all columns; NULLs come first.
+
+    The rows have the column COPIES, the number of rows of their key. What decides on a tie has no meaning, but
+    it is the same in each run.
+    """
+    from pyspark.sql import Window
+    from pyspark.sql import functions as f
+
+    rest = [name for name in frame.columns if name not in {*keys, *sequence}]
+    last_first = [_comparable(frame, name).desc_nulls_last() for name in (*sequence, *rest)]
+    by_key = Window.partitionBy(*(named(name) for name in keys))
+    ranked = frame.withColumns(
+        {
+            COPIES: f.count("*").over(by_key),
+            _RANK: f.row_number().over(by_key.orderBy(*last_first)) if last_first else f.lit(1),
+        }
+    )
+    return ranked.where(f.col(_RANK) == 1).drop(_RANK)
+
+
+def _comparable(frame: DataFrame, name: str) -> Column:
+    """A column, or where its values have no order (maps, variants) its JSON."""
+    from pyspark.sql import functions as f
+
+    column = named(name)
+    return column if _ordered(frame.select(column).schema[0].dataType) else f.to_json(column)
+
+
+def _ordered(kind: Any) -> bool:
+    from pyspark.sql import types as t
+
+    if isinstance(kind, t.StructType):
+        return all(_ordered(field.dataType) for field in kind.fields)
+    if isinstance(kind, t.ArrayType):
+        return _ordered(kind.elementType)
+    return not isinstance(kind, t.MapType | t.VariantType | t.CalendarIntervalType)
+
+
+def named(name: str) -> Column:
+    """A column by its name, whatever is in it."""
+    from pyspark.sql import functions as f
+
+    return f.col(quoted(name))

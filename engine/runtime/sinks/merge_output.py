@@ -1,0 +1,170 @@
+"""The MERGE of a micro-batch into a table with a `unique_key`.
+
+The batch is reduced to one row a key first: two rows for one row of the table are an error of Spark's, and two for
+none would both be inserted. Keys are matched with `<=>`: NULL is a key. A row of the table gives way to a newer one
+only; on a tie it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine import faults
+from engine.compile import Model
+from engine.compile.nodes.model_settings import Write
+from engine.errors import EngineError, RunError
+from engine.lake import branches
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.commits import Commit, batch_of
+from engine.lake.merge_statement import Merge, Range, merge
+from engine.lake.quoted_names import quoted
+from engine.runtime.sinks.deleted_keys import Deleted, as_struct
+from engine.runtime.sinks.history_output import versions
+from engine.runtime.sinks.latest_per_key import COPIES, named, newest
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+DELETE = "__delete"
+_SHOWN = 3
+# Types whose least and greatest value bound the partitions in which a key can be.
+_RANGED = {"int", "bigint", "date", "timestamp", "string"}
+
+
+@dataclass(frozen=True, slots=True)
+class Merges:
+    """Merges each micro-batch into a table.
+
+    Attributes:
+        model: for its keys, sequence and deletes.
+        relation: the table, quoted.
+        deleted: the deleted keys that are remembered; None: none are.
+        branch: of the table, into which they are merged; None: main.
+    """
+
+    model: Model
+    relation: str
+    deleted: Deleted | None
+    branch: str | None = None
+
+    def prepare(self, frame: DataFrame, query: str) -> Merged:
+        """Compute the rows to merge; they are held until the commit, as their number decides whether there is one."""
+        from pyspark.sql import functions as f
+
+        write = self.model.write
+        gone = f.coalesce(f.expr(f"({write.delete_when})"), f.lit(False)) if write.delete_when else f.lit(False)
+        keys = (*write.unique_key, *write.sequence_by) if write.history else write.unique_key
+        rows = newest(frame.withColumn(DELETE, gone), keys, write.sequence_by).persist()
+        ranged = _ranged(rows, write)
+        ends = [_numbered(end(named(name)), kind) for name, kind in ranged.items() for end in (f.min, f.max)]
+        known = [f.count(named(name)) for name in ranged]
+        with ExitStack() as undone:
+            undone.callback(rows.unpersist)
+            several = f.count_if(f.col(COPIES) > 1)
+            (counts,) = rows.select(f.count("*"), f.count_if(f.col(DELETE)), several, *ends, *known).collect()
+            refusal = self._repeated(rows, counts[2]) if counts[2] and not write.sequence_by else None
+            undone.pop_all()
+        full = [counts[3 + len(ends) + index] == counts[0] for index in range(len(ranged))]
+        ranges = [
+            Range(name, kind, counts[3 + 2 * index], counts[4 + 2 * index])
+            for index, (name, kind) in enumerate(ranged.items())
+            if full[index]
+        ]
+        return Merged(self, rows, query, counts[0], counts[1], tuple(ranges), refusal)
+
+    def _repeated(self, rows: DataFrame, count: int) -> RunError:
+        from pyspark.sql import functions as f
+
+        key = f.to_json(as_struct(self.model.write.unique_key))
+        some = rows.where(f.col(COPIES) > 1).select(key).sort(key).limit(_SHOWN).collect()
+        shown = ", ".join(row[0] for row in some) + (", ..." if count > _SHOWN else "")
+        several = "a key has" if count == 1 else f"{count:,} keys have"
+        message = f"{several} more than one row in a micro-batch, and nothing says which one is the newer: {shown}"
+        hint = "Add 'sequence_by: updated_at' (a column that grows with each change of a row)."
+        return RunError("key-repeated", f"{message}", f"{hint} Nothing of the micro-batch was written.")
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The rows of a micro-batch to be merged, one for each key."""
+
+    output: Merges
+    rows: DataFrame
+    query: str
+    count: int
+    deletes: int
+    ranges: tuple[Range, ...] = ()
+    refusal: EngineError | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether keys are remembered as deleted."""
+        return self.deletes > 0
+
+    def first(self, batch: int, markers: Mapping[str, str]) -> None:
+        """Remember the keys that are deleted."""
+        deleted = self.output.deleted
+        if deleted is not None:
+            rows = self.rows.where(DELETE) if self.deletes else None
+            deleted.append(self.rows.sparkSession, rows, batch, self.query, markers)
+
+    def commit(self, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
+        """Merge them."""
+        faults.reach("merging", self.output.model.name, batch_of(markers), self.output.relation)
+        if not self.count:
+            return None
+        model, relation = self.output.model, self.output.relation
+        write, session = model.write, self.rows.sparkSession
+        deleted = self.output.deleted.known(session, self.query) if self.output.deleted else None
+        if write.history:
+            source = versions(session.table(relation), self.rows.drop(COPIES), write, DELETE, deleted)
+            keys = (*write.unique_key, *write.sequence_by)
+            how = Merge(keys, update=("valid_to", "is_current"), ranges=self.ranges)
+            return merge(source, relation, how, markers, expected=expected, options=write.write_options)
+        source = self.rows.drop(COPIES)
+        if deleted is not None:
+            source = source.join(deleted, self._deleted_later(source, deleted), "left_anti")
+        delete = DELETE if write.delete_when else None
+        how = Merge(write.unique_key, write.sequence_by, delete, ranges=self.ranges)
+        branch = self.output.branch
+        if branch is not None:
+            branches.begin(session, relation, {key: text for key, text in markers.items() if key != "batch-id"})
+        return merge(source, relation, how, markers, branch, expected, write.write_options)
+
+    def _deleted_later(self, rows: DataFrame, deleted: DataFrame) -> Column:
+        """Whether a row is not newer than a delete of its key; a delete itself always passes."""
+        from pyspark.sql import functions as f
+
+        write = self.output.model.write
+        late = ~rows[DELETE] & (
+            deleted["sequence"] >= f.struct(*(rows[quoted(name)].alias(name) for name in write.sequence_by))
+        )
+        for name in write.unique_key:
+            late &= deleted["key"][name].eqNullSafe(rows[quoted(name)])
+        return late
+
+    def discard(self) -> None:
+        """Nothing was written."""
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self.rows.unpersist()
+
+
+def _numbered(end: Column, kind: str) -> Column:
+    """The least or greatest value of a column as `Range` wants it."""
+    from pyspark.sql import functions as f
+
+    number = {"timestamp": f.unix_micros, "date": f.unix_date}.get(kind)
+    return (number(end) if number else end).cast("string")
+
+
+def _ranged(rows: DataFrame, write: Write) -> dict[str, str]:
+    """The columns of the key that the table is partitioned by, with their types."""
+    parted = {part.column.lower() for part in write.partition_by if part.transform != "bucket"}
+    kinds = {name.lower(): kind for name, kind in rows.dtypes}
+    found = {name: kinds[name.lower()] for name in write.unique_key if name.lower() in parted}
+    return {name: kind for name, kind in found.items() if kind in _RANGED}

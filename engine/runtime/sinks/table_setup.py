@@ -1,0 +1,249 @@
+"""Making the tables of streaming models: an empty table and the state of its generation, together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from engine.compile import Model, Relation
+from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode
+from engine.compile.output.contract import declared_faults
+from engine.compile.output.storable_types import GivenColumn, storable_faults
+from engine.errors import Location, RunError, StateError
+from engine.lake import table_writer as lake
+from engine.lake.quoted_names import quoted
+from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
+from engine.lake.table_facts import TableFacts
+from engine.lake.table_layout import MERGED, REWRITTEN, PartitionField, SortField, TableLayout
+from engine.plan import Change
+from engine.runtime.context import generations, ownership
+from engine.runtime.quality.condition_check import check_conditions
+from engine.runtime.sinks.history_output import with_validity
+from engine.runtime.sinks.table_comments import table_comment
+from engine.state import ModelState, Phase, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from engine.runtime.context.run_context import Run
+
+
+def layout(model: Model, generation: int) -> TableLayout:
+    """The layout of the model's table."""
+    write = model.write
+    rewritten = not model.streaming or write.output_mode is OutputMode.COMPLETE
+    defaults = REWRITTEN if rewritten else MERGED if write.unique_key else {}
+    version = {"format-version": str(write.format_version)} if write.format_version else {}
+    tags = {"engine.tags": ",".join(model.tags)} if model.tags else {}
+    own = {"engine.model": model.name, "engine.generation": str(generation), **tags}
+    return TableLayout(
+        tuple(PartitionField(p.transform, p.column, p.number, p.field_name) for p in write.partition_by),
+        tuple(SortField(s.column, s.descending, s.nulls_first) for s in write.sort_by),
+        {**defaults, **version, **write.table_properties, **own},
+        table_comment(model),
+    )
+
+
+def make(model: Model, relation: Relation, generation: int, folder: TableState, frame: DataFrame) -> ModelState:
+    """Make the empty table of a new generation; what an earlier attempt left behind goes first.
+
+    Args:
+        model: whose it is.
+        relation: the model's table, or the staging table of a generation that is built beside it.
+        generation: its number.
+        folder: of the model's state.
+        frame: has the columns.
+
+    Returns:
+        The state, still `building`: it is saved before the table is made, so that a kill in between is
+        seen by the next start.
+
+    Raises:
+        StateError: `name-taken`: the staging table's name is somebody else's; nothing was changed.
+    """
+    if relation != model.relation:
+        ownership.drop_beside(frame.sparkSession, model, folder, relation, ownership.STAGING, generation)
+    folder.discard(generation)
+    return remake(model, relation, new_state(relation, generation), folder, frame)
+
+
+def new_state(relation: Relation, generation: int) -> ModelState:
+    """The state of a generation that begins, with an id of its own."""
+    return ModelState(str(relation), generation, Phase.BUILDING, generation_id=generations.new_id())
+
+
+def remake(model: Model, relation: Relation, state: ModelState, folder: TableState, frame: DataFrame) -> ModelState:
+    """Make the empty table of a generation, in place of an empty one of the model's; its state stays as it is.
+
+    Returns:
+        The state, `building`, as `make` does.
+    """
+    session = frame.sparkSession
+    building = replace(state, phase=Phase.BUILDING)
+    folder.save(building)
+    # Of the model's own name only what it made reaches this: no table, or an empty one (see `checks.fresh`).
+    lake.drop_table(session, relation.sql)
+    made = layout(model, state.generation)
+    if relation != model.relation:
+        made = replace(made, properties={**made.properties, ownership.STAGING: "true"})
+    lake.create_table(session, relation.sql, columns_of(model, frame), made)
+    return replace(building, uuid=lake.table_uuid(session, relation.sql))
+
+
+def check_declared(model: Model, frame: DataFrame) -> None:
+    """Check declared columns and the types of conditions against what Spark finds, also where compile did not know.
+
+    Raises:
+        RunError: `column-type`, `unknown-column`, `column-undeclared`; `column-storage`, `partition-type`;
+            `duplicate-name`; `condition-syntax`.
+    """
+    if twice := same_names(frame.columns):
+        message = f"the columns {', '.join(twice)} have one name: letter case makes no difference"
+        raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
+    given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
+    stored = storable_faults(model, [GivenColumn(name, type_) for name, type_ in given])
+    if found := (*declared_faults(model, given), *stored):
+        failure = RunError(found[0].code, found[0].message)
+        failure.diagnostics = found
+        raise failure
+    check_conditions(model, frame)
+
+
+def columns_of(model: Model, frame: DataFrame) -> DataFrame:
+    """A frame with the columns of the model's table: without those kept out, with those of the history."""
+    kept = frame.drop(*model.write.exclude)
+    return with_validity(kept, model.write) if model.write.history else kept
+
+
+def given_before(run: Run, model: Model, state: ModelState | None) -> frozenset[str] | None:
+    """The columns that the query gave before, in lower case; None: not known, and its table's columns count.
+
+    A column that somebody else added to the table is not one of them.
+    """
+    if state is not None and state.columns:
+        return frozenset(name.lower() for name in state.columns)
+    changed = run.plan.actions[model.id].change not in {Change.UNCHANGED, Change.NEW}
+    return None if changed and state is not None else frozenset()
+
+
+def gone(match: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
+    """The columns of the table that the query gave before, and gives no more."""
+    return tuple(name for name in match.gone if before is None or name.lower() in before)
+
+
+def gone_note(names: Iterable[str]) -> str:
+    """What a build notes of columns that the query gives no more."""
+    return "; ".join(f"the query no longer returns column '{n}'; the table keeps it, NULL in new rows" for n in names)
+
+
+def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()) -> SchemaMatch:
+    """Compare the columns of a query with those of the model's existing table; nothing is changed.
+
+    Args:
+        model: whose table.
+        frame: has the columns of the query.
+        before: the columns that the query gave before (see `given_before`).
+
+    Raises:
+        StateError: `table-schema`: a column that the table lacks, or that the query gives no more, where
+            `on_schema_change` does not say what to do; or a type that the table cannot hold.
+    """
+    match = match_table(frame, model.relation.sql)
+    findings = list(_misfits(model, match, before))
+    if findings:
+        message = "; ".join(finding for finding, _ in findings)
+        hint = f"{' '.join(way for _, way in findings if way)} Or rebuild the table: engine build -f -s {model.name}"
+        raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
+    return match
+
+
+def _misfits(model: Model, match: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
+    """What stops the rows of a query from being written to the model's table, each with how to fix it."""
+    policy, table = model.write.on_schema_change, model.relation
+    if match.added and policy is OnSchemaChange.FAIL:
+        fix = "Add it to the table (on_schema_change: append_columns), leave it out (ignore), or remove it."
+        yield f"{table} has no column {', '.join(match.added)}", fix
+    if policy is OnSchemaChange.FAIL and (names := gone(match, before)):
+        fix = f"Give NULL in its place (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
+        yield (
+            f"{table} has the column {', '.join(names)}, which the query no longer gives",
+            f"{fix} (on_schema_change: append_columns or ignore).",
+        )
+    if match.added_fields and policy is OnSchemaChange.IGNORE:
+        # Spark writes a struct as a whole, or not at all.
+        fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
+        yield f"{table} has no field {', '.join(match.added_fields)}", fix
+    if match.missing:
+        fix = "Give NULL in its place (cast(null as ..))."
+        yield f"{table} has the field {', '.join(match.missing)}, which the query no longer gives", fix
+    for index, one in enumerate(match.incompatible):
+        fix = f"Cast it in the query to its type in the table{_cast(one)}."
+        yield f"'{one.path}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
+
+
+def _cast(difference: TypeDifference) -> str:
+    """An example of the cast, where the column can be named so."""
+    path = difference.path
+    return f" (cast({path} as {difference.table}) as {path})" if path.isidentifier() else ""
+
+
+def fitted(
+    model: Model, frame: DataFrame, before: frozenset[str] | None = frozenset()
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """Bring the model's existing table and the rows of the query together: new columns, wider types, spelling.
+
+    A type is widened whatever `on_schema_change` says: each value in the table keeps its value.
+
+    Args:
+        model: whose table.
+        frame: the rows of the query.
+        before: the columns that the query gave before (see `given_before`).
+
+    Returns:
+        The rows with the table's spelling of each column, and notes on what was widened and what is missing.
+
+    Raises:
+        StateError: `table-schema`.
+    """
+    match = check_columns(model, frame, before)
+    frame = spelled(frame, match.names)
+    if model.write.on_schema_change is OnSchemaChange.IGNORE:
+        frame = frame.drop(*match.added)
+    if match.alters:
+        changed = {path.split(".")[0] for path in (*match.added, *(d.path for d in match.promoted))}
+        lake.add_columns(model.relation.sql, frame.select(*(quoted(name) for name in frame.columns if name in changed)))
+    widened = ", ".join(f"'{d.path}' widened from {d.table} to {d.query}" for d in match.promoted)
+    return frame, tuple(filter(None, [widened, gone_note(gone(match, before))]))
+
+
+def spelled_as(frame: DataFrame, columns: Iterable[str]) -> DataFrame:
+    """The frame with those of its columns that are among `columns` spelled as there."""
+    known = {name.lower(): name for name in columns}
+    return spelled(frame, [known.get(name.lower(), name) for name in frame.columns])
+
+
+def as_spelled(model: Model, columns: Iterable[str]) -> Model:
+    """The model with the columns of its keys, its order and its partitions as the table spells them."""
+    known = {name.lower(): name for name in columns}
+
+    def names(given: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(known.get(name.lower(), name) for name in given)
+
+    write = model.write
+    parts = tuple(replace(part, column=known.get(part.column.lower(), part.column)) for part in write.partition_by)
+    keys, order = names(write.unique_key), names(write.sequence_by)
+    return replace(model, write=replace(write, unique_key=keys, sequence_by=order, partition_by=parts))
+
+
+def set_properties(model: Model, session: SparkSession, table: TableFacts) -> None:
+    """Bring the properties of an earlier table to what the project says; those it does not name stay."""
+    wanted = layout(model, 1).properties
+    changed = {key: text for key, text in wanted.items() if not _kept(key) and table.properties.get(key) != text}
+    if changed:
+        lake.set_properties(session, model.relation.sql, changed)
+
+
+def _kept(key: str) -> bool:
+    """Properties that Iceberg does not list, and those that say whose the table is."""
+    return key in {"format-version", "engine.generation", "engine.model"}

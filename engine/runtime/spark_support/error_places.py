@@ -1,0 +1,146 @@
+"""Where in the user's files an error of Spark belongs: by the SQL that it quotes, or the function that it names."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+from engine.compile import DataTest, Model
+from engine.compile.output.condition_types import conditions
+from engine.compile.sql.parse import tokenize
+from engine.errors import Location
+from engine.spark.executions import spark_exceptions
+
+# What asking an error for its place may raise beside exceptions of Spark.
+_UNTOLD: tuple[type[Exception], ...] = (AssertionError, AttributeError, NotImplementedError, TypeError, ValueError)
+_POSITION = re.compile(r"\(line (\d+), pos (\d+)\)")
+_QUOTED = re.compile(r"== SQL \(line (\d+), position (\d+)\) ==\n([^\n]*)\n( *)(\^+)")
+_NAMED = re.compile(r"`(\w+)`")
+# They read a text as something else.
+READERS = {"from_json", "from_csv", "from_xml", "parse_json"}
+# Errors without a place that only some functions raise.
+_FUNCTIONS = {
+    "DUPLICATED_MAP_KEY": (
+        "map", "map_from_arrays", "map_from_entries", "map_concat", "str_to_map", "transform_keys",
+    ),
+    "CANNOT_PARSE_TIMESTAMP": ("to_date", "to_timestamp", "to_unix_timestamp", "unix_timestamp"),
+    "INVALID_FORMAT": ("to_number", "to_char", "to_varchar", "to_binary"),
+    "INVALID_TIMEZONE": ("from_utc_timestamp", "to_utc_timestamp", "convert_timezone"),
+    "CANNOT_DECODE_URL": ("url_decode",),
+    "INVALID_INDEX_OF_ZERO": ("element_at", "split_part"),
+    "USER_RAISED_EXCEPTION": ("raise_error", "assert_true"),
+    "DATETIME_FIELD_OUT_OF_BOUNDS": ("make_date", "make_timestamp", "make_timestamp_ntz", "make_timestamp_ltz"),
+    "MALFORMED_RECORD_IN_PARSING": tuple(READERS),
+    "CAST_OVERFLOW": ("cast",),
+    "Illegal sequence boundaries": ("sequence",),
+    "array_repeat failed": ("array_repeat",),
+    "IllegalFormatConversionException": ("format_string", "printf"),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSpot:
+    """A place, and the SQL there as the user wrote it; empty: not known."""
+
+    place: Location
+    fragment: str = ""
+
+
+def place_in_model(error: Exception, text: str, model: Model) -> ErrorSpot:
+    """Where an error of a model's query is."""
+
+    def locate(offset: int) -> Location:
+        return model.positions.locate(model.file, offset)
+
+    quoted = list(_quoted(error, text, model.sql))
+    for start, fragment in quoted:
+        # SQL of a condition or of a view is a text of its own: its places are not those of the query.
+        if fragment and model.sql[start : start + len(fragment)] == fragment:
+            return ErrorSpot(locate(start), fragment)
+    for _, fragment in quoted:
+        for sql, key in _header_sql(model):
+            if fragment and fragment in sql:
+                return ErrorSpot(model.positions.settings.get(key) or Location(model.file), fragment)
+    if match := _POSITION.search(str(error)):
+        return ErrorSpot(locate(_offset(model.sql, int(match[1]), int(match[2]))))
+    return _by_function(text, model.sql, locate) if not quoted else ErrorSpot(Location(model.file))
+
+
+def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
+    """Where an error of a data test is: in its file if it is one, else where it is declared."""
+    declared = test.location or Location(test.file)
+    if not test.positions.runs:
+        return ErrorSpot(declared)
+
+    def locate(offset: int) -> Location:
+        return test.positions.locate(test.file, offset)
+
+    quoted = list(_quoted(error, text, test.sql))
+    for start, fragment in quoted:
+        # Around the user's query stands a little of the engine's, so that it begins later.
+        offsets = [found.start() for found in re.finditer(re.escape(fragment), test.sql) if found.start() <= start]
+        if fragment and offsets:
+            return ErrorSpot(locate(offsets[-1]), fragment)
+    return _by_function(text, test.sql, locate) if not quoted else ErrorSpot(declared)
+
+
+def _header_sql(model: Model) -> Iterator[tuple[str, str]]:
+    """The SQL of a header, and the setting that it stands in."""
+    for _, sql, key in conditions(model):
+        yield sql, key
+    for item in model.inputs:
+        if item.watermark is not None and item.watermark.expression is not None:
+            yield item.watermark.expression, f"streams.{item.name}.watermark"
+
+
+def _quoted(error: Exception, text: str, sql: str) -> Iterator[tuple[int, str]]:
+    """The pieces of SQL that an error is about: where each begins in its own text, and the piece.
+
+    A context of a DataFrame has neither, and raises when asked; one that Java cannot tell any more raises as well. What
+    ends a stream may have lost its contexts, and quotes its SQL.
+    """
+    yield from _contexts(error)
+    for line, position, quoted, indent, carets in _QUOTED.findall(text):
+        yield _offset(sql, int(line), int(position) - 1), quoted[len(indent) : len(indent) + len(carets)]
+
+
+def _contexts(error: Exception) -> Iterator[tuple[int, str]]:
+    try:
+        contexts: list[Any] = getattr(error, "getQueryContext", list)() or []
+    except _UNTOLD + spark_exceptions():
+        return
+    for context in contexts:
+        try:
+            if context.contextType().name == "SQL":
+                yield int(context.startIndex()), str(context.fragment())
+        except _UNTOLD + spark_exceptions():
+            continue
+
+
+def _offset(sql: str, line: int, column: int) -> int:
+    return sum(len(before) + 1 for before in sql.split("\n")[: line - 1]) + column
+
+
+def _by_function(text: str, sql: str, locate: Callable[[int], Location]) -> ErrorSpot:
+    """The only call of a function that the error is about."""
+    names = {name for sign, functions in _FUNCTIONS.items() if sign in text for name in functions}
+    names |= {name.lower() for name in _NAMED.findall(text)} if "INVALID_PARAMETER_VALUE" in text else set()
+    calls = [start for name, start in _calls(sql) if name in names] if names else []
+    return ErrorSpot(locate(calls[0])) if len(calls) == 1 else ErrorSpot(Location(locate(0).file))
+
+
+def called(sql: str) -> set[str]:
+    """The names of the functions that a query calls."""
+    return {name for name, _ in _calls(sql)}
+
+
+def _calls(sql: str) -> Iterator[tuple[str, int]]:
+    tokens = tokenize(sql)
+    for token, after in itertools.pairwise(tokens):
+        if after.token_type is TokenType.L_PAREN:
+            yield token.text.lower(), token.start

@@ -1,0 +1,58 @@
+"""SQL of the user's, run in the model's own session before it is built and after that succeeded."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from engine.compile import Model
+from engine.compile.config.session_settings import TIME_ZONE, is_utc
+from engine.errors import Location, RunError
+from engine.pinned_settings import PINNED
+from engine.runtime.spark_support.spark_errors import summary
+from engine.spark.executions import spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def before(session: SparkSession, model: Model) -> None:
+    """Run `pre_hook`; a temporary function that it makes is there for the query.
+
+    Raises:
+        RunError: `hook-failed`, or `setting-pinned` if it changes one that is pinned; nothing of the model was built.
+    """
+    if not model.operation.pre_hook:
+        return
+    _run(session, model, "pre_hook", model.operation.pre_hook)
+    place = model.positions.settings.get("pre_hook", Location(model.file))
+    zone = str(session.conf.get(TIME_ZONE))
+    if not is_utc(zone):
+        hint = f"Remove it; for local days and hours write from_utc_timestamp(ts, '{zone}')."
+        message = f"'pre_hook' sets the session's time zone to {zone}, and it is UTC"
+        raise RunError("setting-pinned", message, hint, node=model.name, location=place)
+    for key, wanted in PINNED.items():
+        value = str(session.conf.get(key, wanted))
+        if value.lower() != wanted:
+            message = f"'pre_hook' sets '{key}' to {value}, and it is {wanted}"
+            hint = "Remove it; the SQL of a project is checked for this value."
+            raise RunError("setting-pinned", message, hint, node=model.name, location=place)
+
+
+def after(session: SparkSession, model: Model) -> None:
+    """Run `post_hook`.
+
+    Raises:
+        RunError: `hook-failed`; the model is built.
+    """
+    _run(session, model, "post_hook", model.operation.post_hook)
+
+
+def _run(session: SparkSession, model: Model, key: str, texts: tuple[str, ...]) -> None:
+    for text in texts:
+        try:
+            session.sql(text).collect()
+        except spark_exceptions() as error:
+            place = model.positions.settings.get(key, Location(model.file))
+            hint = "It runs before the model." if key == "pre_hook" else "It runs after the model, whose rows stay."
+            message = f"'{key}' failed: {summary(str(error))}"
+            raise RunError("hook-failed", message, hint, node=model.name, location=place) from error

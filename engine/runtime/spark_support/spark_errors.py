@@ -1,0 +1,122 @@
+"""Spark's errors in one line, at the place in the user's file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from engine.compile import DataTest, Model, Source
+from engine.errors import Diagnostic, EngineError, Location
+from engine.lake.table_writer import plain_name
+from engine.runtime.quality.bad_records import from_text
+from engine.runtime.spark_support.error_places import READERS, ErrorSpot, called, place_in_model, place_in_test
+from engine.runtime.spark_support.error_texts import deepest, explained, summary
+from engine.runtime.spark_support.too_deep import too_deep
+from engine.runtime.spark_support.unreadable_files import unreadable
+from engine.secrets import scrub
+from engine.sources import avro
+from engine.sources.socket import socket_source
+from engine.spark.executions import spark_exceptions
+
+__all__ = ["diagnose", "diagnose_test", "spark_exceptions", "summary"]
+
+_ON = "What is committed stays, and the next build goes on."
+_SURROUNDINGS = (
+    (
+        "disk-full",
+        ("No space left on device", "Disk quota exceeded"),
+        "the disk is full: the lake, the state or Spark's own folder has no room",
+        f"Make room (engine maintain removes old snapshots and files). {_ON}",
+    ),
+    (
+        "catalog-busy",
+        ("SQLITE_BUSY", "database is locked"),
+        "another process holds the catalog, and did not let it go in time",
+        f"Find who has it open, and build again. {_ON}",
+    ),
+    (
+        "state-schema",
+        (
+            "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+            "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+            "STATE_STORE_SCHEMA_FILES_THRESHOLD_EXCEEDED",
+            "STATE_STORE_VALUE_SCHEMA_EVOLUTION_THRESHOLD_EXCEEDED",
+            "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
+            "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+        ),
+        "the query keeps other columns or steps in state than the checkpoint has",
+        "If an input gained a column, list the old ones instead of '*'; else undo it, or engine build -f -s <model>.",
+    ),
+    (
+        "checkpoint-damaged",
+        ("CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
+        "the checkpoint is damaged: Spark cannot read its state or its logs",
+        "Restore the state folder from a backup, or rebuild the table: engine build -f -s <model>.",
+    ),
+)
+
+
+def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
+    """What to tell the user about an error that ended a model, or a test of a source."""
+    if isinstance(error, EngineError):
+        return tuple(d.at(Location(model.file), model.name) for d in error.diagnostics)
+    text = plain_name(str(error))
+    told = from_text(text) or avro.told_by_worker(text) or socket_source.told_by_worker(text)
+    if told is not None:
+        return tuple(d.at(Location(model.file), model.name) for d in told.diagnostics)
+    if (around := surroundings(text)) is not None:
+        around = replace(around, hint=around.hint.replace("<model>", model.name))
+    if (around := around or too_deep(error, model)) is not None:
+        return (around.at(Location(model.file), model.name),)
+    trace = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
+    if isinstance(model, Model):
+        spot = place_in_model(error, trace, model)
+    else:
+        spot = ErrorSpot(model.location or Location(model.file))
+    if (file := unreadable(error)) is not None:
+        return (Diagnostic("source-read", scrub(file[0]), scrub(file[1]), node=model.name, location=spot.place),)
+    if "MALFORMED_RECORD" in text:
+        return (_malformed(text, spot, model),)
+    message, hint = explained(text, trace, spot.fragment)
+    if "streaming" in text and "watermark" in text:
+        hint = "Group by a window over the column that carries the watermark; see the documentation of event time."
+    message, hint = (scrub(_named(part, model)) for part in (message, hint))
+    return (Diagnostic("query-failed", message, hint, node=model.name, location=spot.place),)
+
+
+def diagnose_test(error: Exception, test: DataTest, model: Model) -> Diagnostic:
+    """What to tell the user about an error that ended a data test of a model."""
+    text = plain_name(str(error))
+    if (around := surroundings(text)) is not None:
+        return replace(around, hint=around.hint.replace("<model>", model.name)).at(test.location, test.name)
+    trace = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
+    spot = place_in_test(error, trace, test)
+    message, hint = (scrub(_named(part, model)) for part in explained(text, trace, spot.fragment))
+    return Diagnostic("query-failed", message, hint, node=test.name, location=spot.place)
+
+
+def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:
+    """A text that is not what it is read as: a record of a source, or what the query itself reads."""
+    said = deepest(text)
+    if isinstance(model, Model) and READERS & called(model.sql):
+        message = f"a text that the query reads is malformed: {said}"
+        hint = "Use try_parse_json() for parse_json(); from_json() and from_csv() give NULL where mode is PERMISSIVE."
+        return Diagnostic("query-failed", scrub(message), hint, node=model.name, location=spot.place)
+    hint = f"Correct or remove the record; the next build goes on with the same rows. Spark says: {said}"
+    message = "a record does not fit the schema it is read with"
+    return Diagnostic("source-read", message, scrub(hint), node=model.name, location=spot.place)
+
+
+def _named(text: str, model: Model | Source) -> str:
+    """A text with the names of temporary views as the user knows them."""
+    for item in model.inputs if isinstance(model, Model) else ():
+        for name in (item.view, item.view.strip("`")):
+            text = text.replace(name, item.name)
+    return text
+
+
+def surroundings(text: str) -> Diagnostic | None:
+    """What is wrong around a query rather than in it: the disk, the catalog, the checkpoint."""
+    for code, signs, message, hint in _SURROUNDINGS:
+        if any(sign in text for sign in signs):
+            return Diagnostic(code, message, f"{hint} Spark says: {scrub(deepest(text))}")
+    return None

@@ -1,0 +1,1 @@
+"""A streaming query in a bounded build."""

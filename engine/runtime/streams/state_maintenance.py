@@ -1,0 +1,51 @@
+"""Compaction of the state store at the end of a bounded build.
+
+Spark writes what a micro-batch changed in the state as a changelog, and leaves it to a task that runs once a minute to
+upload snapshots in their place and to remove what is older than `spark.sql.streaming.minBatchesToRetain`. A build that
+takes less never gets there: its checkpoint grew by every changelog, and each start read all of them again. On a
+cluster the stores are in the executors, which no driver can ask: there the task runs more often (`session_conf`).
+"""
+
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+_STORES = "org.apache.spark.sql.execution.streaming.state.StateStore$"
+_log = logging.getLogger("engine.runtime")
+
+
+def compact(session: SparkSession, query: StreamingQuery, checkpoint: Path) -> None:
+    """Run Spark's maintenance of each store that a query has used, and close it; the query has ended.
+
+    A store that cannot be compacted now is compacted by a later build: that is logged, and no fault of the build.
+    """
+    jvm: Any = session._jvm
+    try:
+        stores = getattr(getattr(jvm, _STORES), "MODULE$")
+        run = query._jsq.runId()
+        for identifier in _identifiers(jvm.org.apache.spark.sql.execution.streaming.state, checkpoint, run):
+            if stores.isLoaded(identifier):
+                stores.doMaintenanceAndUnload(identifier)
+    except spark_exceptions():
+        _log.warning("the state in %s was not compacted", checkpoint, exc_info=True)
+
+
+def _identifiers(package: Any, checkpoint: Path, run: Any) -> Iterator[Any]:
+    """The stores that a checkpoint may have: `state/<operator>/<partition>`, with the name of all but the default."""
+    for partition in sorted((checkpoint / "state").glob("[0-9]*/[0-9]*")):
+        for name in ("default", *(path.name for path in partition.iterdir() if path.is_dir())):
+            store = package.StateStoreId(
+                f"file:{checkpoint}/state", int(partition.parent.name), int(partition.name), name
+            )
+            yield package.StateStoreProviderId(store, run)

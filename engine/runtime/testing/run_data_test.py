@@ -1,0 +1,68 @@
+"""Running data tests: each is a query that returns the failing rows."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from engine.compile import DataTest, Severity
+from engine.errors import Diagnostic
+from engine.events import Status
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+_SIGNS = {
+    "=": operator.eq, "==": operator.eq, "!=": operator.ne, "<>": operator.ne,
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class TestVerdict:
+    """How a test ended.
+
+    Attributes:
+        status: pass, warn, fail, error or skipped.
+        failures: failing rows of a data test, expectations of a unit test that do not hold.
+        message: what is wrong, one line.
+        findings: what to show.
+    """
+
+    status: Status
+    failures: int = 0
+    message: str = ""
+    findings: tuple[Diagnostic, ...] = ()
+
+
+def run_test(session: SparkSession, test: DataTest, query: str) -> TestVerdict:
+    """Run one test; `query` gives its failing rows."""
+    if test.limit is not None:
+        query = f"SELECT * FROM (\n{query}\n) LIMIT {test.limit}"  # noqa: S608
+    kept = ""
+    if test.stored is not None:
+        session.sql(f"CREATE OR REPLACE TABLE {test.stored.sql} USING iceberg AS\n{query}")
+        query, kept = f"SELECT * FROM {test.stored.sql}", f", kept in {test.stored}"  # noqa: S608
+    failures = int(session.sql(f"SELECT count(*) FROM (\n{query}\n)").collect()[0][0])  # noqa: S608
+    status = judged(test, failures)
+    rows = "row" if failures == 1 else "rows"
+    return TestVerdict(status, failures, f"{failures} failing {rows}{kept}" if failures else "")
+
+
+def no_failures(test: DataTest) -> TestVerdict:
+    """How a test ended of which no row fails."""
+    return TestVerdict(judged(test, 0))
+
+
+def judged(test: DataTest, failures: int) -> Status:
+    """What a number of failing rows means."""
+    if test.severity is Severity.ERROR and _holds(test.error_if, failures):
+        return Status.FAIL
+    return Status.WARN if _holds(test.warn_if, failures) else Status.PASS
+
+
+def _holds(bound: str, failures: int) -> bool:
+    sign, _, number = (bound or "!= 0").partition(" ")
+    return bool(_SIGNS[sign](failures, int(number)))

@@ -1,0 +1,1 @@
+"""From a micro-batch to a commit, and what is told of it."""

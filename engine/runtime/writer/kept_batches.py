@@ -1,0 +1,83 @@
+"""Micro-batches with several outputs, kept until all of them are committed.
+
+Rows of one batch that go to two tables must come from one computation: a batch that is computed again after a crash
+between the commits may differ, if it reads a static side, the clock or random numbers, or keeps state. Such a batch is
+written to its generation's `batches/` before the first commit, and all outputs and replays are fed from there.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine import faults
+from engine.sources.files.listing import exactly
+from engine.state.blob_store import Folder, make_private
+from engine.state.model_state import as_json
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Spark writes it last.
+_WHOLE = "_SUCCESS"
+_COUNTS = "_counts.json"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBatch:
+    """The rows of a batch that was kept, and how many failed each expectation; None: that is not known."""
+
+    rows: DataFrame
+    failed: Mapping[str, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBatches:
+    """The kept batches of a generation; there is one at most.
+
+    Attributes:
+        folder: `batches/` of the generation.
+        fingerprint: of the query; rows of another one are not used.
+    """
+
+    folder: Path
+    fingerprint: str
+
+    def _path(self, batch: int) -> Path:
+        return self.folder / f"{batch}-{self.fingerprint}"
+
+    def keep(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> KeptBatch:
+        """Write a batch, and read it from there; a kill in between leaves what `find` does not find.
+
+        Args:
+            frame: the rows; the caller caches them: a stateful step that is computed twice counts late rows twice.
+            batch: its number.
+            counts: how many rows failed each expectation, by its name, those that were dropped among them.
+        """
+        make_private(self.folder)
+        path = self._path(batch)
+        Folder(self.folder).put(path.name + _COUNTS, as_json(counts))
+        # Hadoop takes a path as it is, and what is read for a pattern.
+        frame.write.mode("overwrite").parquet(f"file:{path}")
+        faults.reach("kept", self.folder.parent.parent.name, batch, str(path))
+        return KeptBatch(frame.sparkSession.read.parquet(exactly(path)), dict(counts))
+
+    def find(self, session: SparkSession, batch: int) -> KeptBatch | None:
+        """What was kept of a batch before a crash."""
+        path = self._path(batch)
+        if not (path / _WHOLE).exists():
+            return None
+        rows = session.read.parquet(exactly(path))
+        try:
+            return KeptBatch(rows, json.loads((self.folder / (path.name + _COUNTS)).read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            # Kept by a version that did not note them.
+            return KeptBatch(rows, None)
+
+    def clear(self) -> None:
+        """Remove what is kept; the batch is committed."""
+        shutil.rmtree(self.folder, ignore_errors=True)

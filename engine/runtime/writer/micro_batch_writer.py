@@ -1,0 +1,262 @@
+"""The one writer of streaming tables: a foreachBatch function that marks every commit.
+
+A batch is computed (see `engine.runtime.sinks`), then what its execution saw decides whether it is committed: rows
+that fail an expectation with `fail` or records that must not be passed over end the model with nothing committed, and
+a batch without rows commits nothing. The order is deleted keys, quarantine, table, model.json, Spark's commit. After a
+crash in between the batch comes again, with the same id and rows; markers say what has been written. A batch whose
+marker is in the table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted
+and lose its watermark (STATE_STORE_COMMIT_VALIDATION_FAILED, measured).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from engine import faults
+from engine.compile import Expectation
+from engine.errors import EngineError
+from engine.lake.commit_guard import ExpectedTable
+from engine.lake.commits import Commit
+from engine.runtime.quality import bad_records, expectations
+from engine.runtime.quality.bad_records import Watched
+from engine.runtime.quality.quarantine import Quarantine
+from engine.runtime.sinks import Output
+from engine.runtime.sinks.append_output import Appends
+from engine.runtime.writer.kept_batches import KeptBatch, KeptBatches
+from engine.spark import executions
+from engine.state import ModelState, TableState
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+# Spark calls the writer a moment before it has told who the query is.
+_SOON = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenBatch:
+    """What became of a micro-batch.
+
+    Attributes:
+        rows: added to the table, or changed in it.
+        snapshot: of the table; None: no commit.
+        replayed: it had been written before a crash.
+        bad_records: taken out of the inputs, by view.
+        failed_checks: rows that failed, by expectation.
+        quarantined: rows of the batch in the quarantine.
+        updated: the rows that were changed, by their key.
+        deleted: the rows that were taken out of the table, by their key.
+    """
+
+    rows: int
+    snapshot: int | None
+    replayed: bool = False
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What must be known of a batch before it is committed.
+
+    Attributes:
+        watched: the inputs that may have bad records.
+        checks: the model's expectations.
+        quarantine: where rows go that must not be lost; None: nothing goes there.
+        kept: batches with several outputs that cannot be computed again; None: they can.
+        changed: why a batch that was computed cannot be committed, because of its files; None: it can.
+        refresh: called after each batch, so that the next one sees static files as they are then.
+    """
+
+    watched: tuple[Watched, ...] = ()
+    checks: tuple[Expectation, ...] = ()
+    quarantine: Quarantine | None = None
+    kept: KeptBatches | None = None
+    changed: Callable[[int], EngineError | None] = lambda _: None
+    refresh: Callable[[], None] = lambda: None
+
+
+@dataclass(slots=True)
+class BatchWriter:
+    """Writes micro-batches; called by Spark, one batch at a time, in a thread of its own.
+
+    It is made with the table and the state of a generation, given to `foreachBatch`, and then told the query that
+    calls it: `writer.query.set_result(query)`. `reached=None, snapshots={}` is a table that no batch has reached.
+    Without `rules` nothing is refused; without `output` rows are appended. See `output_of` for other ways.
+
+    Attributes:
+        relation: the table, quoted.
+        markers: gives what a commit carries, by batch id.
+        folder: where model.json is.
+        state: its content, kept up to date.
+        reached: the newest batch whose marker is in the table at the start of the query.
+        snapshots: the snapshot of each batch in the table at the start; model.json may not have heard of the last.
+        rules: what must be known of a batch before it is committed.
+        output: how its rows reach the table; None: they are appended.
+        base: the table's snapshot at the start; a generation that has written nothing yet commits onto it.
+        descends: see `engine.lake.commit_guard.ExpectedTable`.
+        query: Spark's, as soon as it is started.
+        written: what became of each batch of this run.
+        error: what went wrong in here; Spark wraps it beyond recognition.
+    """
+
+    relation: str
+    markers: Callable[[int], Mapping[str, str]]
+    folder: TableState
+    state: ModelState
+    reached: int | None
+    snapshots: Mapping[int, int]
+    rules: Rules = field(default_factory=Rules)
+    output: Output | None = None
+    base: int | None = None
+    descends: Callable[[int, int], bool] = lambda _, __: False
+    query: Future[StreamingQuery] = field(default_factory=Future)
+    written: dict[int, WrittenBatch] = field(default_factory=dict)
+    error: BaseException | None = None
+    _guard: threading.Lock = field(default_factory=threading.Lock)
+
+    def __call__(self, frame: DataFrame, batch: int) -> None:
+        """Write one micro-batch."""
+        try:
+            result = self._write(frame, batch)
+            self.record(batch=batch, snapshot=result.snapshot or self.state.snapshot)
+            self.written[batch] = result
+            if self.rules.kept is not None:
+                self.rules.kept.clear()
+            self.rules.refresh()
+            faults.reach("ended", self.relation, batch)
+        except BaseException as error:
+            self.error = error
+            raise
+
+    def record(self, **changes: object) -> None:
+        """Change model.json; the main thread and Spark's call this."""
+        batch = changes.get("batch")
+        number = batch if isinstance(batch, int) else None
+        if number is not None:
+            faults.reach("committed", self.relation, number)
+        with self._guard:
+            self.state = replace(self.state, **changes)  # type: ignore[arg-type]
+            self.folder.save(self.state)
+        faults.reach("started" if number is None else "recorded", self.relation, number)
+
+    def _write(self, frame: DataFrame, batch: int) -> WrittenBatch:
+        faults.reach("computing", self.relation, batch)
+        if self.reached is not None and batch <= self.reached:
+            compute_only(frame)
+            return WrittenBatch(0, self.snapshots.get(batch), replayed=True)
+        kept = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
+        if kept is not None:
+            # Computed again for its state; its rows are those of the first time.
+            compute_only(frame)
+            return self._commit(kept.rows, batch, kept)
+        if self.rules.kept is None and not expectations.splits(self.rules.checks):
+            return self._commit(frame, batch)
+        # Several outputs take rows of it, and it is computed once.
+        cached = frame.persist()
+        try:
+            return self._commit(cached, batch)
+        finally:
+            cached.unpersist()
+
+    def _commit(self, frame: DataFrame, batch: int, kept: KeptBatch | None = None) -> WrittenBatch:
+        """Write a batch and commit it, unless what it holds forbids that; `kept`: where its rows are from."""
+        rules, output = self.rules, self.output or Appends(self.relation)
+        session, query = frame.sparkSession, self._query_id()
+        with bad_records.explained(session, self._execution, rules.watched):
+            prepared = output.prepare(expectations.passing(frame, rules.checks), query)
+        try:
+            execution = self._execution()
+            bad = bad_records.counted(session, execution, rules.watched)
+            taken_out = bad_records.with_dropped(session, execution, rules.watched, bad)
+            failed = _failed(kept, execution, rules.checks)
+            refusal: EngineError | None = bad_records.refused(session, execution, rules.watched, bad)
+            refusal = refusal or expectations.refused(execution, rules.checks, failed) or rules.changed(batch)
+            refusal = refusal or prepared.refusal
+            if refusal is not None:
+                prepared.discard()
+                raise refusal
+            parted = expectations.parted(rules.checks, failed)
+            if (parted or prepared.several) and rules.kept is not None and kept is None:
+                prepared.discard()
+                safe = rules.kept.keep(frame, batch, failed)
+                return self._commit(safe.rows, batch, safe)
+            markers = self.markers(batch)
+            prepared.first(batch, markers)
+            failing = expectations.failing(frame, rules.checks) if parted else None
+            quarantined = self._quarantine(session, batch, bad, failing)
+            commit = prepared.commit(markers, self._expected(markers["model"]))
+        finally:
+            prepared.close()
+        return _written(commit, taken_out, failed, quarantined)
+
+    def _expected(self, model: str) -> ExpectedTable:
+        """What the table must be for the next commit; nobody has written to it since but others."""
+        last = self.base if self.state.snapshot is None else self.state.snapshot
+        return ExpectedTable(model, self.state.uuid, last, self.descends)
+
+    def _query_id(self) -> str:
+        return str(self.query.result(_SOON).id)
+
+    def _execution(self) -> Any:
+        return executions.of_batch(self.query.result(_SOON))
+
+    def _quarantine(self, session: SparkSession, batch: int, bad: Mapping[str, int], failing: DataFrame | None) -> int:
+        """Write what the quarantine does not have of a batch, and give the number of its rows there."""
+        table, markers = self.rules.quarantine, self.markers(batch)
+        if table is None:
+            return 0
+        query = self._query_id()
+        known = table.wrote(query, batch)
+        if known is not None and known.marker("fingerprint") == markers["fingerprint"]:
+            return int(known.summary.get("added-records", 0))
+        parts = list(bad_records.to_quarantine(session, self._execution(), self.rules.watched, bad))
+        if failing is not None:
+            parts.append(failing)
+        if known is not None:
+            # The model was changed between the outputs of the batch: all of it follows the new rules.
+            return table.redo(session, parts, batch, query, markers, known)
+        return table.append(session, parts, batch, query, markers) if parts else 0
+
+
+def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, ...]) -> Mapping[str, int]:
+    """How many rows failed each check, by its name."""
+    if kept is None:
+        return expectations.counted(execution, checks)
+    if kept.failed is not None and all(check.name in kept.failed for check in checks):
+        return kept.failed
+    # Without marks in its rows only what was computed again can tell.
+    return (
+        expectations.counts_of(kept.rows, checks)
+        if expectations.splits(checks)
+        else (expectations.counted(execution, checks))
+    )
+
+
+def _written(
+    commit: Commit | None, bad: Mapping[str, int], failed: Mapping[str, int], quarantined: int
+) -> WrittenBatch:
+    if commit is None:
+        return WrittenBatch(0, None, bad_records=bad, failed_checks=failed, quarantined=quarantined)
+    return WrittenBatch(
+        commit.rows,
+        commit.snapshot,
+        bad_records=bad,
+        failed_checks=failed,
+        quarantined=quarantined,
+        updated=commit.updated,
+        deleted=commit.deleted,
+    )
+
+
+def compute_only(frame: DataFrame) -> None:
+    """Run a batch without writing it anywhere."""
+    frame.write.format("noop").mode("overwrite").save()

@@ -1,0 +1,38 @@
+"""When the next window of a query will be written: the question everybody has after the first build."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+
+from engine.compile import Model
+from engine.project.yaml_section import duration_seconds
+
+# Tumbling and sliding windows without an offset begin at multiples of their slide since 1970 (Spark, TimeWindow).
+_WINDOW = re.compile(r"window\((?P<column>[^,]+), '(?P<size>[^']+)'(?:, '(?P<slide>[^']+)')?\)")
+
+
+def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
+    """One sentence on when the next window closes, or nothing where that cannot be said.
+
+    Args:
+        model: a streaming model.
+        watermark: Spark's, ISO text in UTC.
+        state_rows: rows held in state; without any there is no open window.
+    """
+    delays = {item.watermark.delay for item in model.inputs if item.watermark}
+    matches = [_WINDOW.fullmatch(sql) for sql in model.windows.values()]
+    if watermark is None or state_rows == 0 or len(delays) != 1 or len(matches) != 1 or matches[0] is None:
+        return ""
+    size = duration_seconds(matches[0]["size"])
+    slide = duration_seconds(matches[0]["slide"]) if matches[0]["slide"] else size
+    delay = timedelta(seconds=duration_seconds(delays.pop()))
+    try:
+        at = datetime.fromisoformat(watermark).timestamp()
+        end = ((at - size) // slide + 1) * slide + size
+        closes = datetime.fromtimestamp(end, UTC)
+        passed = closes + delay
+    except (ValueError, OverflowError):
+        # A time beyond the year 9999: nobody waits for the next one.
+        return ""
+    return f"the window that ends at {closes:%Y-%m-%d %H:%M} closes when event time passes {passed:%Y-%m-%d %H:%M}"

@@ -1,0 +1,179 @@
+"""Avro values as columns of a frame, each decoded by the schema that it was written with.
+
+Spark's from_avro knows one writer schema, given when the query is planned. So the ids that are known then are cases of
+one expression; records of other ids, which are rare, go through a Python worker that rewrites them into the reader's
+schema first. In its PERMISSIVE mode from_avro makes a row of NULLs of what it cannot decode, which could be a row as
+well; a field with a default that no writer has tells the two apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import reduce
+from typing import TYPE_CHECKING, Any, Final
+
+from engine.sources.avro.cast_columns import fitted
+from engine.sources.avro.reader_schema import AvroReading, Writer
+from engine.sources.avro.unknown_schemas import HEADER_BYTES, corrupt, translate
+from engine.sources.avro.value_options import Framing
+from engine.sources.avro_schema.avro_types import Field, Primitive, to_json
+from engine.sources.avro_schema.parse_schema import parse
+from engine.sources.registry.registry_client import RegistrySettings
+from engine.sources.spec import BAD, ORIGIN, RAW
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+_DECODED: Final = "__decoded"
+_OTHER: Final = "__other"
+_MARKER: Final = Field("__good", Primitive("boolean"), (True,))
+_TRANSLATED: Final = "struct<payload: binary, reason: string>"
+
+
+def decoded(frame: DataFrame, reading: AvroReading) -> DataFrame:
+    """The columns of Avro values, where they came from, and what is wrong with those that cannot be decoded.
+
+    Args:
+        frame: has `__raw`, binary, and `_metadata`.
+        reading: how values are decoded.
+
+    Returns:
+        The columns, `_metadata`, and `__bad`, which is NULL in good rows.
+
+    Raises:
+        SetupError: `avro-columns`, the declared columns are not those of the schema.
+    """
+    from pyspark.sql import functions as f
+
+    made, fault = _plain(frame, reading) if reading.framing is Framing.NONE else _framed(frame, reading)
+    col = f.col
+    bad = f.when(col(_DECODED)[_MARKER.name].isNotNull(), f.lit(None)).otherwise(
+        f.struct(fault.alias("reason"), col(RAW).alias("raw"))
+    )
+    return made.select(*_columns(made, reading), col(ORIGIN), bad.alias(BAD))
+
+
+def _plain(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
+    from pyspark.sql import functions as f
+
+    fault = f.when(f.col(RAW).isNull(), f.lit("it has no value")).otherwise(
+        f.lit("truncated or corrupt: the value does not follow the schema")
+    )
+    return frame.withColumn(_DECODED, _once(_from_avro(f.col(RAW), reading.reader, reading))), fault
+
+
+def _framed(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
+    from pyspark.sql import functions as f
+
+    value, lit = f.col(RAW), f.lit
+    head, first = f.substring(value, 1, HEADER_BYTES), f.substring(value, 1, 1)
+    payload = f.substring(value, HEADER_BYTES + 1, 2**31 - 1)
+    known = [lit(_header(schema_id)) for schema_id in (*reading.writers, *reading.refused)]
+    framed = (first == lit(b"\0")) & (f.length(value) >= HEADER_BYTES)
+    unknown = f.when(framed & ~head.isin(known) if known else framed, value)
+    frame = frame.select(value, ORIGIN, _translated(unknown, reading).alias(_OTHER))
+    cases = [
+        (head == lit(_header(schema_id)), _from_avro(payload, writer.text, reading))
+        for schema_id, writer in reading.writers.items()
+    ]
+    other = f.col(_OTHER)
+    translated = (other["payload"].isNotNull(), _from_avro(other["payload"], reading.reader, reading))
+    return frame.withColumn(_DECODED, _once(_case([*cases, translated]))), _fault(reading)
+
+
+def _fault(reading: AvroReading) -> Column:
+    """Why a framed value was not decoded."""
+    from pyspark.sql import functions as f
+
+    value, lit = f.col(RAW), f.lit
+    head, first = f.substring(value, 1, HEADER_BYTES), f.substring(value, 1, 1)
+    length = f.length(value)
+    magic = f.concat(lit("wrong magic byte 0x"), f.hex(first), lit(": the wire format begins with 0x00"))
+    short = f.concat(lit("truncated: "), length, lit(f" of the {HEADER_BYTES} bytes before a value"))
+    schema_id = f.conv(f.hex(f.substring(value, 2, 4)), 16, 10)
+    refused = [(head == lit(_header(number)), lit(reason)) for number, reason in reading.refused.items()]
+    spoilt = [(head == lit(_header(number)), lit(_spoilt(number, w))) for number, w in reading.writers.items()]
+    return _case(
+        [
+            (value.isNull(), lit("it has no value")),
+            ((length > 0) & (first != lit(b"\0")), magic),
+            (length < HEADER_BYTES, short),
+            *refused,
+            *spoilt,
+            (f.col(_OTHER)["reason"].isNotNull(), f.col(_OTHER)["reason"]),
+            (f.col(_OTHER)["payload"].isNotNull(), f.concat(lit(_spoilt(0)[:-1]), schema_id)),
+        ],
+        f.concat(lit("unknown schema id "), schema_id),
+    )
+
+
+def _spoilt(schema_id: int, writer: Writer | None = None) -> str:
+    doubts = f"; or it holds what cannot be read: {'; '.join(writer.doubts)}" if writer and writer.doubts else ""
+    return corrupt(schema_id) + doubts
+
+
+def _header(schema_id: int) -> bytes:
+    return b"\0" + schema_id.to_bytes(HEADER_BYTES - 1)
+
+
+def _case(cases: list[tuple[Column, Column]], otherwise: Column | None = None) -> Column:
+    from pyspark.sql import functions as f
+
+    chain: Any = reduce(lambda made, case: made.when(*case), cases, f)
+    result: Column = chain.otherwise(otherwise) if otherwise is not None else chain
+    return result
+
+
+def _from_avro(payload: Column, writer: str, reading: AvroReading) -> Column:
+    from pyspark.sql.avro.functions import from_avro
+
+    marked = to_json(parse(reading.reader), (_MARKER,))
+    # Spark would take dates before 1582 for those of another calendar.
+    options = {"mode": "PERMISSIVE", "avroSchema": marked, "datetimeRebaseMode": "CORRECTED"}
+    return from_avro(payload, writer, options)
+
+
+def _once(decoded: Column) -> Column:
+    """What is decoded, in a form that no filter is moved below of: it would decode each record twice."""
+    from pyspark.sql import functions as f
+
+    return f.when(f.spark_partition_id() >= 0, decoded)
+
+
+def _translated(value: Column, reading: AvroReading) -> Column:
+    from pyspark.sql import functions as f
+    from pyspark.sql.pandas.functions import arrow_udf
+
+    if reading.registry is None:
+        return f.lit(None).cast(_TRANSLATED)
+    make: Any = arrow_udf
+    result: Column = make(_column_function(reading.registry, reading.reader), _TRANSLATED)(value)
+    return result
+
+
+def _column_function(settings: RegistrySettings, reader: str) -> Callable[[Any], Any]:
+    import pyarrow as pa
+
+    def translate_column(values):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - Spark evaluates them
+        fields = {"payload": pa.binary(), "reason": pa.string()}
+        if values.null_count == len(values):
+            return pa.nulls(len(values), pa.struct(list(fields.items())))
+        made = translate(settings, reader, values.to_pylist())
+        arrays = [pa.array(column, type_) for column, type_ in zip(made, fields.values(), strict=True)]
+        return pa.StructArray.from_arrays(arrays, names=list(fields))
+
+    translate_column.__annotations__ = {"values": pa.Array, "return": pa.Array}
+    return translate_column
+
+
+def _columns(frame: DataFrame, reading: AvroReading) -> list[Column]:
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    decoded = f.col(_DECODED)
+    have = frame.schema[_DECODED].dataType
+    if not isinstance(have, StructType):
+        raise TypeError(have)
+    have = StructType([field for field in have.fields if field.name != _MARKER.name])
+    want: Any = StructType.fromDDL(reading.declared) if reading.declared else have
+    return fitted(decoded, have, want)

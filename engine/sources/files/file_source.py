@@ -1,0 +1,197 @@
+"""Files as sources: JSON lines, CSV, text, Parquet, ORC and Avro.
+
+A stream reads each file once, in the order of modification times. Spark's file source silently skips files that
+are seven days older than the newest one it saw (option maxFileAge, measured); here no file is skipped by age unless
+`max_file_age` says so, and then they are counted. What is not a record as declared becomes a bad record: Spark's
+default would turn it into a row of NULLs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import astuple
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import SetupError
+from engine.sources.credentials import masked, shown
+from engine.sources.files import file_formats, file_schema, listing
+from engine.sources.spec import Place, Resumption, SourceSpec, SpecFault, ValueForm, connected, connection_line
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
+KEYS: Mapping[str, ValueForm] = {
+    "path": ValueForm.PATH,
+    "max_files_per_trigger": ValueForm.INTEGER,
+    "max_file_age": ValueForm.DURATION,
+    "on_changed_file": ValueForm.TEXT,
+    "after_reading": ValueForm.TEXT,
+    "archive_path": ValueForm.PATH,
+    "connection": ValueForm.TEXT,
+}
+ONE_OF: tuple[tuple[str, ...], ...] = ()
+MEANING: tuple[str, ...] = ("path",)
+REPLAYABLE = True
+LISTED = False
+_NO_AGE_LIMIT = "36500d"
+_OWN_OPTIONS = {
+    "mode", "path", "maxfilespertrigger", "latestfirst", "maxfileage", "timezone", "cleansource", "sourcearchivedir",
+    "columnnameofcorruptrecord", "ignorecorruptfiles", "ignoremissingfiles", "filenameonly",
+}  # fmt: skip
+_KEYS_OF = {
+    "path": "Write 'path:' beside 'format:'.",
+    "maxfilespertrigger": "Write 'max_files_per_trigger:' beside 'format:'.",
+    "maxfileage": "Write 'max_file_age:' beside 'format:'.",
+    "timezone": "Write 'timezone:' beside 'format:'.",
+    "cleansource": "Write 'after_reading: archive' or 'after_reading: delete' beside 'format:'.",
+    "sourcearchivedir": "Write 'archive_path:' beside 'format:'.",
+    "mode": "Write 'on_bad_record:' beside 'format:'.",
+}
+_CHOICES = {"on_changed_file": ("fail", "ignore"), "after_reading": ("archive", "delete")}
+_OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
+
+
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    """What is wrong with the settings and options."""
+    if "path" not in spec.settings:
+        hint = "Name a folder, relative to the project."
+        yield SpecFault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
+    for key in spec.options:
+        if key.lower() in _OWN_OPTIONS:
+            message = f"the option '{key}' is set by the engine"
+            yield SpecFault(("options", key), message, _KEYS_OF.get(key.lower(), "Remove it."), at_key=True)
+    yield from file_formats.faults(spec, _OWN_OPTIONS)
+    for key, allowed in _CHOICES.items():
+        if spec.settings.get(key, allowed[0]) not in allowed:
+            message = f"'{key}' cannot be '{spec.settings[key]}'"
+            yield SpecFault((key,), message, f"Allowed: {', '.join(allowed)}.")
+    for key in _OF_STREAMS if spec.stream is False else ():
+        if key in spec.settings:
+            message = f"'{key}' is for streams, and '{spec.name}' says stream: false"
+            yield SpecFault((key,), message, "Take one of them out.", "setting-conflict", at_key=True)
+    yield from _clearing_faults(spec)
+
+
+def _clearing_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    path, archive = str(spec.settings.get("path", "")), spec.settings.get("archive_path")
+    after = spec.settings.get("after_reading")
+    if after == "archive" and archive is None:
+        hint = "Add 'archive_path: <folder>'."
+        yield SpecFault(("after_reading",), "after_reading: archive needs 'archive_path'", hint, "setting-needs")
+    if archive is not None and after != "archive":
+        message = "'archive_path' has a meaning with after_reading: archive only"
+        yield SpecFault(("archive_path",), message, "Add after_reading: archive, or take it out.", "setting-needs")
+    if archive is not None and f"{archive}/".startswith(f"{listing.base(path).rstrip('/')}/"):
+        message = f"the archive '{archive}' is inside '{path}', and would be read again"
+        yield SpecFault(("archive_path",), message, "Name a folder beside it.")
+    if after is not None and (listing.is_uri(path) or listing.is_uri(str(archive or ""))):
+        message = "after_reading for a URI is not part of this version"
+        yield SpecFault(("after_reading",), message, "Let the object store expire its files.", "not-supported")
+
+
+def jars(spec: SourceSpec) -> tuple[str, ...]:
+    """PySpark reads all but Avro by itself."""
+    return ("avro",) if spec.format == "avro" else ()
+
+
+def columns(spec: SourceSpec) -> str | None:
+    """Files have the columns that are declared; lines of text are one."""
+    return "value string" if spec.format == "text" else None
+
+
+def origin(_: SourceSpec) -> str:
+    """The type of `_metadata`."""
+    return "struct<file_path: string, file_modification_time: timestamp>"
+
+
+def location(spec: SourceSpec) -> str:
+    """The folder, file or pattern, relative to the project, or a URI."""
+    return str(spec.settings.get("path", ""))
+
+
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that there is something to read; of a place that is not on this machine nothing is known.
+
+    Raises:
+        ProjectError: `connection-unknown`, `connection-settings`.
+        SetupError: `landing-missing` if the folder does not exist.
+    """
+    with_connection(spec, place)
+    folder = listing.folder(spec, place)
+    if folder is not None and not folder.exists():
+        hint = "Land the data first (in the example: make demo, or python -m producer), or correct 'path'."
+        where = masked(location(spec), "path")
+        message = f"the folder '{listing.base(where) or where}' of source '{spec.name}' does not exist"
+        raise SetupError("landing-missing", message, hint)
+
+
+def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
+    """How many files Spark would read, and a hash of their paths, sizes and times."""
+    files = listing.listed(session, spec, place)
+    text = json.dumps([astuple(file) for file in files])
+    return {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
+
+
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    """Lines of PySpark that read it."""
+    options = {**_options(spec, stream=stream), **shown(file_formats.script_options(spec))}
+    return [
+        f"spark.{'readStream' if stream else 'read'}.format({json.dumps(spec.format)})",
+        f".schema({json.dumps(spec.schema or columns(spec), ensure_ascii=False)})",
+        *(f".option({json.dumps(k)}, {json.dumps(v, ensure_ascii=False)})" for k, v in options.items()),
+        *connection_line(spec),
+        f".load({json.dumps(masked(location(spec), 'path'), ensure_ascii=False)})",
+    ]
+
+
+def _options(spec: SourceSpec, *, stream: bool) -> dict[str, str]:
+    """The options that decide which files are read, and when."""
+    options = {"recursiveFileLookup": "true"}
+    if stream:
+        age = spec.settings.get("max_file_age")
+        options["maxFileAge"] = _spark_duration(age) if age else _NO_AGE_LIMIT
+        if limit := spec.settings.get("max_files_per_trigger"):
+            options["maxFilesPerTrigger"] = str(limit)
+    return options
+
+
+def with_connection(spec: SourceSpec, place: Place) -> SourceSpec:
+    """The source with the options of its connection.
+
+    Raises:
+        ProjectError: `connection-settings`.
+    """
+    return connected(spec, place, _OWN_OPTIONS)
+
+
+def _spark_duration(text: str) -> str:
+    """'7 days' as Spark's options have it: 7d."""
+    number, unit = text.split()
+    return f"{int(number) * 7}d" if unit.startswith("week") else f"{number}{unit[0].replace('m', 'min')}"
+
+
+def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """All rows as they are now.
+
+    Raises:
+        RunError: `source-read` if the schema of a file does not fit.
+    """
+    spec = with_connection(spec, place)
+    file_schema.check(session, spec, place)
+    reader = session.read.options(**_options(spec, stream=False))
+    return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
+
+
+def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """Each file once, oldest first; `max_files_per_trigger` in a micro-batch."""
+    spec = with_connection(spec, place)
+    reader = session.readStream.options(**_options(spec, stream=True))
+    return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)
+
+
+def resume(*_: object) -> Resumption:
+    """What was read is compared with the folder where the checkpoint is known: `runtime.inputs.source_file_check`."""
+    return Resumption()

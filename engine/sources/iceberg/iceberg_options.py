@@ -1,0 +1,95 @@
+"""How an Iceberg table is declared: its keys, and what is wrong with them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from engine.sources.spec import SourceSpec, SpecFault, ValueForm, reader_faults
+from engine.sources.starting_offsets import starting_milliseconds
+from engine.spark_options import ICEBERG_READ
+
+KEYS: Mapping[str, ValueForm] = {
+    "table": ValueForm.TEXT,
+    "starting_timestamp": ValueForm.TEXT,
+    "starting_snapshot": ValueForm.TEXT,  # ids have up to 19 digits
+    "on_upstream_delete": ValueForm.TEXT,
+}
+STARTS = ("starting_timestamp", "starting_snapshot")
+_OF_STREAMS = (*STARTS, "on_upstream_delete")
+_DELETES = ("fail", "ignore")
+_PARTS = 2, 3
+# Options that decide which rows are read; with `branch` a stream silently reads main (measured, Iceberg 1.12.0).
+_CHOOSING = ("branch", "tag", "snapshot-id", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id", "versionasof",
+             "timestampasof")  # fmt: skip
+_OF_CHANGELOGS = ("start-timestamp", "end-timestamp")
+_STREAMING = ("stream-from-timestamp", "streaming-", "async-micro-batch-planning-enabled")
+# A last part of a name that Iceberg takes for a branch, a tag, a snapshot or a time.
+_SELECTOR = re.compile(r"(?:branch|tag)_.*|(?:snapshot_id|at_timestamp)_\d+")
+
+
+def parts(spec: SourceSpec) -> list[str]:
+    """The parts of the table's name."""
+    return [part.strip("`") for part in str(spec.settings.get("table", "")).split(".")]
+
+
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    """What is wrong with the settings and options, from the text alone."""
+    yield from _name_faults(spec)
+    said = spec.settings
+    if all(key in said for key in STARTS):
+        message = "'starting_timestamp' and 'starting_snapshot' exclude each other"
+        yield SpecFault(("starting_snapshot",), message, "Take one of them out.", "setting-conflict", at_key=True)
+    if "starting_timestamp" in said and starting_milliseconds(said) is None:
+        message = f"'{said['starting_timestamp']}' is no time"
+        yield SpecFault(("starting_timestamp",), message, "Write '2024-05-01 10:00:00' (UTC), or an offset behind it.")
+    if "starting_snapshot" in said and not str(said["starting_snapshot"]).isdecimal():
+        message = f"'{said['starting_snapshot']}' is no id of a snapshot"
+        yield SpecFault(("starting_snapshot",), message, "Write its number: select snapshot_id from <table>.snapshots.")
+    if said.get("on_upstream_delete", "fail") not in _DELETES:
+        message = f"'on_upstream_delete' cannot be '{said['on_upstream_delete']}'"
+        yield SpecFault(("on_upstream_delete",), message, f"Allowed: {', '.join(_DELETES)}.")
+    for key in _OF_STREAMS if spec.stream is False else ():
+        if key in said:
+            message = f"'{key}' is for streams, and '{spec.name}' says stream: false"
+            yield SpecFault((key,), message, "Take one of them out.", "setting-conflict", at_key=True)
+    if spec.timezone:
+        message = "'timezone' is for text, and a table has times of its own"
+        yield SpecFault(("timezone",), message, "Take it out.", "setting-conflict", at_key=True)
+    yield from _option_faults(spec)
+
+
+def _name_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    if not spec.settings.get("table"):
+        message = f"source '{spec.name}' has no 'table'"
+        yield SpecFault(("table",), message, "Add 'table: <namespace>.<name>'.", "missing-key")
+        return
+    said, names = spec.settings["table"], parts(spec)
+    if _SELECTOR.fullmatch(names[-1]):
+        message = f"'{said}' names a branch, tag or snapshot: a stream of it would silently read main"
+        hint = "Name the table itself; 'starting_snapshot' and 'starting_timestamp' say where a stream begins."
+        yield SpecFault(("table",), message, hint, "not-supported")
+    elif len(names) not in _PARTS or not all(names):
+        message = f"'{said}' is no name of a table"
+        yield SpecFault(("table",), message, "Write <namespace>.<name>, in the catalog of the target.")
+
+
+def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    streaming = [key.lower() for key in spec.options if key.lower().startswith(_STREAMING)]
+    reported = ("path", *_CHOOSING, *_OF_CHANGELOGS, *streaming)
+    yield from reader_faults(spec, ICEBERG_READ, "Iceberg's reader", reserved=reported)
+    for key in spec.options:
+        if key.lower() in _CHOOSING:
+            message = f"the option '{key}' is not part of this version: a stream would silently read main"
+            hint = "Take it out; 'starting_snapshot' and 'starting_timestamp' say where a stream begins."
+            yield SpecFault(("options", key), message, hint, "not-supported", at_key=True)
+        elif key.lower() in _OF_CHANGELOGS:
+            message = f"the option '{key}' is for changelogs, which are not part of this version"
+            yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
+        elif key.lower() == "path":
+            message = "the option 'path' is set by the engine"
+            yield SpecFault(("options", key), message, "Write 'table:' beside 'format:'.", at_key=True)
+        elif key.lower().startswith(_STREAMING):
+            message = f"the option '{key}' is set by the engine"
+            hint = "Take it out; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
+            yield SpecFault(("options", key), message, hint, at_key=True)

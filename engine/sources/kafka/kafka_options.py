@@ -1,0 +1,206 @@
+"""What a Kafka source may say, and what is wrong with what it says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.errors import near
+from engine.sources.kafka.connection import PREFIX, consumer_faults
+from engine.sources.spec import SourceSpec, SpecFault, ValueForm, reader_faults
+from engine.sources.starting_offsets import starting_milliseconds
+from engine.sources.values import VALUE_FORMATS
+from engine.spark_options import KAFKA
+
+KEYS: Mapping[str, ValueForm] = {
+    "topic": ValueForm.TEXT,
+    "topics": ValueForm.TEXTS,
+    "topic_pattern": ValueForm.TEXT,
+    "assign": ValueForm.TREE,
+    "connection": ValueForm.TEXT,
+    "value": ValueForm.TREE,
+    "starting_offsets": ValueForm.TREE,
+    "starting_timestamp": ValueForm.TEXT,
+    "max_offsets_per_trigger": ValueForm.INTEGER,
+    "fail_on_data_loss": ValueForm.BOOLEAN,
+}
+TOPICS = ("topic", "topics", "topic_pattern", "assign")
+STARTS = ("starting_offsets", "starting_timestamp")
+# Options of Spark's reader that are no key here.
+READER_OPTIONS = (
+    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
+    "maxRecordsPerPartition", "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",
+)  # fmt: skip
+_READER = {name.lower(): KAFKA[name] for name in READER_OPTIONS}
+_SET_HERE = {name.lower() for name in KAFKA} - set(_READER)
+_PARTITION = re.compile("[0-9]{1,9}")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+_FIRST, _LAST = -2, -1
+_WORDS = {"earliest": _FIRST, "latest": _LAST}
+_OFFSETS = "Write earliest, latest, {0: 1200, 1: 980} (partition: offset), or the same below the name of each topic."
+_ASSIGN = "Write assign: {github-events: [0, 1]}."
+
+# topic -> partition -> offset; the topic of a source that has one is left out where it is written
+Offsets = Mapping[str, Mapping[int, int]]
+
+
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    """Everything that is wrong with a declaration, from its text."""
+    said = spec.settings
+    yield from _topic_faults(spec)
+    if not said.get("connection"):
+        hint = "Name one of the target's 'connections:', such as 'connection: main'."
+        yield SpecFault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
+    yield from _value_faults(spec)
+    yield from _start_faults(said)
+    if spec.stream is False and "max_offsets_per_trigger" in said:
+        hint = "Take it out: 'stream: false' reads everything at once."
+        yield SpecFault(
+            ("max_offsets_per_trigger",), "'max_offsets_per_trigger' is for streams", hint, "setting-conflict", True
+        )
+    yield from _option_faults(spec)
+
+
+def _topic_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    said = [key for key in TOPICS if key in spec.settings]
+    if not said:
+        hint = f"Write one of {', '.join(TOPICS)}."
+        yield SpecFault(("topic",), f"source '{spec.name}' has no 'topic'", hint, "missing-key")
+    for extra in said[1:]:
+        message = f"'{said[0]}' and '{extra}' exclude each other"
+        yield SpecFault((extra,), message, "Keep one of them.", "setting-conflict", at_key=True)
+    for key in ("topic", "topics"):
+        value = spec.settings.get(key, ())
+        for name in (value,) if isinstance(value, str) else value:
+            if not _TOPIC.fullmatch(name):
+                hint = "Topics have letters, digits, '.', '_' and '-'; 'topic_pattern' takes a regular expression."
+                yield SpecFault((key,), f"'{name}' is no name of a topic", hint)
+    if "assign" in spec.settings and not _is_assignment(spec.settings["assign"]):
+        yield SpecFault(("assign",), "'assign' must name topics with lists of partitions", _ASSIGN)
+
+
+def _is_assignment(value: Any) -> bool:
+    lists = value.values() if isinstance(value, dict) else ()
+    return bool(lists) and all(isinstance(p, list) and p and all(_is_number(n) for n in p) for p in lists)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def value_of(spec: SourceSpec) -> dict[str, Any]:
+    """The settings of `value:`, JSON if it says no format."""
+    said = spec.settings.get("value")
+    said = {"format": said} if isinstance(said, str) else said
+    return {"format": "json", **said} if isinstance(said, dict) else {"format": "json"}
+
+
+def _value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    said = spec.settings.get("value")
+    if said is not None and not isinstance(said, (dict, str)):
+        yield SpecFault(("value",), "'value' must be a mapping", "Write value: {format: json}.", "wrong-type")
+        return
+    value = value_of(spec)
+    form = VALUE_FORMATS.get(value["format"]) if isinstance(value["format"], str) else None
+    if form is None:
+        message = f"there is no format '{value['format']}' of values"
+        yield SpecFault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
+        return
+    known = ("format", *form.KEYS)
+    for key in value:
+        if key not in known:
+            message = f"a value of format '{value['format']}' has no key '{key}'"
+            yield SpecFault(("value", key), message, near(key, known), "unknown-key", at_key=True)
+        elif key != "format" and not _has_form(value[key], form.KEYS[key]):
+            yield SpecFault(("value", key), f"'{key}' must be {_FORMS[form.KEYS[key]]}", "", "wrong-type")
+            return
+    yield from form.faults(spec, value)
+
+
+_FORMS = {
+    ValueForm.TEXT: "text", ValueForm.PATH: "text", ValueForm.DURATION: "text", ValueForm.INTEGER: "a whole number",
+    ValueForm.BOOLEAN: "true or false", ValueForm.MAPPING: "a mapping", ValueForm.TEXTS: "a list",
+    ValueForm.TREE: "a mapping",
+}  # fmt: skip
+
+
+def _has_form(value: Any, form: ValueForm) -> bool:
+    match form:
+        case ValueForm.INTEGER:
+            return _is_number(value)
+        case ValueForm.BOOLEAN:
+            return isinstance(value, bool)
+        case ValueForm.MAPPING:
+            return isinstance(value, dict)
+        case ValueForm.TEXTS:
+            return isinstance(value, (str, list))
+        case ValueForm.TREE:
+            return True
+        case _:
+            return isinstance(value, (str, int, float)) and not isinstance(value, bool)
+
+
+def _start_faults(said: Mapping[str, Any]) -> Iterator[SpecFault]:
+    if all(key in said for key in STARTS):
+        message = "'starting_offsets' and 'starting_timestamp' exclude each other"
+        yield SpecFault((STARTS[1],), message, "Keep one of them.", "setting-conflict", at_key=True)
+    if STARTS[0] in said and _offsets(said) is None:
+        yield SpecFault((STARTS[0],), "'starting_offsets' cannot be read", _OFFSETS)
+    if STARTS[1] in said and starting_milliseconds(said) is None:
+        hint = "Write it as 2024-05-01 10:00:00 (UTC) or 2024-05-01T10:00:00+02:00."
+        yield SpecFault((STARTS[1],), f"'{said[STARTS[1]]}' is no time", hint)
+
+
+def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    client = {key: value for key, value in spec.options.items() if not is_reader_option(key)}
+    yield from reader_faults(spec, KAFKA, "the kafka reader", reserved={key.lower() for key in client})
+    for key, message, hint in consumer_faults(client):
+        known = near(key, (*READER_OPTIONS, *KEYS)) if not key.startswith(PREFIX) else ""
+        if key.lower() in _SET_HERE:
+            yield SpecFault(("options", key), f"the option '{key}' is set by the engine", _key_of(key), at_key=True)
+            continue
+        code = "bad-value" if key.startswith(PREFIX) else "unknown-option"
+        yield SpecFault(("options", key), message, known if known.startswith("Did") else hint, code, at_key=True)
+
+
+def is_reader_option(name: str) -> bool:
+    """Whether an option is one of Spark's reader that a source may set; letter case makes no difference."""
+    return name.lower() in _READER
+
+
+def _key_of(option: str) -> str:
+    keys = {key.replace("_", ""): key for key in KEYS} | {"subscribe": "topic", "subscribepattern": "topic_pattern"}
+    key = keys.get(option.lower())
+    return f"Write '{key}:' beside 'format:'." if key else "Remove it."
+
+
+def starting_offsets(spec: SourceSpec) -> str | Offsets:
+    """`earliest`, `latest`, or the offsets by topic and partition (-2 earliest, -1 latest)."""
+    return _offsets(spec.settings) or "earliest"
+
+
+def _offsets(said: Mapping[str, Any]) -> str | Offsets | None:
+    """None if they cannot be read."""
+    value = said.get("starting_offsets")
+    if value is None or isinstance(value, str):
+        return None if value is not None and value not in _WORDS else value or "earliest"
+    if not isinstance(value, dict) or not value:
+        return None
+    if all(isinstance(inner, dict) for inner in value.values()):
+        by_topic = {str(topic): _partitions(inner) for topic, inner in value.items()}
+    elif "topic" in said:
+        by_topic = {said["topic"]: _partitions(value)}
+    else:
+        return None
+    return {topic: read for topic, read in by_topic.items() if read} if all(by_topic.values()) else None
+
+
+def _partitions(value: Mapping[Any, Any]) -> dict[int, int] | None:
+    found = {}
+    for partition, offset in value.items():
+        number = _WORDS.get(offset, offset) if isinstance(offset, str) else offset
+        if not _PARTITION.fullmatch(str(partition)) or not (_is_number(number) or number in {_FIRST, _LAST}):
+            return None
+        found[int(partition)] = int(number)
+    return found or None

@@ -1,0 +1,162 @@
+"""Before a stream goes on: does Kafka still have what it has not read, in the topics it has read so far?
+
+Spark goes on silently in a topic that was deleted and recreated, once that is longer than the old one was; and
+with failOnDataLoss=false it passes over what retention has deleted without counting it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from engine.errors import Diagnostic, Level, StateError
+from engine.sources.kafka.cluster import Cluster, Topic
+from engine.sources.kafka.kafka_options import starting_offsets
+from engine.sources.spec import Resumption, SourceSpec
+
+# topic -> partition -> the next offset to read
+Stand = Mapping[str, Mapping[int, int]]
+
+
+def resume(
+    spec: SourceSpec, cluster: Cluster, topics: Mapping[str, Topic], known: Mapping[str, Any], stands: Sequence[Stand]
+) -> Resumption:
+    """Compare the cluster with what a stream knew of it.
+
+    Args:
+        spec: the source.
+        cluster: to be asked for offsets.
+        topics: those of the source, as they are now.
+        known: what this gave to be remembered at the last start; empty at the first.
+        stands: where Spark's checkpoint stands, one a source that the query reads.
+
+    Raises:
+        StateError: source-changed, source-replaced, source-shrunk or source-gap.
+    """
+    said, identity = _start(spec), cluster.id()
+    _check_cluster(spec, known, identity, cluster.connection.addresses)
+    ids = {topic.name: topic.id for topic in topics.values()}
+    stand = _merged(stands, topics)
+    if not known and not stand:
+        return Resumption({"topics": ids, "start": said, "cluster": identity})
+    _check_left_out(spec, known.get("topics", {}), topics, cluster)
+    _check_ids(spec, known.get("topics", {}), topics)
+    notes: list[Diagnostic] = [*_start_notes(spec, known, said), *_new_topics(spec, known, topics)]
+    there = [topic for topic in topics.values() if topic.name in stand]
+    if there:
+        ends = cluster.offsets(there, first=False, isolation="read_uncommitted")
+        firsts = cluster.offsets(there, first=True, isolation="read_uncommitted")
+        _check_ends(spec, stand, ends)
+        notes += _gaps(spec, stand, firsts)
+    # A topic that is gone for now and comes back is still the one, or another one.
+    kept = {**known.get("topics", {}), **ids}
+    return Resumption({"topics": kept, "start": said, "cluster": identity}, tuple(notes))
+
+
+def _start(spec: SourceSpec) -> str:
+    if moment := spec.settings.get("starting_timestamp"):
+        return f"starting_timestamp: {moment}"
+    offsets = starting_offsets(spec)
+    return f"starting_offsets: {offsets if isinstance(offsets, str) else spec.settings['starting_offsets']}"
+
+
+def _merged(stands: Iterable[Stand], topics: Mapping[str, Topic]) -> dict[str, dict[int, int]]:
+    """The lowest offset of each partition: two inputs of a query may read one topic."""
+    merged: dict[str, dict[int, int]] = {}
+    for stand in stands:
+        for topic in topics:
+            for partition, offset in stand.get(topic, {}).items():
+                own = merged.setdefault(topic, {})
+                own[partition] = min(offset, own.get(partition, offset))
+    return merged
+
+
+def _check_cluster(spec: SourceSpec, known: Mapping[str, Any], identity: str, addresses: str) -> None:
+    before = known.get("cluster") or identity
+    if before != identity:
+        message = (
+            f"'{spec.name}' was read from another Kafka cluster ({before}); the brokers at {addresses} are {identity}"
+        )
+        hint = (
+            "Its offsets mean nothing there. Undo the change of the connection, or rebuild the table from what the new "
+            "cluster has: engine build -f -s <model>"
+        )
+        raise StateError("source-changed", message, hint)
+
+
+def _check_left_out(spec: SourceSpec, before: Mapping[str, str], topics: Mapping[str, Topic], cluster: Cluster) -> None:
+    """A topic that is gone may come back; one that is there and not read any more is another source."""
+    absent = set(before) - set(topics)
+    left_out = sorted(absent.intersection(cluster.names())) if absent else []
+    if left_out:
+        message = f"'{spec.name}' does not read the topic '{left_out[0]}' any more, in which the stream has offsets"
+        hint = "Undo the change, or rebuild the table: engine build -f -s <model>"
+        raise StateError("source-changed", message, hint)
+
+
+def _check_ids(spec: SourceSpec, before: Mapping[str, str], topics: Mapping[str, Topic]) -> None:
+    for topic in topics.values():
+        if before.get(topic.name, topic.id) != topic.id:
+            message = f"the topic '{topic.name}' of '{spec.name}' was deleted and recreated since the last build"
+            hint = (
+                "The stream stands at offsets of the old topic and would leave a hole in the new one. Build the table "
+                "anew from what the new topic holds: engine build -f -s <model>"
+            )
+            raise StateError("source-replaced", message, hint)
+
+
+def _check_ends(spec: SourceSpec, stand: Stand, ends: Stand) -> None:
+    for topic, partitions in stand.items():
+        for partition, offset in sorted(partitions.items()):
+            end = ends.get(topic, {}).get(partition)
+            if end is not None and end < offset:
+                message = (
+                    f"'{spec.name}' has read partition {partition} of the topic '{topic}' up to offset {offset}, "
+                    f"and it ends at {end} now"
+                )
+                hint = (
+                    "Records that were read are gone from the broker: it lost data, or the topic was replaced. "
+                    "Restore it, or rebuild the table: engine build -f -s <model>"
+                )
+                raise StateError("source-shrunk", message, hint)
+
+
+def _gaps(spec: SourceSpec, stand: Stand, firsts: Stand) -> Iterator[Diagnostic]:
+    """Records that were deleted before they were read: an error, or counted where that is accepted."""
+    missing = {
+        (topic, partition): (offset, firsts[topic][partition])
+        for topic, partitions in stand.items()
+        for partition, offset in sorted(partitions.items())
+        if partition in firsts.get(topic, {}) and firsts[topic][partition] > offset
+    }
+    if not missing:
+        return
+    lost = sum(end - begin for begin, end in missing.values())
+    places = "; ".join(
+        f"{topic}-{partition}: {begin} to {end - 1}" for (topic, partition), (begin, end) in missing.items()
+    )
+    message = f"{lost:,} offsets of '{spec.name}' were deleted by the broker before they were read ({places})"
+    if spec.settings.get("fail_on_data_loss", True):
+        hint = (
+            "Build the table anew from what is left (engine build -f -s <model>), or accept the gap: "
+            "'fail_on_data_loss: false' in the source's declaration. Longer retention of the topic avoids it."
+        )
+        raise StateError("source-gap", message, hint)
+    hint = "'fail_on_data_loss: false' accepts it: the table has a gap there."
+    yield Diagnostic("source-gap", message, hint, Level.WARNING, spec.name)
+
+
+def _start_notes(spec: SourceSpec, known: Mapping[str, Any], said: str) -> Iterator[Diagnostic]:
+    before = known.get("start", said)
+    if before != said:
+        message = f"'{spec.name}' says '{said}' now, and the stream began with '{before}'"
+        hint = "It goes on where it stands: the beginning counts for the first build only."
+        yield Diagnostic("source-start", message, hint, Level.WARNING, spec.name)
+
+
+def _new_topics(spec: SourceSpec, known: Mapping[str, Any], topics: Mapping[str, Topic]) -> Iterator[Diagnostic]:
+    before = known.get("topics", {})
+    new = sorted(set(topics) - set(before)) if before else []
+    if new:
+        message = f"'{spec.name}' has new topics, read from their first record: {', '.join(new)}"
+        yield Diagnostic("source-new-topic", message, "", Level.WARNING, spec.name)

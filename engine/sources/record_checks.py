@@ -1,0 +1,197 @@
+"""Records that cannot be read as declared: told apart, counted, and taken out.
+
+A kind's frame says in `__bad` why a record is bad. A watermark adds reasons of its own: its expression cannot be
+computed, the time is too far ahead of the clock, or it is NULL where that would lose the row. The frame is observed
+before the bad records go, so that their number is known after each execution; and no filter of the query comes before
+that, because Spark moves none through an observation.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from engine.lake.quoted_names import quoted
+from engine.sources.spec import BAD, ORIGIN, OnBadRecord
+from engine.spark.executions import tried
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+# What an observation counts.
+COUNT = "bad"
+DROPPED_COUNT = "dropped"
+# Why a record without an event time is bad: text, NULL for others. Its row is made into JSON only where it is shown,
+# so that columns the query does not need are not read for it.
+NO_TIME = "__no_time"
+# Whether a record is dropped, and counted, for want of an event time.
+DROPPED = "__time_dropped"
+_UNREADABLE = "it cannot be read as declared"
+_MARKS = {BAD, NO_TIME, DROPPED}
+# How the error begins that ends a query at a bad record.
+RAISED = "headrace: bad record: "
+_TIME = "__time"
+_AS_JSON = {"ignoreNullFields": "false", "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+
+
+def with_event_time(frame: DataFrame, column: str, expression: str | None, max_future: str | None) -> DataFrame:
+    """Add the column of a watermark; rows whose time cannot be computed, or is too far ahead, become bad.
+
+    Args:
+        frame: as the source gives it.
+        column: that has the event time.
+        expression: the SQL that makes it; None: the frame has it.
+        max_future: how far ahead of the clock it may be; None: any.
+    """
+    from pyspark.sql import functions as f
+
+    if expression is None and (max_future is None or column not in frame.columns):
+        return frame
+    whole = as_json(frame)
+    has_bad = BAD in frame.columns
+    reason = f.when(f.lit(False), "")
+    if expression is not None:
+        # Inside a struct NULL is a value: the struct is NULL only where computing is an error.
+        frame = frame.withColumn(_TIME, tried(frame.sparkSession, f"named_struct('value', {expression}\n)"))
+        reason = reason.when(f.col(_TIME).isNull(), f"'{column}' cannot be computed: {expression}")
+    time = f.col(_TIME)["value"] if expression is not None else f.col(quoted(column))
+    if max_future is not None:
+        ahead = time > f.current_timestamp() + f.expr(f"interval '{max_future}'")
+        reason = reason.when(ahead, f"'{column}' is more than {max_future} ahead of the clock")
+    nothing = f.lit(None).cast("binary")
+    mark = f.when(reason.isNotNull(), f.struct(reason.alias("reason"), nothing.alias("raw"), whole.alias("row")))
+    if has_bad:
+        known = f.struct(f.col(BAD)["reason"].alias("reason"), f.col(BAD)["raw"].alias("raw"), _no_text().alias("row"))
+        mark = f.when(f.col(BAD).isNotNull(), known).otherwise(mark)
+    frame = frame.withColumn(BAD, mark)
+    return frame.withColumn(column, time).drop(_TIME) if expression is not None else frame
+
+
+def with_null_times(frame: DataFrame, column: str, expression: str | None, *, drop: bool) -> DataFrame:
+    """Mark the rows without an event time, which a stateful step would lose: bad records, or to be dropped.
+
+    Args:
+        frame: with the event time, and with `__bad` where rows may be bad for other reasons.
+        column: that has the event time.
+        expression: the SQL that made it; None: the source has it.
+        drop: drop and count such rows, whatever becomes of bad records.
+    """
+    from pyspark.sql import functions as f
+
+    if column not in frame.columns:
+        return frame
+    missing = f.col(quoted(column)).isNull()
+    if BAD in frame.columns:
+        missing &= f.col(BAD).isNull()
+    if drop:
+        return frame.withColumn(DROPPED, missing)
+    reason = f"'{column}' is NULL" + (f": {expression.strip()}" if expression else "")
+    return frame.withColumn(NO_TIME, f.when(missing, f.lit(reason)))
+
+
+def marked(frame: DataFrame) -> bool:
+    """Whether some rows of a frame may be taken out."""
+    return not _MARKS.isdisjoint(frame.columns)
+
+
+def without_bad(frame: DataFrame, name: str, observation: str, policy: OnBadRecord) -> DataFrame:
+    """Take the bad records out of a frame, observed; with `fail` the first one ends the query.
+
+    Args:
+        frame: of a kind; one without `__bad` comes back as it is.
+        name: of the input, as models call it.
+        observation: the name under which Spark counts them; each input of a query has its own.
+        policy: what becomes of them.
+    """
+    from pyspark.sql import functions as f
+
+    if not marked(frame):
+        return frame
+    reason, metrics = _reason(frame), []
+    if reason is not None:
+        metrics.append(f.count_if(reason.isNotNull()).alias(COUNT))
+    if DROPPED in frame.columns:
+        metrics.append(f.count_if(DROPPED).alias(DROPPED_COUNT))
+    frame = frame.observe(observation, *metrics)
+    if DROPPED in frame.columns:
+        frame = frame.where(~f.col(DROPPED))
+    if reason is not None:
+        good = reason.isNull()
+        if policy is OnBadRecord.FAIL:
+            found = f.to_json(f.struct(reason.alias("reason"), origin(frame, name).alias("origin")))
+            error = f.raise_error(f.concat(f.lit(RAISED), found))
+            good = f.when(good, f.lit(True)).otherwise(error.cast("boolean"))
+        frame = frame.where(good)
+    return frame.drop(*_MARKS)
+
+
+def _reason(frame: DataFrame) -> Column | None:
+    """Why a record is bad; None: nothing in the frame says that one is."""
+    from pyspark.sql import functions as f
+
+    unreadable = f.coalesce(f.col(BAD)["reason"], f.lit(_UNREADABLE))
+    parts = [f.when(f.col(BAD).isNotNull(), unreadable)] if BAD in frame.columns else []
+    parts += [f.col(NO_TIME)] if NO_TIME in frame.columns else []
+    return f.coalesce(*parts) if parts else None
+
+
+def bad_records(frame: DataFrame, name: str) -> DataFrame | None:
+    """The bad records of an observed frame: `reason`, `raw`, `row` and `origin`, the last two as JSON.
+
+    None: it has none, as rows without a time are dropped, and nothing else can be wrong with one.
+    """
+    from pyspark.sql import functions as f
+    from pyspark.sql.types import StructType
+
+    reason = _reason(frame)
+    if reason is None:
+        return None
+    rows, raw = [], f.lit(None).cast("binary")
+    if BAD in frame.columns:
+        kind, raw = frame.schema[BAD].dataType, f.col(BAD)["raw"]
+        rows += [f.col(BAD)["row"]] if isinstance(kind, StructType) and "row" in kind.fieldNames() else []
+    if NO_TIME in frame.columns:
+        rows.append(f.when(f.col(NO_TIME).isNotNull(), as_json(frame)))
+    return frame.where(reason.isNotNull()).select(
+        reason.alias("reason"),
+        raw.alias("raw"),
+        f.coalesce(*rows, _no_text()).alias("row"),
+        origin(frame, name).alias("origin"),
+    )
+
+
+def origin(frame: DataFrame, name: str) -> Column:
+    """Where each record came from, as JSON: the source, and what `_metadata` says."""
+    from pyspark.sql import functions as f
+
+    parts = [f.lit(name).alias("source")]
+    if ORIGIN in frame.columns:
+        parts += [f.col(f"{ORIGIN}.*")]
+    return f.to_json(f.struct(*parts), _AS_JSON)
+
+
+def as_json(frame: DataFrame) -> Column:
+    """The columns of a row as JSON, NULLs too."""
+    from pyspark.sql import functions as f
+
+    names = [name for name in frame.columns if name not in {*_MARKS, ORIGIN}]
+    return f.to_json(f.struct(*(f.col(quoted(name)) for name in names)), _AS_JSON)
+
+
+def raised(text: str) -> tuple[str, dict[str, object]] | None:
+    """Reason and origin of the bad record that ended a query, from the text of Spark's error; None if none did."""
+    # Spark's print of the plan holds the words as well, with no record behind them.
+    begin = text.find(RAISED + "{")
+    if begin < 0:
+        return None
+    try:
+        found, _ = json.JSONDecoder().raw_decode(text, begin + len(RAISED))
+        return str(found["reason"]), dict(json.loads(found["origin"]))
+    except (ValueError, KeyError, TypeError):
+        return _UNREADABLE, {}
+
+
+def _no_text() -> Column:
+    from pyspark.sql import functions as f
+
+    return f.lit(None).cast("string")

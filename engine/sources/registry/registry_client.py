@@ -1,0 +1,366 @@
+"""A client of schema registries with Confluent's interface (Confluent, Apicurio and others have it).
+
+What an id means never changes and is kept for ever; what a subject holds is kept for seconds. Every call ends within
+`patience`, with all requests for the schemas that one refers to. A registry that cannot be asked is an error that a
+later build gets over; only its own word that it has no such schema is an answer. Nothing of an answer is kept or
+followed before it was checked (`registry_answers`), and references end.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import re
+import ssl
+import time
+import urllib.error
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from typing import Any, Final, TypeVar
+from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+
+from engine.errors import ProjectError, SetupError, near
+from engine.secrets import scrub
+from engine.sources.avro_schema.avro_types import AvroError, to_json
+from engine.sources.avro_schema.parse_schema import parse
+from engine.sources.avro_schema.schema_limits import MOST_TEXT
+from engine.sources.registry.registry_answers import Answer, Reference, is_subject, short
+from engine.sources.registry.registry_answers import answer as read_answer
+from engine.sources.registry.registry_answers import versions as read_versions
+from engine.sources.registry.registry_http import BodyTooLargeError, fetch
+
+KEYS: Final = ("url", "auth", "timeout")
+_SUBJECT_SECONDS: Final = 5.0
+_SILENCE: Final = 10.0
+_PATIENCE: Final = 20.0
+_FIRST_PAUSE: Final = 0.2
+_MOST_BYTES: Final = 5_000_000
+_MOST_REFERENCES: Final = 100
+_MOST_LEVELS: Final = 20
+Kept = TypeVar("Kept")
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_REFUSED: Final = frozenset({401, 403, 407})
+# Confluent's codes for: no such subject, no such version, no such schema.
+_NO_SUBJECT: Final = frozenset({40401, 40402})
+_NO_SCHEMA: Final = 40403
+
+
+class MissingSchemaError(SetupError):
+    """The registry says that it has no such schema, or what it has is no Avro schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySettings:
+    """How a registry is reached.
+
+    Attributes:
+        name: its name in the target, for messages.
+        url: without user and password.
+        authorization: the value of the header; empty: none is sent.
+        timeout: seconds that the registry may be silent.
+        patience: seconds that a call may take, with all its repetitions.
+    """
+
+    name: str
+    url: str
+    authorization: str = field(default="", repr=False)
+    timeout: float = _SILENCE
+    patience: float = _PATIENCE
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A schema of a registry: its id, and its whole text with what it refers to."""
+
+    id: int
+    text: str
+
+
+def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
+    """The settings of a registry from a target.
+
+    Raises:
+        ProjectError: a key is missing, unknown or wrong; no value is shown.
+    """
+    place = f"the schema registry '{name}'"
+    if unknown := sorted(set(given) - set(KEYS)):
+        raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], KEYS))
+    hint = "Write 'url: https://host:port', with the path where its interface begins, if it has one."
+    if not isinstance(given.get("url"), str):
+        raise ProjectError("missing-key", f"{place} has no 'url'", hint)
+    parts = _address(given["url"].strip())
+    if parts is None:
+        raise ProjectError("bad-value", f"the url of {place} is no http or https address", hint)
+    address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
+    authorization = ""
+    if "auth" in given:
+        authorization = _authorization(place, given["auth"])
+    elif parts.username is not None:
+        authorization = _basic(unquote(parts.username), unquote(parts.password or ""))
+    patience = _seconds(place, given["timeout"]) if "timeout" in given else _PATIENCE
+    return RegistrySettings(name, address, authorization, min(_SILENCE, patience), patience)
+
+
+def _address(url: str) -> SplitResult | None:
+    """The parts of a web address; None if it is none.
+
+    A password with a slash in it, not encoded, would make its user the host and a part of it the port.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        return None
+    odd = "@" in parts.path + parts.query + parts.fragment or port == 0
+    return parts if parts.scheme in {"http", "https"} and parts.hostname and not odd else None
+
+
+def is_open(url: str) -> bool:
+    """Whether credentials that are sent to an address can be read on their way: plain http beyond this machine.
+
+    Of a host that is a template nothing is known.
+    """
+    parts = _address(url.strip())
+    if parts is None or parts.scheme != "http" or parts.hostname is None or "{" in parts.hostname:
+        return False
+    try:
+        return not ip_address(parts.hostname).is_loopback
+    except ValueError:
+        return parts.hostname.rstrip(".") != "localhost"
+
+
+def _seconds(place: str, timeout: Any) -> float:
+    found = re.fullmatch(r"(\d+) (second|minute)s?", timeout) if isinstance(timeout, str) else None
+    if found is None or int(found[1]) == 0:
+        raise ProjectError("bad-value", f"the 'timeout' of {place} is no time", "Write 'timeout: 20 seconds'.")
+    return float(found[1]) * (60 if found[2] == "minute" else 1)
+
+
+def _authorization(place: str, auth: Any) -> str:
+    if isinstance(auth, str) and ":" in auth:
+        user, _, password = auth.partition(":")
+        return _basic(user, password)
+    if isinstance(auth, Mapping) and all(isinstance(value, str) for value in auth.values()):
+        if set(auth) == {"username", "password"}:
+            return _basic(auth["username"], auth["password"])
+        if set(auth) == {"token"} and auth["token"].isprintable():
+            return f"Bearer {auth['token']}"
+    hint = "Write 'auth: {username: .., password: ..}' or 'auth: {token: ..}'."
+    raise ProjectError("bad-value", f"the 'auth' of {place} is of neither form", hint)
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+@dataclass(slots=True)
+class Registry:
+    """A registry and what it has answered."""
+
+    settings: RegistrySettings
+    _schemas: dict[int, Registered] = field(default_factory=dict)
+    _subjects: dict[str, tuple[float, Any]] = field(default_factory=dict)
+
+    def schema(self, schema_id: int) -> Registered:
+        """The schema of an id.
+
+        Raises:
+            MissingSchemaError: `registry-id`, or `registry-schema` for one that is no Avro schema.
+            SetupError: `registry-down`, `registry-auth` or `registry-answer`.
+        """
+        if schema_id not in self._schemas:
+            deadline = self._deadline()
+            answer = read_answer(self._get(f"/schemas/ids/{schema_id}", deadline))
+            if answer is None:
+                raise self._odd(f"its answer for schema id {schema_id} has no schema")
+            self._schemas[schema_id] = self._registered(schema_id, answer, deadline)
+        return self._schemas[schema_id]
+
+    def version(self, subject: str, version: int | str = "latest") -> Registered:
+        """A version of a subject.
+
+        Raises:
+            MissingSchemaError: `registry-subject`, or `registry-schema`.
+            SetupError: as `schema`.
+        """
+        return self._version(subject, version, self._deadline())
+
+    def versions(self, subject: str, most: int) -> list[Registered]:
+        """The newest versions of a subject, newest first; those that are no Avro schema are left out.
+
+        All of them have three times the patience of one.
+
+        Raises:
+            MissingSchemaError: `registry-subject`.
+            SetupError: as `schema`.
+        """
+        whole = time.monotonic() + 3 * self.settings.patience
+        numbers = self._lately(f"{_subject(subject)}/versions", self._deadline(), read_versions)
+        if numbers is None:
+            raise self._odd(f"its answer for '{subject}' is no list of versions")
+        found = []
+        for number in sorted(numbers, reverse=True)[:most]:
+            try:
+                found.append(self._version(subject, number, min(whole, self._deadline())))
+            except MissingSchemaError:  # deleted since, or of another kind
+                continue
+        return found
+
+    def check(self) -> None:
+        """Ask the registry something that costs nothing.
+
+        Raises:
+            SetupError: as `schema`.
+        """
+        self._get("/subjects?offset=0&limit=1", self._deadline())
+
+    def _deadline(self) -> float:
+        return time.monotonic() + self.settings.patience
+
+    def _version(self, subject: str, version: int | str, deadline: float) -> Registered:
+        answer = self._lately(f"{_subject(subject)}/versions/{version}", deadline, read_answer)
+        if answer is None or answer.id is None:
+            raise self._odd(f"its answer for '{subject}' has no id, or no schema")
+        if answer.id not in self._schemas:
+            self._schemas[answer.id] = self._registered(answer.id, answer, deadline)
+        return self._schemas[answer.id]
+
+    def _registered(self, schema_id: int, answer: Answer, deadline: float) -> Registered:
+        if answer.kind != "AVRO":
+            raise MissingSchemaError("registry-schema", f"schema id {schema_id} is of the kind {answer.kind}, not Avro")
+        imported: dict[Reference, str] = {}
+        try:
+            self._import(answer, imported, (), deadline)
+            text = to_json(parse(answer.schema, imported.values()), docs=True)
+        except AvroError as error:
+            message = f"schema id {schema_id} is no Avro schema that can be read: {error}"
+            raise MissingSchemaError("registry-schema", message) from error
+        return Registered(schema_id, text)
+
+    def _import(
+        self, answer: Answer, imported: dict[Reference, str], around: tuple[Reference, ...], deadline: float
+    ) -> None:
+        """The texts of the schemas that one refers to, those that they refer to first.
+
+        Raises:
+            AvroError: the references form a cycle, or are too many.
+        """
+        for reference in answer.references:
+            if reference in around:
+                raise AvroError(f"it refers to itself, through version {reference[1]} of '{short(reference[0])}'")
+            if reference in imported:
+                continue
+            if len(around) >= _MOST_LEVELS or len(imported) >= _MOST_REFERENCES:
+                message = (
+                    f"it refers to more than {_MOST_REFERENCES} schemas, or through more than {_MOST_LEVELS} others"
+                )
+                raise AvroError(message)
+            found = self._lately(f"{_subject(reference[0])}/versions/{reference[1]}", deadline, read_answer)
+            if found is None:
+                raise self._odd(f"its answer for '{short(reference[0])}' has no schema")
+            self._import(found, imported, (*around, reference), deadline)
+            imported[reference] = found.schema
+            if sum(map(len, imported.values())) > MOST_TEXT:
+                raise AvroError(f"with what it refers to it has more than {MOST_TEXT:,} characters")
+
+    def _lately(self, path: str, deadline: float, read: Callable[[Any], Kept | None]) -> Kept | None:
+        """What a path answered within the last seconds, checked; None: it is not of the form."""
+        now = time.monotonic()
+        if path not in self._subjects or now - self._subjects[path][0] > _SUBJECT_SECONDS:
+            found = read(self._get(path, deadline))
+            kept = {key: value for key, value in self._subjects.items() if now - value[0] <= _SUBJECT_SECONDS}
+            self._subjects = kept if found is None else {**kept, path: (time.monotonic(), found)}
+            return found
+        known: Kept = self._subjects[path][1]
+        return known
+
+    def _get(self, path: str, deadline: float) -> Any:
+        pause = _FIRST_PAUSE
+        while True:
+            try:
+                return self._once(path, deadline)
+            except urllib.error.HTTPError as error:
+                reason = self._judge(path, error)
+            except (OSError, http.client.HTTPException) as error:
+                reason = _reason(error)
+                if isinstance(getattr(error, "reason", None), ssl.SSLCertVerificationError):
+                    raise self._down(reason) from error
+            if time.monotonic() + pause > deadline:
+                raise self._down(reason)
+            time.sleep(pause)
+            pause *= 2
+
+    def _once(self, path: str, deadline: float) -> Any:
+        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json", "User-Agent": "headrace"}
+        if self.settings.authorization:
+            headers["Authorization"] = self.settings.authorization
+        patience = {"timeout": self.settings.timeout, "deadline": deadline}
+        try:
+            body = fetch(self.settings.url + path, headers, most_bytes=_MOST_BYTES, **patience)
+        except BodyTooLargeError as error:
+            raise self._odd(str(error)) from error
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise self._odd(f"{path} answers with something that is not JSON, or is nested too deeply") from error
+
+    def _judge(self, path: str, error: urllib.error.HTTPError) -> str:
+        """What a refusal means; returns the reason of one that may pass."""
+        with error:
+            code = _error_code(error)
+        if error.code in _PASSING:
+            return f"it answers {error.code} {short(error.reason)}"
+        if error.code in _REFUSED:
+            hint = "Correct 'auth' of the registry in the target, or ask for the right to read."
+            message = f"the schema registry '{self.settings.name}' at {self.settings.url} refuses us ({error.code})"
+            raise SetupError("registry-auth", message, hint)
+        if code == _NO_SCHEMA:
+            wanted = path.rpartition("/")[2]
+            raise MissingSchemaError("registry-id", f"the schema registry '{self.settings.name}' has no id {wanted}")
+        if code in _NO_SUBJECT:
+            subject, _, version = unquote(path.removeprefix("/subjects/")).partition("/versions")
+            what = f"version {version[1:]} of the subject" if code != min(_NO_SUBJECT) else "subject"
+            hint = "A producer registers it with its first record; 'subject:' names another one."
+            message = f"the schema registry '{self.settings.name}' has no {what} '{subject}'"
+            raise MissingSchemaError("registry-subject", message, hint)
+        raise self._odd(f"{path} answers {error.code} {short(error.reason)}")
+
+    def _down(self, reason: str) -> SetupError:
+        hint = "Start it, or correct its 'url' in the target. Nothing is lost: the next build reads the same records."
+        message = f"the schema registry '{self.settings.name}' at {self.settings.url} cannot be reached: {reason}"
+        return SetupError("registry-down", scrub(message), hint)
+
+    def _odd(self, what: str) -> SetupError:
+        hint = "The 'url' ends where the interface begins; Apicurio's ends with /apis/ccompat/v7."
+        message = f"{self.settings.url} does not speak as a schema registry does: {what}"
+        return SetupError("registry-answer", scrub(message), hint)
+
+
+def _subject(name: str) -> str:
+    """The path of a subject.
+
+    Raises:
+        MissingSchemaError: `registry-subject`, no subject has such a name.
+    """
+    if not is_subject(name):
+        message = f"there can be no subject {short(name)!r} in a schema registry"
+        raise MissingSchemaError(
+            "registry-subject", message, "Write 'subject:' with a name of at most 1,000 characters."
+        )
+    return f"/subjects/{quote(name, safe='')}"
+
+
+def _error_code(error: urllib.error.HTTPError) -> int | None:
+    try:
+        data = json.loads(error.read(_MOST_BYTES))
+    except (ValueError, OSError, RecursionError, http.client.HTTPException):
+        return None
+    code = data.get("error_code") if isinstance(data, dict) else None
+    return code if isinstance(code, int) else None
+
+
+def _reason(error: Exception) -> str:
+    inner = error.reason if isinstance(error, urllib.error.URLError) else error
+    return getattr(inner, "strerror", None) or str(inner) or type(inner).__name__

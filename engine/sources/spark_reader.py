@@ -1,0 +1,170 @@
+"""Any other reader of Spark: `format: spark.<its name>`, with a declared schema and `options`.
+
+The engine knows nothing of it: whether it can be read again, where it stands, what a bad record is. Its jars come with
+the target (`spark: {conf: {spark.jars: ..}}`).
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import RunError
+from engine.lake.quoted_names import quoted
+from engine.sources.credentials import masked, shown
+from engine.sources.files.listing import for_spark
+from engine.sources.spec import (
+    ORIGIN,
+    Place,
+    Resumption,
+    SourceSpec,
+    SpecFault,
+    ValueForm,
+    connected,
+    connection_line,
+    reader_faults,
+)  # fmt: skip
+from engine.spark.executions import spark_exceptions
+from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+PREFIX = "spark."
+FORMATS: tuple[str, ...] = ()
+KEYS: Mapping[str, ValueForm] = {"path": ValueForm.PATH, "connection": ValueForm.TEXT}
+ONE_OF: tuple[tuple[str, ...], ...] = ()
+MEANING: tuple[str, ...] = ("path",)
+REPLAYABLE = False
+LISTED = False
+# Readers of formats that bring their columns refuse to be told.
+_BRINGS_ITS_OWN = ("USER_SPECIFIED_SCHEMA", "user-specified schema", "schema is not supported")
+
+
+def _name(spec: SourceSpec) -> str:
+    return spec.format.removeprefix(PREFIX)
+
+
+def faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    """Formats that the engine reads itself are read by it."""
+    from engine.sources import iceberg, kafka, rate
+    from engine.sources.files import file_source
+    from engine.sources.socket import socket_source
+
+    own = {name for kind in (file_source, iceberg, kafka, rate, socket_source) for name in kind.FORMATS}
+    if not _name(spec):
+        yield SpecFault(("format",), "the format names no reader", "Write 'format: spark.xml'.")
+    yield from _option_faults(spec)
+    if _name(spec) in own:
+        message = f"the engine reads '{_name(spec)}' itself, and watches over it"
+        yield SpecFault(("format",), message, f"Write 'format: {_name(spec)}'.")
+
+
+def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
+    """Of the readers that come with Spark the options are known; of others nothing is."""
+    name = _name(spec).lower()
+    if name == "xml":
+        yield from reader_faults(spec, OF_FILES[name], "the xml reader", hadoop=True)
+    elif name == "rate-micro-batch":
+        yield from reader_faults(spec, RATE_MICRO_BATCH, "the rate-micro-batch reader")
+
+
+def jars(_: SourceSpec) -> tuple[str, ...]:
+    """None that are known here."""
+    return ()
+
+
+def columns(_: SourceSpec) -> str | None:
+    """Those that are declared."""
+    return None
+
+
+def origin(_: SourceSpec) -> str:
+    """The type of `_metadata`: there is no more to know."""
+    return "struct<format: string>"
+
+
+def location(spec: SourceSpec) -> str:
+    """The path, if there is one, else the reader's name."""
+    return str(spec.settings.get("path") or _name(spec))
+
+
+def check(spec: SourceSpec, place: Place) -> None:
+    """Make sure that its connection can be used; the rest only the reader knows.
+
+    Raises:
+        ProjectError: `connection-unknown`, `connection-settings`.
+    """
+    connected(spec, place)
+
+
+def position(_: SparkSession, __: SourceSpec, ___: Place) -> dict[str, Any]:
+    """Never the same twice: what reads it is always built."""
+    return {"unknown": str(uuid.uuid4())}
+
+
+def script(spec: SourceSpec, *, stream: bool) -> list[str]:
+    """Lines of PySpark that read it."""
+    path = spec.settings.get("path")
+    return [
+        f"spark.{'readStream' if stream else 'read'}.format({json.dumps(_name(spec))})",
+        f".schema({json.dumps(spec.schema, ensure_ascii=False)})",
+        *(
+            f".option({json.dumps(key)}, {json.dumps(value, ensure_ascii=False)})"
+            for key, value in shown(spec.options).items()
+        ),
+        *connection_line(spec),
+        f".load({json.dumps(masked(str(path), 'path'), ensure_ascii=False) if path else ''})",
+    ]
+
+
+def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """All rows as they are now."""
+    return _read(lambda: session.read, spec, place)
+
+
+def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFrame:
+    """What the reader takes for new."""
+    return _read(lambda: session.readStream, spec, place)
+
+
+def _read(reader: Callable[[], Any], spec: SourceSpec, place: Place) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    path = (for_spark(spec, place),) if "path" in spec.settings else ()
+    spec = connected(spec, place)
+    try:
+        frame = reader().format(_name(spec)).options(**spec.options).schema(spec.schema).load(*path)
+    except spark_exceptions() as error:
+        if not any(text in str(error) for text in _BRINGS_ITS_OWN):
+            raise
+        frame = _declared(reader().format(_name(spec)).options(**spec.options).load(*path), spec)
+    columns = [f.col(quoted(name)) for name in frame.columns]
+    result: DataFrame = frame.select(*columns, f.struct(f.lit(_name(spec)).alias("format")).alias(ORIGIN))
+    return result
+
+
+def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
+    """The declared columns of a frame that has a schema of its own.
+
+    Raises:
+        RunError: `source-read` if it lacks one, or has it with another type.
+    """
+    from pyspark.sql.types import StructType
+
+    declared: Any = StructType.fromDDL(spec.schema)
+    have = {field.name.lower(): field.dataType for field in frame.schema.fields}
+    for field in declared.fields:
+        found = have.get(field.name.lower())
+        if found != field.dataType:
+            what = f"has it as {found.simpleString()}" if found else "does not have it"
+            message = f"'{spec.name}' declares {field.name} {field.dataType.simpleString()}, and the reader {what}"
+            raise RunError("source-read", message, f"The reader gives: {frame.schema.simpleString()}.")
+    return frame.select(*(field.name for field in declared.fields))
+
+
+def resume(*_: object) -> Resumption:
+    """Only the reader knows."""
+    return Resumption()

@@ -1,0 +1,44 @@
+"""Values that are taken as they are: text (`string`) and binary (`bytes`), in one column called `value`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, ValueForm
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+KEYS: Mapping[str, ValueForm] = {}
+_TYPES = {"string": "string", "bytes": "binary"}
+
+
+def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[SpecFault]:
+    """A schema has no place here: the column is known."""
+    if not spec.schema:
+        return []
+    message = f"a value of format '{value['format']}' is one column, value {_TYPES[value['format']]}"
+    return [SpecFault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)]
+
+
+def columns(value: Mapping[str, Any]) -> str:
+    """The one column."""
+    return f"value {_TYPES[value['format']]}"
+
+
+def jars() -> tuple[str, ...]:
+    """None."""
+    return ()
+
+
+def decode(frame: DataFrame, _: SourceSpec, value: Mapping[str, Any], __: Place) -> DataFrame:
+    """The bytes as they are; a record without a value is bad, and so is text that is not UTF-8."""
+    from pyspark.sql import functions as f
+
+    empty = f.when(f.col(RAW).isNull(), "it has no value")
+    text = f.col(RAW).cast("string")
+    reason = empty if value["format"] == "bytes" else empty.when(~f.is_valid_utf8(text), "it is not UTF-8")
+    taken = f.col(RAW) if value["format"] == "bytes" else text
+    named = f.struct(reason.alias("reason"), f.col(RAW).alias("raw"))
+    return frame.select(taken.alias("value"), ORIGIN, f.when(reason.isNotNull(), named).alias(BAD))

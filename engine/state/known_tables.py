@@ -1,0 +1,85 @@
+"""Which tables a state folder knows, and the end of what it knows of one.
+
+A state folder may come with a project that somebody else wrote: folders that are links are not followed, and of a
+table's folder only what the engine writes there is removed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from engine.state.blob_store import unwritable
+from engine.state.model_state import DROP_FILE, MODEL_FILE, TableState
+
+_NAME = re.compile(r"\w+")
+
+
+def tables_in(root: Path, catalog: str) -> Iterator[TableState]:
+    """The folders of tables below a state folder, in order; each may be empty but for its lock."""
+    folder = root / catalog
+    if folder.is_symlink():
+        return
+    for schema in _folders(folder):
+        for table in _folders(folder / schema):
+            yield TableState(root, catalog, schema, table)
+
+
+def remove(folder: TableState) -> None:
+    """Remove all that is kept of a table: generations, the note of the drop, and last the lock, which must be held.
+
+    Raises:
+        StateError: `state-unwritable`.
+    """
+    path = folder.folder
+    for name in _names(path):
+        if name.isdigit():
+            if not (path / name).is_symlink():
+                # Without model.json it is no generation: that goes first, as in `TableState.discard`.
+                _remove(path / name / MODEL_FILE)
+            _remove(path / name)
+    for name in (DROP_FILE, "lock"):
+        _remove(path / name)
+    # What writes that were killed have left behind.
+    for name in _names(path):
+        if name.startswith("."):
+            _remove(path / name)
+    if not _names(path):
+        with _told(path):
+            path.rmdir()
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _remove(path: Path) -> None:
+    with _told(path):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _names(folder: Path) -> list[str]:
+    try:
+        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def _folders(folder: Path) -> list[str]:
+    try:
+        with os.scandir(folder) as found:
+            names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+    except OSError:
+        return []
+    return sorted(name for name in names if _NAME.fullmatch(name))

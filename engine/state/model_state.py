@@ -1,0 +1,238 @@
+"""What is kept of a model between runs: paths, generations, model.json and facts.
+
+Layout: `<state>/<catalog>/<schema>/<table>/<generation>/` with `checkpoint/` (Spark's), `model.json` and
+`facts/<fingerprint>.json`. A generation is one checkpoint. All but the checkpoint is written through
+`engine.state.blob_store`: a crash leaves the old or the new content of a file, never half.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from engine import faults
+from engine.errors import StateError
+from engine.state.blob_store import Folder, Store
+
+MODEL_FILE = "model.json"
+DROP_FILE = "drop.json"
+
+
+class Phase(StrEnum):
+    """Whether the generation's table is still being made, is whole and waits for its tests, or stands."""
+
+    BUILDING = "building"
+    STAGED = "staged"
+    PUBLISHED = "published"
+
+
+@dataclass(frozen=True, slots=True)
+class ModelState:
+    """The content of model.json.
+
+    Attributes:
+        table: full name of the Iceberg table or view.
+        generation: number of the checkpoint, from 1.
+        generation_id: random, and in the markers of its commits; empty: the generation began before there were ids.
+        phase: `published` when the table exists and belongs to this generation; before that `building`, or `staged`
+            if it is whole and waits for its tests.
+        uuid: the table's UUID; a table that is dropped and recreated has another one.
+        fingerprint: of the query that wrote last.
+        query_id: Spark's id of the streaming query, kept in its checkpoint too.
+        batch: id of the last micro-batch that ended, with or without rows.
+        snapshot: the last snapshot the model wrote.
+        inputs: for batch tables, what was read (see `engine.runtime.batch.run_batch`).
+        upstreams: of generations that began before `starts`, the UUID of each table read as a stream.
+        starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
+        sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
+        begin: of a checkpoint that was reset, from which time on its sources are read (`at`, milliseconds since 1970;
+            None: from the first record), and the last micro-batch that read files older than that to pass over them
+            (`past`; -1: there was none; left out: not all of them are read yet); empty: as they are declared.
+        settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
+        remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
+        event_times: by input of a query with several watermarks, its newest event time and when that came.
+        columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
+        model: name of the model that wrote last; empty: a version wrote it that did not note it.
+        environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
+        engine_version: that wrote last.
+        spark_version: that wrote last.
+    """
+
+    table: str
+    generation: int = 1
+    phase: Phase = Phase.BUILDING
+    uuid: str | None = None
+    fingerprint: str = ""
+    query_id: str | None = None
+    batch: int | None = None
+    snapshot: int | None = None
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    upstreams: Mapping[str, str] = field(default_factory=dict)
+    starts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sources: Mapping[str, Any] = field(default_factory=dict)
+    begin: Mapping[str, Any] = field(default_factory=dict)
+    settled: Mapping[str, str] = field(default_factory=dict)
+    remembers: str | None = None
+    event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    columns: Sequence[str] = ()
+    model: str = ""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    engine_version: str = ""
+    spark_version: str = ""
+    generation_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """The state folder of one table; `kept` is where its small files are, if that is not the folder itself."""
+
+    root: Path
+    catalog: str
+    schema: str
+    table: str
+    kept: Store | None = None
+
+    @property
+    def folder(self) -> Path:
+        """Folder of all generations and the lock."""
+        return self.root / self.catalog / self.schema / self.table
+
+    def generation(self, number: int) -> Path:
+        """Folder of one generation."""
+        return self.folder / str(number)
+
+    def checkpoint(self, number: int) -> Path:
+        """Spark's checkpoint of a generation."""
+        return self.generation(number) / "checkpoint"
+
+    def generations(self) -> tuple[int, ...]:
+        """Numbers of the generations that have a model.json, ascending."""
+        numbers = (int(name) for name in self._store.list(self._key) if name.isdigit())
+        return tuple(sorted(n for n in numbers if MODEL_FILE in self._store.list(f"{self._key}/{n}")))
+
+    def load(self) -> ModelState | None:
+        """The state of the table: the newest published generation, or the first one while it is being made.
+
+        Returns:
+            None if nothing was ever built.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        states = [self._read(number) for number in self.generations()]
+        published = [state for state in states if state.phase is Phase.PUBLISHED]
+        return published[-1] if published else next(iter(states), None)
+
+    def pending(self) -> ModelState | None:
+        """A generation that is, or was being, built beside the published one (or a table whose state is lost)."""
+        states = [self._read(number) for number in self.generations()]
+        newest = states[-1] if states else None
+        beside = newest is not None and newest.phase is not Phase.PUBLISHED and newest.table != self.name
+        return newest if beside else None
+
+    @property
+    def name(self) -> str:
+        """The table's full name."""
+        return f"{self.catalog}.{self.schema}.{self.table}"
+
+    @property
+    def _store(self) -> Store:
+        return self.kept or Folder(self.root)
+
+    @property
+    def _key(self) -> str:
+        return f"{self.catalog}/{self.schema}/{self.table}"
+
+    def _read(self, number: int) -> ModelState:
+        path = self.generation(number) / MODEL_FILE
+        try:
+            data = json.loads(self._store.get(f"{self._key}/{number}/{MODEL_FILE}") or b"")
+            known = {f.name for f in fields(ModelState)}
+            state = ModelState(**{k: v for k, v in data.items() if k in known})
+            said = {str(key): str(text) for key, text in state.environment.items()}
+            state = replace(state, model=str(state.model), environment=said)
+            return replace(state, phase=Phase(state.phase), columns=tuple(map(str, state.columns)))
+        except (ValueError, TypeError, AttributeError, RecursionError) as error:
+            hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
+            raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
+
+    def save(self, state: ModelState) -> None:
+        """Write model.json."""
+        self._store.put(f"{self._key}/{state.generation}/{MODEL_FILE}", as_json(asdict(state)))
+        if state.generation > 1:
+            faults.reach("renewed", self.table)
+
+    def save_facts(self, generation: int, fingerprint: str, facts: Mapping[str, Any]) -> None:
+        """Write the facts of a fingerprint, once."""
+        self._store.put_if_absent(f"{self._key}/{generation}/facts/{fingerprint}.json", as_json(facts))
+
+    def facts(self, state: ModelState) -> Mapping[str, Any] | None:
+        """The facts of the query that wrote last."""
+        key = f"{self._key}/{state.generation}/facts/{state.fingerprint}.json"
+        content = self._store.get(key)
+        if content is None:
+            return None
+        try:
+            known: Mapping[str, Any] = json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
+        return known
+
+    def note(self, number: int, name: str) -> Mapping[str, Any] | None:
+        """The content of a small JSON file of a generation, or None if there is none.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return self._json(f"{self._key}/{number}/{name}")
+
+    def drop(self) -> Mapping[str, Any] | None:
+        """What a drop of the table that was begun and not finished removes, or None.
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        return self._json(f"{self._key}/{DROP_FILE}")
+
+    def save_drop(self, what: Mapping[str, Any]) -> None:
+        """Note that the table is being dropped, and what goes with it."""
+        self._store.put(f"{self._key}/{DROP_FILE}", as_json(what))
+
+    def _json(self, key: str) -> Mapping[str, Any] | None:
+        content = self._store.get(key)
+        try:
+            known: Mapping[str, Any] | None = None if content is None else json.loads(content)
+        except (ValueError, RecursionError) as error:
+            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
+        return known
+
+    def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:
+        """Write a small JSON file of a generation."""
+        self._store.put(f"{self._key}/{number}/{name}", as_json(data))
+
+    def discard(self, number: int) -> None:
+        """Remove a generation as a whole; half a checkpoint would lose rows silently (measured).
+
+        Without model.json it is no generation: that goes first.
+        """
+        self._store.delete(f"{self._key}/{number}/{MODEL_FILE}")
+        if number == 1:
+            faults.reach("half discarded", self.table)
+        self._store.delete(f"{self._key}/{number}")
+        if number == 1:
+            faults.reach("discarded", self.table)
+
+    def discard_before(self, number: int) -> None:
+        """Remove the generations before one, and what a kill left of them."""
+        for name in self._store.list(self._key):
+            if name.isdigit() and int(name) < number:
+                self.discard(int(name))
+
+
+def as_json(data: Mapping[str, Any]) -> bytes:
+    """The content of a file of the state."""
+    return json.dumps(data, indent=1, sort_keys=True).encode()

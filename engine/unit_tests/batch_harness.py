@@ -1,0 +1,60 @@
+"""A batch model under test: its query once over the given rows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+from engine.compile.sql.parse import tokenize
+from engine.runtime.quality import expectations
+from engine.runtime.sinks import table_setup
+from engine.unit_tests.given_inputs import Fed
+from engine.unit_tests.step_metrics import StepMetrics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_CLOCK = {
+    "current_timestamp": "timestamp", "now": "timestamp", "localtimestamp": "timestamp_ntz",
+    "current_date": "date", "curdate": "date",
+}  # fmt: skip
+_CALLED_ONLY = {"now", "curdate"}
+
+
+def run_whole(session: SparkSession, fed: Fed, now: str | None) -> tuple[DataFrame, StepMetrics]:
+    """The rows of a batch model, and what failed its expectations.
+
+    Raises:
+        pyspark.errors.PySparkException: Spark refuses or fails the query.
+    """
+    model = fed.model
+    frame = session.sql(at_time(model.sql, now) if now else model.sql)
+    table_setup.check_declared(model, frame)
+    checked = expectations.checked(frame, model.expectations)
+    if not model.expectations:
+        return frame, StepMetrics()
+    apart = expectations.splits(model.expectations)
+    quarantined = expectations.failing(checked, model.expectations).count() if apart else 0
+    return expectations.passing(checked, model.expectations), StepMetrics(quarantined=quarantined)
+
+
+def at_time(sql: str, now: str) -> str:
+    """A query that reads a given time where it would read the clock."""
+    tokens = tokenize(sql)
+    made, end = [], 0
+    for index, token in enumerate(tokens):
+        kind = _CLOCK.get(token.text.lower())
+        called = _is(tokens, index + 1, TokenType.L_PAREN) and _is(tokens, index + 2, TokenType.R_PAREN)
+        quoted = sql[token.start] in "`'\""
+        if kind is None or quoted or _is(tokens, index - 1, TokenType.DOT) or _is(tokens, index + 1, TokenType.DOT):
+            continue
+        if not called and token.text.lower() in _CALLED_ONLY:
+            continue
+        made += [sql[end : token.start], f"cast('{now}' as {kind})"]
+        end = tokens[index + 2].end + 1 if called else token.end + 1
+    return "".join([*made, sql[end:]])
+
+
+def _is(tokens: list[Token], index: int, kind: TokenType) -> bool:
+    return 0 <= index < len(tokens) and tokens[index].token_type is kind

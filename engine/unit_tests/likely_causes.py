@@ -1,0 +1,155 @@
+"""Why a unit test usually fails: what the numbers of the query say about rows that are missing or too many."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OutputMode
+from engine.project.yaml_section import duration_seconds
+from engine.unit_tests.differences import Pair, TextTable
+from engine.unit_tests.fixed_clock import shown
+from engine.unit_tests.step_metrics import StepMetrics
+
+_TIMED = re.compile(r"window\([^,]+, '(?P<size>[^']+)'")
+_PART = re.compile(r"`?(?P<window>\w+)`?\s*\.\s*`?(?P<part>start|end)`?", re.IGNORECASE)
+
+
+def causes(model: Model, pairs: Sequence[Pair], table: TextTable, seen: StepMetrics) -> list[str]:
+    """Sentences on what may be the cause, the likeliest first; none if the numbers say nothing.
+
+    Args:
+        model: under test.
+        pairs: expected and actual rows.
+        table: their columns.
+        seen: the numbers of all steps so far.
+    """
+    missing = [p.expected for p in pairs if p.expected is not None and not p.equal(table)]
+    found = []
+    if missing:
+        found += [_open(model, row, table, seen) for row in missing]
+        found += [_late(seen), _repeats(seen), _quarantined(seen), _dropped(seen)]
+        if not any(found):
+            found += [_held(model, seen), _filtered(model, seen)]
+    elif seen.late or seen.duplicates:
+        found += [_late(seen), _repeats(seen)]
+    return list(dict.fromkeys(text for text in found if text))
+
+
+def late_causes(model: Model, wanted: int, got: int, seen: StepMetrics) -> list[str]:
+    """Sentences on why another number of rows was late than expected; none if the numbers say nothing.
+
+    Args:
+        model: under test.
+        wanted: how many were expected.
+        got: how many there were.
+        seen: the numbers of the step, or of all.
+    """
+    if not model.stateful:
+        return ["the query keeps no state: only a step that does (a window, a dedup, a join) drops late rows"]
+    behind = [(began, at) for began, at in seen.times if began is not None and at < began]
+    if sum(item.watermark is not None for item in model.inputs if item.stream) != 1:
+        return ["with several watermarks the slowest stream decides: the lowest of them counts for all rows"]
+    if got < wanted:
+        return _too_few_late(model, behind, seen)
+    return [_behind(*behind[0]), *([_GROUPS] if any(_windows(model)) else [])] if behind else []
+
+
+_GROUPS = "for a window Spark counts groups of each micro-batch, not rows: rows of one group are 1"
+
+
+def _behind(began: int, earliest: int) -> str:
+    return f"its micro-batch began with the watermark {shown(began)}, and the earliest event time was {shown(earliest)}"
+
+
+def _too_few_late(model: Model, behind: Sequence[tuple[int, int]], seen: StepMetrics) -> list[str]:
+    if not behind:
+        moves = "the watermark moves only after a micro-batch: a row counts against what the steps before have seen"
+        if not seen.times:
+            return []
+        began, earliest = max(seen.times, key=lambda times: times[0] or 0)
+        if began is None:
+            return [f"there was no watermark when the step began; {moves}"]
+        return [f"no row came behind the watermark: {_behind(began, earliest)}; {moves}"]
+    began, earliest = behind[0]
+    ends = [size for _, _, size in _windows(model)]
+    if ends and earliest - earliest % (ends[0] * 1000) + ends[0] * 1000 > began:
+        return [f"{_behind(began, earliest)}, but its window was still open: it is late when the window has ended"]
+    return [_behind(began, earliest), *([_GROUPS] if ends else [])]
+
+
+def _open(model: Model, row: Sequence[str | None], table: TextTable, seen: StepMetrics) -> str:
+    """The window of an expected row is not closed yet."""
+    if model.write.output_mode not in {None, OutputMode.APPEND} or seen.state_rows == 0:
+        return ""
+    for name, part, size in _windows(model):
+        if name not in table.names or (at := row[table.names.index(name)]) is None:
+            continue
+        try:
+            begin = int(datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp() * 1000)
+        except ValueError:
+            continue
+        end = begin if part == "end" else begin + size * 1000
+        if seen.watermark is None or seen.watermark < end:
+            return (
+                f"the window that begins at {shown(end - size * 1000)} is still open: "
+                f"{_mark(seen)}, and the window closes when it passes {shown(end)} "
+                "(the step 'flush' closes every window)"
+            )
+    return ""
+
+
+def _windows(model: Model) -> Iterator[tuple[str, str, int]]:
+    """The columns that hold the start or end of a window, with its size in seconds."""
+    for column in model.columns:
+        match = _PART.fullmatch(column.sql.strip())
+        sql = model.windows.get(match["window"]) if match else None
+        size = _TIMED.match(sql) if sql else None
+        if match and size:
+            yield column.name, match["part"].lower(), duration_seconds(size["size"])
+
+
+def _held(model: Model, seen: StepMetrics) -> str:
+    if not seen.state_rows or not model.stateful:
+        return ""
+    rows = "a row is" if seen.state_rows == 1 else f"{seen.state_rows:,} rows are"
+    return (
+        f"{rows} held in state and {_mark(seen)}: what it has to pass first, a window, a "
+        "session or an unmatched row, has not been written (the step 'flush' lets it pass)"
+    )
+
+
+def _mark(seen: StepMetrics) -> str:
+    return "there is no watermark yet" if seen.watermark is None else f"the watermark is {shown(seen.watermark)}"
+
+
+def _late(seen: StepMetrics) -> str:
+    return _counted(seen.late, "was dropped as late: it came behind the watermark",
+                    "were dropped as late: they came behind the watermark")  # fmt: skip
+
+
+def _repeats(seen: StepMetrics) -> str:
+    return _counted(seen.duplicates, "was dropped as a repeat, by 'dedup'", "were dropped as repeats, by 'dedup'")
+
+
+def _quarantined(seen: StepMetrics) -> str:
+    return _counted(seen.quarantined, "is in the quarantine", "are in the quarantine")
+
+
+def _dropped(seen: StepMetrics) -> str:
+    failed = ", ".join(f"'{name}' ({count:,})" for name, count in seen.failed.items() if count)
+    return f"rows failed the expectations {failed}" if failed else ""
+
+
+def _filtered(model: Model, seen: StepMetrics) -> str:
+    if not model.stateful and seen.rows_in > seen.rows_out:
+        return f"{seen.rows_in:,} rows came in and {seen.rows_out:,} went out: WHERE or a join leaves out the others"
+    return ""
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    if not number:
+        return ""
+    return f"1 row {one}" if number == 1 else f"{number:,} rows {several}"

@@ -1,0 +1,146 @@
+"""What feeds the streams of a unit test: Spark's in-memory source, in the shape of the input that it stands for.
+
+All inputs of a step are added while the query's progress lock is held, so that they are one micro-batch (measured:
+without it the query takes what is there first). PySpark has no in-memory source of its own; a file or a table for each
+step would cost more than the rest of the step.
+"""
+
+# Spark has no public way to its in-memory source and to the lock.
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Input, Source
+from engine.compile.nodes.manifest import Node
+from engine.compile.nodes.unit_test_steps import Rows
+from engine.compile.types import spark_types
+from engine.lake.quoted_names import quoted
+from engine.sources import BAD, ORIGIN
+from engine.unit_tests.row_values import Columns, typed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# A field of the record's origin: the event time of a row that flushes, where the watermark's column is computed.
+FLUSH = "__flush"
+_BAD_TYPE = "struct<reason: string, raw: binary>"
+# Kinds whose frames have no column for bad records: all of their rows can be read.
+_ALL_GOOD = {"rate", "iceberg"}
+_NUMBERS = count()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The frame of an input, as a source or table gives it.
+
+    Attributes:
+        columns: name and type of its columns.
+        origin: name and type of the fields of `_metadata`.
+        bad: it has the column that marks records which cannot be read; no filter of the query passes it.
+    """
+
+    columns: Columns
+    origin: Columns = ()
+    bad: bool = False
+
+    @property
+    def origin_type(self) -> str:
+        """The type of `_metadata`."""
+        return f"struct<{', '.join(f'{quoted(name)}: {kind}' for name, kind in self.origin)}>"
+
+    @property
+    def all(self) -> Columns:
+        """All columns, with those that no query sees by a star."""
+        origin = [(ORIGIN, self.origin_type)] if self.origin else []
+        return [*self.columns, *origin, *([(BAD, _BAD_TYPE)] if self.bad else [])]
+
+
+def shape_of(item: Input, node: Node, columns: Columns, *, flushed: bool) -> Shape:
+    """The shape of an input.
+
+    Args:
+        item: the input.
+        node: the source or model read.
+        columns: that it has.
+        flushed: a step moves its watermark.
+    """
+    named = dict(columns)
+    origin = list(spark_types.fields(spark_types.normal(named.pop(ORIGIN, ""))) or ()) if item.metadata else []
+    if flushed and item.watermark is not None and item.watermark.expression is not None:
+        origin.append((FLUSH, "timestamp"))
+    bad = isinstance(node, Source) and node.spec.format not in _ALL_GOOD
+    return Shape(tuple((name, kind) for name, kind in named.items() if name != ORIGIN), tuple(origin), bad)
+
+
+@dataclass(slots=True)
+class Feed:
+    """An input of a running query.
+
+    Attributes:
+        session: of the query.
+        item: the input.
+        shape: of its frame.
+        stream: Spark's in-memory source.
+        last: the rows that were given last.
+    """
+
+    session: SparkSession
+    item: Input
+    shape: Shape
+    stream: Any = field(init=False)
+    last: DataFrame | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        jvm: Any = self.session._jvm
+        ddl = ", ".join(f"{quoted(name)} {kind}" for name, kind in self.shape.all)
+        schema = jvm.org.apache.spark.sql.types.StructType.fromDDL(ddl)
+        memory = jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+        encoder = jvm.org.apache.spark.sql.Encoders.row(schema)
+        self.stream = memory(next(_NUMBERS), self.session._jsparkSession, jvm.scala.Option.apply(1), encoder)
+
+    def frame(self) -> DataFrame:
+        """The streaming frame."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self.stream.toDF(), self.session)
+
+    def rows(self, given: Rows) -> DataFrame:
+        """Given rows in the input's shape."""
+        named = tuple((n, self.shape.origin_type if n == ORIGIN else kind) for n, kind in given.columns)
+        self.last = typed(self.session, replace(given, columns=named), self.shape.all)
+        return self.last
+
+    def flushing(self, at: str) -> DataFrame | None:
+        """Rows whose event time is far ahead: an empty one, and the last ones given, which a filter lets pass."""
+        from pyspark.sql import functions as f
+
+        mark = self.item.watermark
+        if mark is None:
+            return None
+        frame = typed(self.session, Rows(values=({},)), self.shape.all)
+        frame = frame.unionByName(self.last) if self.last is not None else frame
+        time = f.lit(at).cast("timestamp")
+        if mark.expression is not None:
+            fields = (f.col(ORIGIN)[name].alias(name) for name, _ in self.shape.origin if name != FLUSH)
+            return frame.withColumn(ORIGIN, f.struct(*fields, time.alias(FLUSH)))
+        name = next((n for n, _ in self.shape.columns if n.lower() == mark.column.lower()), mark.column)
+        return frame.withColumn(name, time)
+
+
+def add(query: Any, rows: Iterable[tuple[Feed, DataFrame]], session: SparkSession) -> None:
+    """Give a running query rows of several inputs, as one micro-batch."""
+    jvm: Any = session._jvm
+    sequence = jvm.org.apache.spark.api.python.PythonUtils.toSeq
+    ready = [(feed, sequence(frame._jdf.collectAsList())) for feed, frame in rows]
+    lock = query._jsq.streamingQuery().awaitProgressLock()
+    lock.lock()
+    try:
+        for feed, values in ready:
+            feed.stream.addData(values)
+    finally:
+        lock.unlock()

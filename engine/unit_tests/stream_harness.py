@@ -1,0 +1,204 @@
+"""A model's own query and the engine's own writer over given rows: one query lives through the steps of a unit test."""
+
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OutputMode
+from engine.compile.nodes.unit_test_steps import StepKind, UnitTestStep
+from engine.runtime.quality import expectations
+from engine.runtime.quality.quarantine import Quarantine, quarantines
+from engine.runtime.sinks import Output, output_of, table_setup
+from engine.runtime.sinks.deleted_keys import Deleted
+from engine.runtime.spark_support.repeatable import repeatable
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.runtime.writer.kept_batches import KeptBatches
+from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only
+from engine.state import ModelState, TableState
+from engine.state import checkpoint as spark_checkpoint
+from engine.unit_tests.fixed_clock import FixedClock, millis
+from engine.unit_tests.given_inputs import Fed
+from engine.unit_tests.memory_source import Feed, add
+from engine.unit_tests.step_metrics import StepMetrics, of_batch, put_into_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# Event times of flushes, each far ahead of the one before.
+_FAR = 5000
+_FAR_STEP = 100
+
+
+@dataclass(slots=True)
+class Trial:
+    """A streaming model under test.
+
+    Attributes:
+        session: of the test.
+        model: with its table and inputs for the test.
+        feeds: of its streams, by view.
+        folder: its state.
+        frame: the query.
+        rules: of its writer.
+        output: how its rows reach the table.
+        state: content of model.json.
+        clock: of the query.
+        seen: the numbers of all steps so far.
+    """
+
+    session: SparkSession
+    model: Model
+    feeds: Mapping[str, Feed]
+    folder: TableState
+    frame: DataFrame
+    rules: Rules
+    output: Output
+    state: ModelState
+    clock: FixedClock
+    seen: StepMetrics = field(default_factory=StepMetrics)
+    _writer: BatchWriter | None = None
+    _query: Any = None
+    _last: int = -1
+    _flushes: int = 0
+    _flushed: int = 0
+    _hiding: bool = False
+    _hidden: set[int] = field(default_factory=set)
+
+    def start(self) -> None:
+        """Start the query, or go on where it was stopped."""
+        self._writer = BatchWriter(
+            relation=self.model.relation.sql,
+            markers=self._markers,
+            folder=self.folder,
+            state=self.state,
+            reached=self.state.batch,
+            snapshots={},
+            rules=self.rules,
+            output=self.output,
+        )
+        mode = (self.model.write.output_mode or OutputMode.APPEND).value
+        stream = self.frame.writeStream.foreachBatch(self._write).outputMode(mode).queryName(self.model.name)
+        stream = stream.option("checkpointLocation", f"file:{self.folder.checkpoint(1)}")
+        self._query = stream.trigger(processingTime="0 seconds").start()
+        self._writer.query.set_result(self._query)
+        self.clock.wind(self._query)
+
+    def stop(self) -> None:
+        """Stop the query; its state and table stay."""
+        if self._query is not None:
+            self._query.stop()
+            self._query = None
+        if self._writer is not None:
+            self.state = self._writer.state
+            self._writer.query = Future()
+
+    def step(self, step: UnitTestStep) -> StepMetrics:
+        """Do a step to its end: its micro-batch, and the batch without data after it.
+
+        Raises:
+            EngineError: the writer refused the batch.
+            pyspark.errors.PySparkException: Spark failed the query.
+        """
+        if step.now is not None:
+            self.clock.set(millis(step.now), self._query)
+        if step.kind is StepKind.RESTART:
+            self.stop()
+            self.start()
+        elif step.kind is StepKind.FLUSH:
+            self._flush()
+        elif step.given:
+            given = [(self.feeds[rows.view], self.feeds[rows.view].rows(rows.rows)) for rows in step.given]
+            add(self._query, given, self.session)
+        self._settle()
+        seen = self._look()
+        self.seen = self.seen.plus(seen)
+        return seen
+
+    def _markers(self, batch: int) -> Mapping[str, str]:
+        return {"model": self.model.name, "generation": "1", "batch-id": str(batch), "fingerprint": "", "run-id": ""}
+
+    def _write(self, frame: DataFrame, batch: int) -> None:
+        """Write a micro-batch; the rows of a flush are computed and written nowhere."""
+        writer = self._writer
+        if writer is None:
+            raise RuntimeError("a micro-batch of a query that was not started")
+        if not self._hiding:
+            writer(frame, batch)
+            return
+        self._hiding = False
+        compute_only(frame)
+        writer.record(batch=batch)
+        writer.written[batch] = WrittenBatch(0, None)
+        self._hidden.add(batch)
+        self.clock.wind(self._query)
+
+    def _flush(self) -> None:
+        self._flushes += 1
+        at = f"{_FAR + _FAR_STEP * self._flushes}-01-01 00:00:00"
+        rows = [(feed, frame) for feed in self.feeds.values() if (frame := feed.flushing(at)) is not None]
+        if any(feed.item.watermark and feed.item.watermark.max_future for feed in self.feeds.values()):
+            # A bound on the future holds against the clock, which is set back when the rows have been read.
+            self.clock.show(millis(at), self._query)
+        self._hiding = True
+        add(self._query, rows, self.session)
+
+    def _settle(self) -> None:
+        try:
+            self._query.processAllAvailable()
+        except spark_exceptions():
+            if self._writer is not None and self._writer.error is not None:
+                raise self._writer.error from None
+            raise
+
+    def _look(self) -> StepMetrics:
+        """The numbers of the micro-batches that ended since the last look."""
+        mark = spark_checkpoint.next_watermark(self.folder.checkpoint(1))
+        step = StepMetrics(state_rows=self.seen.state_rows, watermark=mark)
+        written = self._writer.written if self._writer is not None else {}
+        for record in self._query._jsq.recentProgress():
+            batch = int(record.batchId())
+            if batch <= self._last or batch not in written:
+                continue
+            told = json.loads(record.json())
+            # A query that waits tells so, with the number of the batch that is to come.
+            if "addBatch" in (told.get("durationMs") or {}):
+                self._last = batch
+                hidden = batch in self._hidden
+                self._flushed = put_into_state(told) if hidden else self._flushed
+                step = step.plus(of_batch(told, written[batch], mark, self._flushed, hidden=hidden))
+        return step
+
+
+def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
+    """Make the table of a model under test; its query is not started yet.
+
+    Raises:
+        RunError: the declared columns are not those of the query.
+        pyspark.errors.PySparkException: Spark refuses the query.
+    """
+    model = fed.model
+    frame = session.sql(model.sql)
+    table_setup.check_declared(model, frame)
+    state = table_setup.make(model, model.relation, 1, folder, frame)
+    several = expectations.splits(model.expectations) or model.write.delete_when is not None
+    kept = KeptBatches(folder.generation(1) / "batches", "test") if several and not repeatable(model) else None
+    quarantine = Quarantine(model, None) if quarantines(model, fed.watched) else None
+    deleted = Deleted(model, None) if model.write.delete_when is not None else None
+    return Trial(
+        session=session,
+        model=model,
+        feeds=fed.feeds,
+        folder=folder,
+        frame=expectations.checked(frame, model.expectations),
+        rules=Rules(fed.watched, model.expectations, quarantine, kept),
+        output=output_of(model, model.relation.sql, deleted),
+        state=state,
+        clock=FixedClock(session),
+    )

@@ -1,0 +1,103 @@
+"""The rooms of the engine: imports go one way between them too, none is crowded, and a name means one thing."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from tests.test_layers import ROOT, imported, modules
+
+MOST = 15
+
+
+def name_of(path: Path) -> str:
+    """The full name of a module."""
+    parts = ("engine", *path.relative_to(ROOT).with_suffix("").parts)
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imports() -> dict[str, set[str]]:
+    """What each module imports of the engine; `from package import module` is the module."""
+    known = {name_of(path): path for path in modules()}
+    found = {}
+    for name, path in known.items():
+        asked = {node for node in imported(path) if node in known}
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module in known:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                asked |= inner & known.keys()
+                if inner <= known.keys():
+                    asked.discard(node.module)
+        found[name] = asked - {name}
+    return found
+
+
+def circles(graph: Mapping[str, Iterable[str]]) -> list[list[str]]:
+    """The groups of nodes that can all be reached from each other (Tarjan, SIAM J. Comput. 1972)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        number[node] = low[node] = len(number)
+        stack.append(node)
+        for other in graph.get(node, ()):
+            if other not in number:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], number[other])
+        if low[node] == number[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in graph:
+        if node not in number:
+            visit(node)
+    return found
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    assert circles(imports()) == []
+
+
+def test_the_rooms_of_a_stage_import_one_way():
+    packages = {name_of(path) for path in modules() if path.name == "__init__.py"}
+
+    def room(name: str) -> str:
+        return name if name in packages else name.rpartition(".")[0]
+
+    graph: dict[str, set[str]] = defaultdict(set)
+    for name, asked in imports().items():
+        for other in asked:
+            here, there = room(name), room(other)
+            # The package of a stage itself is its face: it names what others may use.
+            same = here.split(".")[:2] == there.split(".")[:2]
+            if same and here != there and min(here.count("."), there.count(".")) > 1:
+                graph[here].add(there)
+    assert circles(graph) == []
+
+
+def test_no_room_has_more_modules_than_one_looks_over():
+    rooms: dict[str, int] = defaultdict(int)
+    for path in modules():
+        if path.name != "__init__.py":
+            rooms[path.parent.relative_to(ROOT).as_posix()] += 1
+    assert {room: number for room, number in rooms.items() if number > MOST} == {}
+
+
+def test_no_name_of_a_module_or_class_means_two_things():
+    places: dict[str, list[str]] = defaultdict(list)
+    for path in modules():
+        if path.stem not in {"__init__", "__main__"}:
+            places[path.stem].append(name_of(path))
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(f"{name_of(path)}.{node.name}")
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
