@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from engine.compile import Compiled, DataTest, UnitTest
     from engine.errors import Diagnostic
     from engine.runtime.build import RunUnit
-    from engine.runtime.testing.run_data_test import TestVerdict
+    from engine.runtime.testing.run_data_test import DataTestVerdict
     from engine.runtime.testing.source_rows import SourceRows
 
 _FILE = "project.yml"
@@ -69,7 +69,7 @@ class _Open:
     _unit: RunUnit | None = None
     _rows: SourceRows | None = None
 
-    def run(self, test: DataTest | UnitTest) -> TestVerdict:
+    def run(self, test: DataTest | UnitTest) -> DataTestVerdict:
         from engine.cli.unit_test_session import run_units
         from engine.compile import UnitTest
         from engine.runtime.build import spark_session
@@ -154,7 +154,7 @@ class ProjectTest(pytest.Item):
 
 
 class _FailedError(Exception):
-    def __init__(self, verdict: TestVerdict) -> None:
+    def __init__(self, verdict: DataTestVerdict) -> None:
         super().__init__(verdict.message)
         self.verdict = verdict
 

@@ -46,7 +46,7 @@ from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended
 from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions
 from engine.runtime.streams.run_stream import run_stream
-from engine.runtime.testing.run_data_test import TestVerdict, no_failures, run_test
+from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
 from engine.runtime.testing.shared_test_scan import SharedScan, shared
 from engine.runtime.testing.source_rows import SourceRows, sources_of
 from engine.secrets import scrub
@@ -68,7 +68,7 @@ _ENDED = "because Java has ended"
 _log = logging.getLogger("engine.runtime")
 
 # Runs a unit test; what they are made of stands right of this stage.
-RunUnit = Callable[["SparkSession", UnitTest], TestVerdict]
+RunUnit = Callable[["SparkSession", UnitTest], DataTestVerdict]
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,9 +321,9 @@ class _Turns:
                 verdict = self._decided(node, self._test(node, failed_above))
             except Exception as error:  # noqa: BLE001 - it ends this test; the others run
                 finding = self._unexpected(error, node.name, node.location)
-                verdict = TestVerdict(Status.ERROR, 0, finding.message, (finding,))
+                verdict = DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
             if self.run.stop.is_set() and verdict.status.failed:
-                verdict = TestVerdict(Status.ERROR, 0, _INTERRUPTED)
+                verdict = DataTestVerdict(Status.ERROR, 0, _INTERRUPTED)
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
             seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
@@ -357,7 +357,7 @@ class _Turns:
         self.run.stop.set()
         self.run.spark.sparkContext.cancelAllJobs()
 
-    def _decided(self, test: DataTest | UnitTest, verdict: TestVerdict) -> TestVerdict:
+    def _decided(self, test: DataTest | UnitTest, verdict: DataTestVerdict) -> DataTestVerdict:
         """Publish what waited for a test, if it was the last; that it could not be published is a failed test."""
         if isinstance(test, UnitTest):
             return verdict
@@ -367,16 +367,16 @@ class _Turns:
         except failures as error:
             _log.exception("publishing after %s", test.name)
             findings = diagnose(error, self.run.manifest.nodes[test.model])  # type: ignore[arg-type]
-            return TestVerdict(Status.ERROR, verdict.failures, findings[0].message, (*verdict.findings, *findings))
+            return DataTestVerdict(Status.ERROR, verdict.failures, findings[0].message, (*verdict.findings, *findings))
 
     def _skipped(self, failed_above: str) -> str:
         return f"because of {failed_above.split('.', 1)[1]}"
 
-    def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> TestVerdict:
+    def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> DataTestVerdict:
         if failed_above is not None:
-            return TestVerdict(Status.SKIPPED, 0, self._skipped(failed_above))
+            return DataTestVerdict(Status.SKIPPED, 0, self._skipped(failed_above))
         if self.ended:
-            return TestVerdict(Status.SKIPPED, 0, _ENDED)
+            return DataTestVerdict(Status.SKIPPED, 0, _ENDED)
         if isinstance(test, UnitTest):
             if self.run_unit is None:
                 raise TypeError(test.id)
@@ -387,16 +387,16 @@ class _Turns:
         except failures as error:
             _log.exception("test %s", test.name)
             if (ended := self._ended()) is not None:
-                return TestVerdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
+                return DataTestVerdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
             node = self.run.manifest.nodes[test.model]
             if isinstance(node, Model):
                 finding = diagnose_test(error, test, node)
             else:
                 told = diagnose(error, node)[0]  # type: ignore[arg-type]
                 finding = replace(told, node=test.name, location=test.location)
-            return TestVerdict(Status.ERROR, 0, finding.message, (finding,))
+            return DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
 
-    def _data_test(self, test: DataTest) -> TestVerdict:
+    def _data_test(self, test: DataTest) -> DataTestVerdict:
         look, session = self.looks.get(test.id), self.source_rows.session(test)
         if look is not None and look.clean(self.run, test, session):
             return no_failures(test)

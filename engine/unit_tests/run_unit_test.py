@@ -14,7 +14,7 @@ from engine.errors import Diagnostic, EngineError
 from engine.events import Status
 from engine.lake.quoted_names import quoted
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
-from engine.runtime.testing.run_data_test import TestVerdict
+from engine.runtime.testing.run_data_test import DataTestVerdict
 from engine.unit_tests.batch_harness import run_whole
 from engine.unit_tests.differences import TextTable, drawn, paired
 from engine.unit_tests.fixed_clock import shown
@@ -46,7 +46,7 @@ class UnitTests:
     root: Path
     lake: ThrowAway
 
-    def run(self, spark: SparkSession, test: UnitTest) -> TestVerdict:
+    def run(self, spark: SparkSession, test: UnitTest) -> DataTestVerdict:
         """Run one test; whatever goes wrong is in the verdict."""
         model: Model | None = None
         if not str(spark.sparkContext.master).startswith("local"):
@@ -64,8 +64,8 @@ class UnitTests:
                 raise
             return _error(diagnose(error, model), test)
         if not found:
-            return TestVerdict(Status.PASS)
-        return TestVerdict(Status.FAIL, len(found), found[0].message, tuple(found))
+            return DataTestVerdict(Status.PASS)
+        return DataTestVerdict(Status.FAIL, len(found), found[0].message, tuple(found))
 
     def _run(self, spark: SparkSession, manifest: Manifest, model: Model, test: UnitTest) -> list[Diagnostic]:
         session = self.lake.session(spark)
@@ -100,9 +100,9 @@ def _elsewhere(test: UnitTest) -> Diagnostic:
     return Diagnostic("not-supported", message, hint, node=test.id.partition(".")[2])
 
 
-def _error(found: Iterable[Diagnostic], test: UnitTest) -> TestVerdict:
+def _error(found: Iterable[Diagnostic], test: UnitTest) -> DataTestVerdict:
     told = tuple(replace(d, location=d.location or test.location) for d in found)
-    return TestVerdict(Status.ERROR, 0, told[0].message, told)
+    return DataTestVerdict(Status.ERROR, 0, told[0].message, told)
 
 
 @dataclass(slots=True)

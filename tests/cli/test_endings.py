@@ -199,9 +199,9 @@ def test_an_interruption_while_models_compile(small: Path, sent: signal.Signals)
 
 def test_an_interruption_while_a_command_prints(small: Path) -> None:
     script = (
-        "import os, signal, sys\nfrom engine.cli import listing, main\n"
+        "import os, signal, sys\nfrom engine.cli import main\nfrom engine.cli.commands import ls\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "listing.write_lines = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
+        "ls.write_lines = lambda *_: os.kill(os.getpid(), signal.SIGINT)\n"
         f"sys.exit(main.invoke(['ls', '--project-dir', {str(small)!r}]))"
     )
     ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=REPOSITORY, check=False)

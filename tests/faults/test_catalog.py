@@ -19,10 +19,11 @@ pytestmark = pytest.mark.spark
 
 
 BUSY = """
-from engine.lake import catalogs, commits
+from engine.lake import commits
+from engine.lake.catalog import catalog_settings
 commits._PAUSES = (0.1, 0.2)
-_conf = catalogs.spark_conf
-catalogs.spark_conf = lambda c: {k: v.replace("busy_timeout=30000", "busy_timeout=300") for k, v in _conf(c).items()}
+_conf = catalog_settings.spark_conf
+catalog_settings.spark_conf = lambda c: {k: v.replace("busy_timeout=30000", "busy_timeout=300") for k, v in _conf(c).items()}
 """
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.compile import DataTest
 from engine.runtime import build
-from engine.runtime.testing.run_data_test import TestVerdict, run_test
+from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark
@@ -66,7 +66,7 @@ EXPECTED = {
 def test_every_kind_counts_its_failing_rows(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
     own: set[str] = set()
 
-    def noted(session: Any, test: DataTest, query: str) -> TestVerdict:
+    def noted(session: Any, test: DataTest, query: str) -> DataTestVerdict:
         own.add(test.name)
         return run_test(session, test, query)
 

@@ -250,7 +250,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class TestAggregate:
+class DataTestAggregate:
     """How an aggregate tells that no row fails a data test; one query can look at the same rows for several tests.
 
     Attributes:
@@ -290,7 +290,7 @@ class DataTest:
     error_if: str = ""
     limit: int | None = None
     stored: Relation | None = None
-    look: TestAggregate | None = None
+    look: DataTestAggregate | None = None
     positions: SourceMap = field(default_factory=SourceMap)
 
 

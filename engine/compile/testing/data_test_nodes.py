@@ -10,7 +10,7 @@ from engine.compile.config.column_config import TestConfig
 from engine.compile.config.stream_config import node_name
 from engine.compile.config.window_config import Edit
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.manifest import DataTest, Materialized, SourceMap, TestAggregate
+from engine.compile.nodes.manifest import DataTest, DataTestAggregate, Materialized, SourceMap
 from engine.compile.references.resolve_references import KnownNodes
 from engine.compile.references.splice import splice
 from engine.compile.sql.parse import ParsedQuery, parse
@@ -116,7 +116,7 @@ def _in_sql(column: str) -> str:
     return column if _PLAIN.fullmatch(column) or "`" in column else f"`{column}`"
 
 
-def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes) -> TestAggregate | None:
+def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes) -> DataTestAggregate | None:
     """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
     sandbox, rows = shared.sandbox, _rows(tested, test.options.where)
     relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
@@ -132,7 +132,7 @@ def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNod
     return (
         None
         if any(mark in text for mark in (REF, SOURCE) for text in (rows, failing))
-        else TestAggregate(rows, failing)
+        else DataTestAggregate(rows, failing)
     )
 
 

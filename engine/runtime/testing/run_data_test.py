@@ -21,7 +21,7 @@ _SIGNS = {
 
 
 @dataclass(frozen=True, slots=True)
-class TestVerdict:
+class DataTestVerdict:
     """How a test ended.
 
     Attributes:
@@ -37,7 +37,7 @@ class TestVerdict:
     findings: tuple[Diagnostic, ...] = ()
 
 
-def run_test(session: SparkSession, test: DataTest, query: str) -> TestVerdict:
+def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdict:
     """Run one test; `query` gives its failing rows."""
     if test.limit is not None:
         query = f"SELECT * FROM (\n{query}\n) LIMIT {test.limit}"  # noqa: S608
@@ -48,12 +48,12 @@ def run_test(session: SparkSession, test: DataTest, query: str) -> TestVerdict:
     failures = int(session.sql(f"SELECT count(*) FROM (\n{query}\n)").collect()[0][0])  # noqa: S608
     status = judged(test, failures)
     rows = "row" if failures == 1 else "rows"
-    return TestVerdict(status, failures, f"{failures} failing {rows}{kept}" if failures else "")
+    return DataTestVerdict(status, failures, f"{failures} failing {rows}{kept}" if failures else "")
 
 
-def no_failures(test: DataTest) -> TestVerdict:
+def no_failures(test: DataTest) -> DataTestVerdict:
     """How a test ended of which no row fails."""
-    return TestVerdict(judged(test, 0))
+    return DataTestVerdict(judged(test, 0))
 
 
 def judged(test: DataTest, failures: int) -> Status:
