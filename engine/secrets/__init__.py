@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from engine.secrets.forms import SecretForm, forms_of
+from engine.secrets.secret_spellings import SecretForm, forms_of
 
 PREFIX = "ENGINE_SECRET_"
 MASK = "*****"

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Model, Relation, Target
-from engine.lake import branches, maintenance
+from engine.lake import branches, maintenance_procedures
 from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
-from engine.lake.maintenance import TableName
+from engine.lake.maintenance_procedures import TableName
 from engine.lake.table_facts import Lake, SnapshotFacts, TableFacts
 from engine.runtime.build import spark_session
 from engine.runtime.context.run_context import table_state
@@ -143,7 +143,7 @@ def _care(
         retain = int(table.properties.get(*_RETAIN))
         if care.dry_run:
             return _told(session, done, name, table, older_than, retain, care)
-        maintenance.tag(session, name, {tag: s.id for tag, s in needed.items()}, TAGS)
+        maintenance_procedures.tag(session, name, {tag: s.id for tag, s in needed.items()}, TAGS)
         # What was done before a fault is told with it.
         for counts in _steps(session, name, older_than, retain, care):
             done = replace(done, **counts)
@@ -200,9 +200,9 @@ def _told(
 ) -> Cared:
     return replace(
         done,
-        joined=maintenance.small_files(session, name, table.properties),
-        expired=maintenance.would_expire(session, name, older_than, retain),
-        orphans=maintenance.orphans(session, name, _orphans_before(care), dry_run=True),
+        joined=maintenance_procedures.small_files(session, name, table.properties),
+        expired=maintenance_procedures.would_expire(session, name, older_than, retain),
+        orphans=maintenance_procedures.orphans(session, name, _orphans_before(care), dry_run=True),
     )
 
 
@@ -210,14 +210,14 @@ def _steps(
     session: SparkSession, name: TableName, older_than: int, retain: int, care: Care
 ) -> Iterator[dict[str, Any]]:
     """What each step did, as `Cared` counts it."""
-    joined, into = maintenance.compact(session, name)
+    joined, into = maintenance_procedures.compact(session, name)
     yield {"joined": joined, "into": into}
-    _, manifests = maintenance.rewrite_manifests(session, name)
+    _, manifests = maintenance_procedures.rewrite_manifests(session, name)
     yield {"manifests": manifests}
-    before = maintenance.snapshots(session, name)
-    maintenance.expire(session, name, older_than, retain)
-    yield {"expired": max(before - maintenance.snapshots(session, name), 0)}
-    yield {"orphans": maintenance.orphans(session, name, _orphans_before(care), dry_run=False)}
+    before = maintenance_procedures.snapshots(session, name)
+    maintenance_procedures.expire(session, name, older_than, retain)
+    yield {"expired": max(before - maintenance_procedures.snapshots(session, name), 0)}
+    yield {"orphans": maintenance_procedures.orphans(session, name, _orphans_before(care), dry_run=False)}
 
 
 def _orphans_before(care: Care) -> int:
