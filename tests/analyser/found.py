@@ -38,11 +38,20 @@ select item.* from [[orders]]
 select array_contains(array('b'), - 3 :: string) as x from [[orders]]
 select id from [[orders]] tablesample (10 percent) o
 select id, count(*) as n from [[customers]] group by id having id
+select 1 as one from [[orders]] group by rollup(customer) having customer + 1 > 1
+select customer from [[orders]] group by rollup(customer) having abs(customer) > 1 and count(*) > 1
+select 1 as one from [[orders]] group by rollup(customer) having abs(max(customer)) > 1
+select id, lead(id) over (order by id) as next from [[orders]] sort by next + 1
 select id, (select e.id + o.customer from [[events]] e where e.id = o.id) as x from [[orders]] o
 """.strip().splitlines()
 
 # The mark » stands where the fault is.
 REFUSED = [
+    ("clause", "select 1 as one from [[orders]] group by rollup(customer) having abs(»customer) > 1"),
+    ("clause", "select 1 as one from [[orders]] group by cube(customer) having »customer > 1 and count(*) > 1"),
+    ("clause", "select id from [[orders]] sort by »lead(id) over (order by id)"),
+    ("clause", "select id from [[orders]] order by »lead(id) over (order by id)"),
+    ("clause", "select id from [[orders]] cluster by »lead(id) over (order by id)"),
     ("unknown-function", "select »iff(paid, item, item).price as x from [[orders]]"),
     ("sql-syntax", "select a from (select status, amount from [[orders]]) pivot (sum(amount) for status in ('a')) »p"),
     ("sql-syntax", "select id from [[orders]] »o tablesample (10 percent)"),

@@ -18,7 +18,17 @@ _OVER = "Compute it in a subquery, and filter or group outside."
 _ROWS = "Compute the rows in a subquery, or by LATERAL VIEW explode(..) t AS x, and use x."
 _MAKING = (exp.Explode, exp.Inline, exp.Stack)  # posexplode() and its like are explode(), too
 _MAKING_NAMES = {"inline_outer", "json_tuple", "variant_explode", "variant_explode_outer"}
-_CLAUSES = {"where": "WHERE", "having": "HAVING", "order": "ORDER BY", "sort": "SORT BY"}
+_CLAUSES = {
+    "where": "WHERE", "having": "HAVING", "order": "ORDER BY", "sort": "SORT BY", "distribute": "DISTRIBUTE BY",
+    "cluster": "CLUSTER BY",
+}  # fmt: skip
+_SORTED = {"order", "sort", "distribute", "cluster"}
+_KEY = "Take the key into the SELECT, or filter in an outer SELECT."
+# What Spark's parser makes an expression of at once, or may: every other call is a function that it looks up later.
+_AT_ONCE = (
+    exp.Connector, exp.Cast, exp.TryCast, exp.Case, exp.Struct, exp.Substring, exp.StrPosition, exp.RegexpLike,
+    exp.Exists, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentUser, exp.Overlay,
+)  # fmt: skip
 _RANDOM = (exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform, exp.Uuid)
 _RANDOM_NAMES = {
     "input_file_name", "java_method", "monotonically_increasing_id", "reflect", "spark_partition_id", "try_reflect",
@@ -38,6 +48,7 @@ def misplaced(tree: exp.Expr) -> Iterator[ColumnFault]:
             yield from _generating(item)
         yield from _behind(select)
         yield from _drawn_keys(select.args.get("group"))
+        yield from _unselected_keys(select)
 
 
 def _clause(clause: exp.Expr | None, name: str, hint: str, *, aggregates: bool = False) -> Iterator[ColumnFault]:
@@ -88,18 +99,45 @@ def _drawn_keys(group: exp.Expr | None) -> Iterator[ColumnFault]:
 
 def _behind(select: exp.Select) -> Iterator[ColumnFault]:
     """What HAVING, WHERE and ORDER BY may not hold."""
-    for name in ("where", "having", "order", "sort"):
+    for name, shown in _CLAUSES.items():
         for node in _own(select.args.get(name)):
             if _generates(node):
-                yield _fault(f"a function that makes rows stands in {_CLAUSES[name]}", _ROWS, node)
+                yield _fault(f"a function that makes rows stands in {shown}", _ROWS, node)
                 return
             if name in {"order", "sort"} and is_aggregate(node) and not _groups(select):
-                yield _fault(f"an aggregate stands in {_CLAUSES[name]} of a query that does not group", _GROUP, node)
+                yield _fault(f"an aggregate stands in {shown} of a query that does not group", _GROUP, node)
                 return
-            if name in {"order", "sort"} and isinstance(node, exp.Window) and select.args.get("group") is not None:
-                message = f"a function with OVER stands in {_CLAUSES[name]} behind GROUP BY"
+            if name in _SORTED and isinstance(node, exp.Window):
+                message = f"a function with OVER is in {shown}"
                 yield _fault(message, "Give it a name in the SELECT, and sort by that.", node)
                 return
+
+
+def _unselected_keys(select: exp.Select) -> Iterator[ColumnFault]:
+    """HAVING behind grouping sets: with a function in it, Spark knows the keys of the SELECT alone (measured)."""
+    group, having = select.args.get("group"), select.args.get("having")
+    if group is None or having is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
+        return
+    if not any(_called(node) for node in _own(having)):
+        return
+    named = {item.alias_or_name.lower() for item in select.expressions}
+    keys = {column.name.lower() for column in group.find_all(exp.Column)}
+    for node in having.walk(prune=lambda node: isinstance(node, exp.Query) or _aggregates(node)):
+        if isinstance(node, exp.Column) and not node.table and node.name.lower() in keys - named:
+            message = f"HAVING over grouping sets has a function in it, and '{node.name}' is not in the SELECT"
+            yield _fault(message, _KEY, node)
+            return
+
+
+def _aggregates(node: exp.Expr) -> bool:
+    grouping = isinstance(node, exp.Anonymous) and node.name.lower() == "grouping"
+    return is_aggregate(node) and not grouping and not isinstance(node, exp.Grouping)
+
+
+def _called(node: exp.Expr) -> bool:
+    if isinstance(node, exp.If) and isinstance(node.parent, exp.Case):
+        return False
+    return isinstance(node, (exp.Func, exp.Between, exp.IntDiv)) and not isinstance(node, _AT_ONCE)
 
 
 def _groups(select: exp.Select) -> bool:
