@@ -101,3 +101,18 @@ def test_no_name_of_a_module_or_class_means_two_things():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places[node.name].append(f"{name_of(path)}.{node.name}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_room_has_a_module_with_the_name_of_something_that_it_gives():
+    """Whichever is loaded last would be the other."""
+    twice = []
+    for path in modules():
+        if path.name != "__init__.py":
+            continue
+        inside = {other.stem for other in path.parent.glob("*.py")}
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            given = {node.name} if isinstance(node, (ast.FunctionDef, ast.ClassDef)) else set()
+            if isinstance(node, ast.ImportFrom) and node.module != name_of(path):
+                given = {alias.asname or alias.name for alias in node.names}
+            twice += [f"{name_of(path)}.{name}" for name in given & inside]
+    assert twice == []

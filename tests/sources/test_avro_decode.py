@@ -16,7 +16,7 @@ import pytest
 
 from engine.errors import SetupError
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.sources.avro.decode import decoded as decode
+from engine.sources.avro.decode_frames import decoded as decode
 from engine.sources.avro.reader_schema import AvroReading, prepare
 from engine.sources.avro.unknown_schemas import told_by_worker
 from engine.sources.avro.value_options import AvroValue, Framing, read_value

@@ -14,7 +14,7 @@ from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
 from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, record_checks
 from engine.sources.files import file_source
-from engine.sources.iceberg.table_stream import table_stream
+from engine.sources.iceberg.stream_reader import table_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

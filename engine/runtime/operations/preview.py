@@ -18,6 +18,7 @@ from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 
 INLINE = "inline_query"
+_STORAGE = "column-storage"
 
 
 def preview(
@@ -63,8 +64,10 @@ def inline_model(
     project = load_project(root)
     file = ModelText(INLINE, "--inline", (), sql)
     result = compile_project(replace(project, models=(*project.models, file)), target=target, variables=variables)
-    if result.manifest.errors:
+    # Its rows are shown: no table has to hold them.
+    errors = tuple(e for e in result.manifest.errors if (e.node, e.code) != (INLINE, _STORAGE))
+    if errors:
         failure = RunError("query-failed", "the query cannot be compiled", location=Location("--inline"))
-        failure.diagnostics = result.manifest.errors
+        failure.diagnostics = errors
         raise failure
     return result.manifest, result.target, result.manifest.model(INLINE)

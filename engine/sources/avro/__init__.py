@@ -2,7 +2,7 @@
 
     value_options      what `value: {format: avro, ...}` says
     reader_schema      what is settled with the registry before the first record
-    decode             the decoding of frames; cast_columns: into the columns that are declared
+    decode_frames      the decoding of frames; cast_columns: into the columns that are declared
     unknown_schemas    the part of it that runs in Python
     schema_resolution  values from their writer's schema into the reader's
 
@@ -92,7 +92,7 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], place: 
         ProjectError: the registry's settings are wrong.
         SetupError: the registry cannot be asked, or has no such schema; the declared columns are not the schema's.
     """
-    from engine.sources.avro.decode import decoded
+    from engine.sources.avro.decode_frames import decoded
 
     return decoded(frame, reading_of(spec, value, place))
 

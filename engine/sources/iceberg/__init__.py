@@ -19,7 +19,7 @@ from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import Lake, TableColumn, TableFacts
 from engine.sources.iceberg import iceberg_options, snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
-from engine.sources.iceberg.table_stream import SKIP_DELETES, table_stream
+from engine.sources.iceberg.stream_reader import SKIP_DELETES, table_stream
 from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, ValueForm
 from engine.sources.starting_offsets import starting_milliseconds
 
