@@ -9,7 +9,7 @@ listens kills the process, fails, or acts on the table as somebody else would. T
     written         data files are written, nothing is committed yet
     committing      a commit is about to be made; table: the model it is for, where: the table's name
     checked         the table was looked at, and the commit follows at once; table and where as above
-    appended        the commit of an append is made
+    appended        the commit of staged files is made
     committed       a micro-batch is in its table, model.json has not heard of it
     started         model.json was written, without a micro-batch
     recorded        model.json knows the micro-batch, Spark does not

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
 from engine.lake import table_replacement
-from engine.lake.commit_guard import ExpectedTable, guard
+from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
 from engine.lake.table_layout import TableLayout, activate, builder, iceberg_schema
 from engine.spark.executions import spark_exceptions
@@ -167,18 +167,12 @@ def append(
         return None
     guarded = guard(staged.session, staged.table, branch, expected)
 
-    def attempt() -> None:
+    def begin() -> Any:
         change = guarded.validated(staged.table.newAppend())
-        if branch is not None:
-            # One that is missing begins where main stands.
-            change = change.toBranch(branch)
-        for file in staged.files:
-            change.appendFile(file)
-        commit_marked(change, staged, markers)
+        # A branch that is missing begins where main is.
+        return change if branch is None else change.toBranch(branch)
 
-    done = settled(staged.table, markers, attempt, staged.rows, guarded)
-    _reach("appended", staged, markers)
-    return done
+    return _put(staged, markers, guarded, begin, add="appendFile")
 
 
 def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTable | None = None) -> Commit | None:
@@ -194,14 +188,11 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTabl
     if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
         return None
 
-    def attempt() -> None:
+    def begin() -> Any:
         expressions: Any = staged.session._jvm.org.apache.iceberg.expressions.Expressions  # type: ignore[union-attr] # noqa: SLF001
-        change = guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
-        for file in staged.files:
-            change.addFile(file)
-        commit_marked(change, staged, markers)
+        return guarded.validated(staged.table.newOverwrite()).overwriteByRowFilter(expressions.alwaysTrue())
 
-    return settled(staged.table, markers, attempt, staged.rows, guarded)
+    return _put(staged, markers, guarded, begin)
 
 
 def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str | None = None) -> Commit | None:
@@ -214,17 +205,11 @@ def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str
         return None
     guarded = guard(staged.session, staged.table, branch, None)
 
-    def attempt() -> None:
+    def begin() -> Any:
         change = staged.table.newReplacePartitions()
-        if branch is not None:
-            change = change.toBranch(branch)
-        for file in staged.files:
-            change.addFile(file)
-        commit_marked(change, staged, markers)
+        return change if branch is None else change.toBranch(branch)
 
-    done = settled(staged.table, markers, attempt, staged.rows, guarded)
-    _reach("appended", staged, markers)
-    return done
+    return _put(staged, markers, guarded, begin)
 
 
 def exchange(
@@ -238,15 +223,29 @@ def exchange(
     """
     guarded = guard(staged.session, staged.table, None, expected)
 
-    def attempt() -> None:
+    def begin() -> Any:
         change = guarded.validated(staged.table.newOverwrite())
         for file in staged.table.snapshot(snapshot).addedDataFiles(staged.table.io()):
             change.deleteFile(file)
+        return change
+
+    return _put(staged, markers, guarded, begin)
+
+
+def _put(
+    staged: Staged, markers: Mapping[str, str], guarded: Guard, begin: Callable[[], Any], add: str = "addFile"
+) -> Commit:
+    """Commit staged files in the change that `begin` makes, from the beginning after each conflict."""
+
+    def attempt() -> None:
+        change = begin()
         for file in staged.files:
-            change.addFile(file)
+            getattr(change, add)(file)
         commit_marked(change, staged, markers)
 
-    return settled(staged.table, markers, attempt, staged.rows, guarded)
+    done = settled(staged.table, markers, attempt, staged.rows, guarded)
+    _reach("appended", staged, markers)
+    return done
 
 
 def replace(

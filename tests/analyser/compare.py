@@ -58,7 +58,7 @@ def known(sql: str, here: Verdict, spark: Verdict) -> str:
         return "the analyser fails with an internal error"
     if not any(word in sql for word in ("rollup", "cube", "grouping sets")) or " over (" not in sql:
         return ""
-    if not spark.refused and here.text == "a function with OVER stands in GROUP BY":
+    if not spark.refused and here.text == "a function with OVER is in GROUP BY":
         return "a function with OVER in a grouping set passes the analyser, and cannot be computed"
     if not here.refused and spark.refused.startswith("MISSING_ATTRIBUTES") and " having " in sql:
         return "an internal error (XX000): HAVING over grouping sets loses the result of a function with OVER"

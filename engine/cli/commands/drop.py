@@ -48,7 +48,7 @@ def list_orphans(chosen: CommandSettings, output: str) -> None:
 def drop_tables(
     chosen: CommandSettings, names: Sequence[str], accept: Sequence[str], log_format: str, *, yes: bool
 ) -> None:
-    """Remove tables with their state and what stands beside them, after asking.
+    """Remove tables with their state, quarantine and remembered deletes, after asking.
 
     Raises:
         UsageError: a name means no table or several; nobody can be asked.

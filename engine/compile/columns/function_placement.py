@@ -78,7 +78,7 @@ def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
     for part in where.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(part, exp.Window) or is_aggregate(part):
             what = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
-            walk.fault(CODE, f"{what} stands in FILTER", "Compute it in a subquery.", part, where)
+            walk.fault(CODE, f"{what} is in FILTER", "Compute it in a subquery.", part, where)
             return
 
 

@@ -30,7 +30,7 @@ def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColum
 def scalar(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
     """Report a subquery that stands for one value and gives several columns."""
     if not output.open and len(output.columns) != 1:
-        message = f"a subquery that stands for a value gives {_columns(len(output.columns))}"
+        message = f"a subquery that is used as a value gives {_columns(len(output.columns))}"
         walk.fault(CODE, message, "Select one column, or struct(..) of them.", node)
 
 

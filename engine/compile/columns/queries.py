@@ -104,7 +104,7 @@ def _outside(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope, where: s
         except Missing:
             here = None
         if parts and here is None:
-            message = f"'{'.'.join(parts)}' is a column of the query around, and stands {where} of the subquery"
+            message = f"'{'.'.join(parts)}' is a column of the query around, and is used {where} of the subquery"
             walk.fault("subquery-place", message, "Use it in WHERE, or outside the subquery.", column)
             return
 

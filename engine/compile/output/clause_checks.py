@@ -54,10 +54,10 @@ def misplaced(tree: exp.Expr) -> Iterator[ColumnFault]:
 def _clause(clause: exp.Expr | None, name: str, hint: str, *, aggregates: bool = False) -> Iterator[ColumnFault]:
     for node in _own(clause):
         if isinstance(node, exp.Window):
-            yield _fault(f"a function with OVER stands in {name}", _OVER, node)
+            yield _fault(f"a function with OVER is in {name}", _OVER, node)
             return
         if not aggregates and is_aggregate(node):
-            yield _fault(f"an aggregate stands in {name}", hint, node)
+            yield _fault(f"an aggregate is in {name}", hint, node)
             return
 
 
@@ -66,11 +66,11 @@ def _nested(item: exp.Expr) -> Iterator[ColumnFault]:
         if is_aggregate(node):
             inner = next((n for n in _own(node) if n is not node and is_aggregate(n)), None)
             if inner is not None:
-                yield _fault("an aggregate stands inside another one", _NESTED, inner)
+                yield _fault("an aggregate is inside another one", _NESTED, inner)
                 return
             over = next((n for n in _own(node) if isinstance(n, exp.Window)), None)
             if over is not None:
-                yield _fault("a function with OVER stands in an aggregate", _OVER, over)
+                yield _fault("a function with OVER is in an aggregate", _OVER, over)
                 return
             around = node.parent if isinstance(node.parent, exp.Filter) else node
             chance = next((n for n in _own(around) if draws(n)), None)
@@ -85,7 +85,7 @@ def _generating(item: exp.Expr) -> Iterator[ColumnFault]:
     for node in _own(top):
         # Spark takes it inside of a function with OVER.
         if node is not top and _generates(node) and not isinstance(top, exp.Window):
-            yield _fault("a function that makes rows stands inside an expression", _ROWS, node)
+            yield _fault("a function that makes rows is inside an expression", _ROWS, node)
             return
 
 
@@ -102,10 +102,10 @@ def _behind(select: exp.Select) -> Iterator[ColumnFault]:
     for name, shown in _CLAUSES.items():
         for node in _own(select.args.get(name)):
             if _generates(node):
-                yield _fault(f"a function that makes rows stands in {shown}", _ROWS, node)
+                yield _fault(f"a function that makes rows is in {shown}", _ROWS, node)
                 return
             if name in {"order", "sort"} and is_aggregate(node) and not _groups(select):
-                yield _fault(f"an aggregate stands in {shown} of a query that does not group", _GROUP, node)
+                yield _fault(f"an aggregate is in {shown} of a query that does not group", _GROUP, node)
                 return
             if name in _SORTED and isinstance(node, exp.Window):
                 message = f"a function with OVER is in {shown}"
