@@ -20,7 +20,9 @@ import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
+
+from engine.secrets import scrub
 
 # How to fix most of what is wrong with a table and its state; it takes the model's name.
 REBUILD = "rebuild the table from the first row: engine build -f -s {0}"
@@ -337,6 +339,10 @@ class Diagnostic:
         if self.code not in CODES:
             raise KeyError(self.code)
 
+    def __str__(self) -> str:
+        place = f"{self.location}: " if self.location else ""
+        return f"{place}{self.level.value}: {self.message} [{self.code}]" + (f"\n    {self.hint}" if self.hint else "")
+
     @property
     def is_error(self) -> bool:
         """Whether it decides the exit code."""
@@ -361,7 +367,13 @@ class Diagnostic:
 
 
 class EngineError(Exception):
-    """Base of all errors meant for users; carries one or more diagnostics."""
+    """Base of all errors meant for users.
+
+    Attributes:
+        diagnostics: all that is wrong, mostly one finding.
+    """
+
+    diagnostics: tuple[Diagnostic, ...]
 
     def __init__(
         self,
@@ -373,23 +385,26 @@ class EngineError(Exception):
         node: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.diagnostics: tuple[Diagnostic, ...] = (Diagnostic(code, message, hint, node=node, location=location),)
+        self.diagnostics = (Diagnostic(code, message, hint, node=node, location=location),)
+
+    @classmethod
+    def of(cls, diagnostics: Iterable[Diagnostic]) -> Self:
+        """An error of several findings; of none where what failed is reported already."""
+        error = cls.__new__(cls)
+        error.diagnostics = tuple(diagnostics)
+        return error
+
+    def __str__(self) -> str:
+        return scrub("\n".join(map(str, self.diagnostics)))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """How it goes from one process to another: with all that it carries."""
-        return _restored, (type(self), self.diagnostics)
+        return type(self).of, (self.diagnostics,)
 
     @property
     def diagnostic(self) -> Diagnostic:
         """The first (mostly the only) finding."""
         return self.diagnostics[0]
-
-
-def _restored(kind: type[EngineError], diagnostics: tuple[Diagnostic, ...]) -> EngineError:
-    first = diagnostics[0] if diagnostics else Diagnostic("internal", "")
-    error = kind(first.code, first.message, first.hint, location=first.location, node=first.node)
-    error.diagnostics = diagnostics
-    return error
 
 
 class UsageError(EngineError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pickle
 from pathlib import Path
 
 import pytest
@@ -60,9 +61,18 @@ def test_a_place_is_filled_in_only_where_it_is_missing():
 
 def test_an_error_carries_its_finding():
     error = ProjectError("unknown-ref", "there is no model 'x'", "Make it.", location=Location("f", 1, 2), node="a")
-    assert str(error) == "there is no model 'x'"
+    assert str(error) == "f:1:2: error: there is no model 'x' [unknown-ref]\n    Make it."
     assert error.diagnostic.is_error
     assert str(error.diagnostic.location) == "f:1:2"
+
+
+def test_an_error_of_several_findings_shows_all_and_goes_from_process_to_process(monkeypatch):
+    monkeypatch.setenv("ENGINE_SECRET_KEY", "hunter2hunter2")
+    findings = (Diagnostic("usage", "first"), Diagnostic("usage", "has hunter2hunter2", level=Level.WARNING))
+    error = ProjectError.of(iter(findings))
+    assert str(error) == "error: first [usage]\nwarning: has ***** [usage]"
+    sent = pickle.loads(pickle.dumps(error))
+    assert (type(sent), sent.diagnostics, sent.diagnostic) == (ProjectError, findings, findings[0])
 
 
 @pytest.mark.parametrize(

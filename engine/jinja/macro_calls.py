@@ -10,7 +10,7 @@ from jinja2 import nodes
 
 from engine.errors import ProjectError, near
 from engine.jinja.opaque_values import Opaque
-from engine.jinja.template_errors import INSIDE, Returned, carrying
+from engine.jinja.template_errors import INSIDE, Returned
 
 
 def give_back(value: Any = None) -> NoReturn:
@@ -49,7 +49,7 @@ class MacroCall(Opaque):
             self.load()
         if self.body is None:
             # Its file is broken, which is reported already.
-            raise carrying(())
+            raise ProjectError.of(())
         try:
             return self.body(*args, **kwargs)
         except Returned as returned:

@@ -11,14 +11,14 @@ from typing import Any
 
 import jinja2
 
-from engine.errors import Diagnostic, Location
+from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja.environment import Environment
 from engine.jinja.fast_render import spliced
 from engine.jinja.macro_calls import MacroCall, bodies, renamed
 from engine.jinja.macro_file import OWN, MacroFile
 from engine.jinja.macro_library import Library
 from engine.jinja.rendered_text import Rendered, mark, unmark
-from engine.jinja.template_errors import FAILURES, carrying, explained, syntax_place, words
+from engine.jinja.template_errors import FAILURES, explained, syntax_place, words
 from engine.jinja.template_tokens import TAG, find, line_start, place
 
 _CALLERS = 4
@@ -124,7 +124,7 @@ class Sandbox:
             marked, origins = mark(self._env, text, file)
             output = self._template(marked, file).render(names or {})
         except FAILURES as error:
-            raise carrying(self._failure(error, file)) from error
+            raise ProjectError.of(self._failure(error, file)) from error
         return unmark(output, origins, text, file)
 
     def _printed(self, expression: str) -> str:
@@ -142,7 +142,7 @@ class Sandbox:
         try:
             return self._template(text, location.file).render(names)
         except FAILURES as error:
-            raise carrying(d.at(location) for d in self.explain(error)) from error
+            raise ProjectError.of(d.at(location) for d in self.explain(error)) from error
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
         """Call a macro of `macros`.
@@ -157,7 +157,7 @@ class Sandbox:
             try:
                 self._env.handle_exception()
             except FAILURES as error:
-                raise carrying(self._failure(error)) from error
+                raise ProjectError.of(self._failure(error)) from error
 
     def explain(self, error: BaseException) -> tuple[Diagnostic, ...]:
         """What went wrong, without the place."""

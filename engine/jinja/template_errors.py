@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from types import TracebackType
 from typing import Any
 
@@ -11,7 +10,7 @@ import jinja2
 from jinja2.exceptions import SecurityError
 from jinja2.sandbox import SandboxedEnvironment
 
-from engine.errors import Diagnostic, EngineError, Location, ProjectError, near
+from engine.errors import Diagnostic, EngineError, Location, near
 from engine.jinja.environment import Environment
 from engine.jinja.template_tokens import find, line_start, place, readable_tokens
 
@@ -44,13 +43,6 @@ _OTHER_BLOCKS = {
     "data_test": "A test kind is a macro: {% macro test_name(model, column_name) %}.",
     "include": "Macros of the folder macros/ are called by name.",
 }
-
-
-def carrying(diagnostics: Iterable[Diagnostic]) -> ProjectError:
-    """An error of some findings, or of none: what failed is reported already."""
-    failure = ProjectError("jinja-error", "the template failed")
-    failure.diagnostics = tuple(diagnostics)
-    return failure
 
 
 def explained(env: Environment, error: BaseException) -> tuple[Diagnostic, ...]:

@@ -28,7 +28,7 @@ DEFAULT_PATHS = {name: name for name in ("models", "macros", "packages", "source
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class LoadedProject:
     """Everything the files of a project say, before Jinja and SQL.
 
     Attributes:
@@ -60,7 +60,7 @@ class Project:
     broken: bool = False
 
 
-def load_project(root: Path, *, cached: Path | None = None) -> Project:
+def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
     """Read the files of a project.
 
     Args:
@@ -97,7 +97,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
     read_now = {name: said for name, said in texts.items() if name not in fixtures}
     for file, said in {**read_now, **dict(singular), **{macro.file: macro.text for macro in macros}}.items():
         found += deceptions(said, file)
-    return Project(
+    return LoadedProject(
         root=root,
         name=_project_name(top),
         version=_text(top, "version") or "",
@@ -117,9 +117,9 @@ def load_project(root: Path, *, cached: Path | None = None) -> Project:
     )
 
 
-def _unread(root: Path, found: list[Diagnostic]) -> Project:
+def _unread(root: Path, found: list[Diagnostic]) -> LoadedProject:
     doc = Yaml({}, PROJECT_FILE)
-    return Project(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(found), broken=True)
+    return LoadedProject(root, "", "", doc, DEFAULT_PATHS, "", {}, diagnostics=tuple(found), broken=True)
 
 
 def is_project(root: Path) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 from engine.compile import Compiled, Manifest, Model, UnitTest, compile_project
 from engine.compile.nodes.macro_docs import read_macros
 from engine.errors import Diagnostic, EngineError, near
-from engine.project import Project
+from engine.project import LoadedProject
 
 _HEAD = re.compile(r"\{%[-+]?\s*macro\s+\w+\s*\(.*?\)\s*[-+]?%\}", re.DOTALL)
 
@@ -28,7 +28,7 @@ class Versions:
     """
 
     manifest: Manifest
-    load: Callable[[], Project]
+    load: Callable[[], LoadedProject]
     target: str | None = None
     variables: Mapping[str, Any] = field(default_factory=dict)
     _known: dict[str, Compiled] = field(default_factory=dict)
@@ -59,9 +59,7 @@ class Versions:
         if not isinstance(node, Model) or node.broken:
             found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
             message = f"the model of '{test.name}' cannot be compiled with its overrides"
-            failure = EngineError("unit-test-input", message)
-            failure.diagnostics = (Diagnostic("unit-test-input", message, location=test.location), *found)
-            raise failure
+            raise EngineError.of((Diagnostic("unit-test-input", message, location=test.location), *found))
         return result
 
     def _above(self, model: str) -> set[str]:
@@ -75,7 +73,7 @@ class Versions:
         return seen
 
 
-def _with_macros(project: Project, test: UnitTest) -> Project:
+def _with_macros(project: LoadedProject, test: UnitTest) -> LoadedProject:
     """The project with the texts that a test has in place of some macros."""
     known = {macro.name: macro for macro in read_macros(project.macros)}
     files = {file.file: file for file in project.macros}

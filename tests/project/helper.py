@@ -7,7 +7,7 @@ from textwrap import dedent
 
 from engine.compile import Compiled, Manifest, compile_project
 from engine.errors import Diagnostic
-from engine.project import Project, load_project
+from engine.project import LoadedProject, load_project
 
 PROJECT = """\
 name: shop
@@ -49,7 +49,7 @@ def sql(text: str) -> str:
     return dedent(text).lstrip("\n")
 
 
-def load(root: Path, files: dict[str, str | bytes]) -> Project:
+def load(root: Path, files: dict[str, str | bytes]) -> LoadedProject:
     return load_project(write(root, files))
 
 

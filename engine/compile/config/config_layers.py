@@ -11,7 +11,7 @@ from typing import Any
 
 from engine.compile.config.dbt_keys import HABITS
 from engine.errors import Diagnostic, Location, near
-from engine.project import ModelFile, Project
+from engine.project import LoadedProject, ModelFile
 from engine.project.model_header import location_of
 from engine.project.parse_yaml import Path, Yaml
 from engine.project.yaml_section import Section
@@ -33,7 +33,7 @@ def not_yet(section: Section, name: str) -> None:
     section.report("not-supported", f"'{name}' is not part of this version", "Take it out.", at_key=True)
 
 
-def folder_layers(project: Project, model: ModelFile, found: list[Diagnostic]) -> list[Section]:
+def folder_layers(project: LoadedProject, model: ModelFile, found: list[Diagnostic]) -> list[Section]:
     """The defaults for the model's folders, outermost first, with the plus taken off the keys."""
     top = Section.of(project.doc, found).child("models")
     if top is None or not isinstance(top.value, dict):
@@ -49,7 +49,7 @@ def folder_layers(project: Project, model: ModelFile, found: list[Diagnostic]) -
     return [_without_plus(chain[i]) for i in range(depth) for chain in chains if i < len(chain)]
 
 
-def _project_level(project: Project, top: Section) -> Section | None:
+def _project_level(project: LoadedProject, top: Section) -> Section | None:
     """`models: {flights: ...}` in the project flights, unless a folder is called so."""
     if any(model.folders[:1] == (project.name,) for model in project.models):
         return None
@@ -124,7 +124,7 @@ def _pairs(layers: list[Section]) -> Iterator[tuple[str, Section]]:
         yield from layer.mapping()
 
 
-def check_folder_defaults(project: Project, found: list[Diagnostic]) -> None:
+def check_folder_defaults(project: LoadedProject, found: list[Diagnostic]) -> None:
     """Check the `models:` tree of project.yml: `+key` is a known key, all else a folder that exists."""
     top = Section.of(project.doc, found).child("models")
     if top is None:

@@ -30,7 +30,7 @@ from engine.compile.nodes.manifest import Column, Materialized
 from engine.compile.nodes.model_settings import Expectation, Operation, Write
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, Location
-from engine.project import ModelFile, Project
+from engine.project import LoadedProject, ModelFile
 from engine.project.yaml_section import Section, is_name, is_table_name
 
 _DBT_MATERIALIZED = {
@@ -73,7 +73,7 @@ class ModelConfig:
 
 
 def model_config(
-    project: Project,
+    project: LoadedProject,
     model: ModelFile,
     calls: list[dict[str, Any]],
     values: ValueRenderer,

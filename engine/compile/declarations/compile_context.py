@@ -15,7 +15,7 @@ from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
 from engine.errors import Diagnostic
 from engine.jinja import OWN, MacroFile, Sandbox
-from engine.project import Project
+from engine.project import LoadedProject
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class CompileContext:
     The tests that are listed for the sources are by the source's id.
     """
 
-    project: Project
+    project: LoadedProject
     target: Target
     names: TemplateNames
     values: ValueRenderer
@@ -39,7 +39,7 @@ class CompileContext:
 
 
 def share(
-    project: Project, target: Target, names: TemplateNames, values: ValueRenderer, found: list[Diagnostic]
+    project: LoadedProject, target: Target, names: TemplateNames, values: ValueRenderer, found: list[Diagnostic]
 ) -> CompileContext:
     """Read what stands outside the models; what is wrong with it is added to `found`."""
     sandbox = Sandbox(names.for_models())

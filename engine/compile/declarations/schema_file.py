@@ -8,12 +8,12 @@ from pathlib import PurePosixPath
 from posixpath import normpath
 
 from engine.errors import Diagnostic, Level, ProjectError, near
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.yaml_section import Section
 from engine.sources import SourceSpec, avro
 
 
-def with_schema_file(project: Project, spec: SourceSpec, chosen: Mapping[str, Section]) -> SourceSpec:
+def with_schema_file(project: LoadedProject, spec: SourceSpec, chosen: Mapping[str, Section]) -> SourceSpec:
     """The source with the text of its schema file; what is wrong with the file is reported."""
     value, section = spec.settings.get("value"), chosen.get("value")
     if not isinstance(value, dict) or value.get("format") != "avro" or section is None:
@@ -27,7 +27,7 @@ def with_schema_file(project: Project, spec: SourceSpec, chosen: Mapping[str, Se
     return replace(spec, settings={**spec.settings, "value": {**value, avro.SCHEMA_TEXT: text}}) if text else spec
 
 
-def _text(project: Project, named: Section) -> str | None:
+def _text(project: LoadedProject, named: Section) -> str | None:
     """The schema in its one form, so that a space or a comment changes no fingerprint."""
     if not isinstance(named.value, str) or not named.value:
         return None

@@ -14,7 +14,7 @@ from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Column, Source
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, near
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.yaml_section import Section
 
 TABLE_KEYS = (
@@ -24,7 +24,7 @@ TABLE_KEYS = (
 
 
 def read_sources(
-    project: Project, target: Target, values: ValueRenderer, found: list[Diagnostic]
+    project: LoadedProject, target: Target, values: ValueRenderer, found: list[Diagnostic]
 ) -> tuple[dict[str, Source], dict[str, tuple[TestConfig, ...]]]:
     """All declared source tables by id, and the tests listed for each."""
     sources: dict[str, Source] = {}
@@ -45,7 +45,7 @@ def read_sources(
     return sources, tests
 
 
-def _group(project: Project, target: Target, group: Section) -> list[tuple[Source, tuple[TestConfig, ...]]]:
+def _group(project: LoadedProject, target: Target, group: Section) -> list[tuple[Source, tuple[TestConfig, ...]]]:
     if not isinstance(group.value, dict):
         group.expected("a source with 'name' and 'tables'")
         return []
@@ -67,7 +67,7 @@ def _group(project: Project, target: Target, group: Section) -> list[tuple[Sourc
 
 
 def _table(
-    project: Project, target: Target, source: str, part: Section, group: Section
+    project: LoadedProject, target: Target, source: str, part: Section, group: Section
 ) -> tuple[Source, tuple[TestConfig, ...]]:
     before = len(part.found)
     name_part = part.child("name")

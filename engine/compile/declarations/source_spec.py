@@ -12,7 +12,7 @@ from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Column
 from engine.compile.sql.schema_text import read_ddl, read_schema
 from engine.errors import Diagnostic, Level, near
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of
@@ -46,7 +46,9 @@ def _levels(part: Section) -> Iterator[Section]:
     yield from (level for _, level in targets.mapping()) if targets else ()
 
 
-def read_spec(project: Project, part: Section, target: Target, name: str) -> tuple[SourceSpec, tuple[Column, ...]]:
+def read_spec(
+    project: LoadedProject, part: Section, target: Target, name: str
+) -> tuple[SourceSpec, tuple[Column, ...]]:
     """How a source table is read for a target, and its columns as far as they are declared."""
     source_credentials.report(_levels(part), {*INDEPENDENT, *kind_keys(part)} - {"schema"}, name)
     chosen = {key: source_credentials.without(value) for key, value in _chosen(part, target.name).items()}
@@ -177,7 +179,7 @@ def _format(format_: Section | None, part: Section, name: str) -> str:
     return text
 
 
-def _settings(project: Project, kind: Kind | None, chosen: Mapping[str, Section]) -> dict[str, Any]:
+def _settings(project: LoadedProject, kind: Kind | None, chosen: Mapping[str, Section]) -> dict[str, Any]:
     settings = {}
     for key, value in chosen.items():
         if kind is not None and key in kind.KEYS:
@@ -188,7 +190,7 @@ def _settings(project: Project, kind: Kind | None, chosen: Mapping[str, Section]
     return settings
 
 
-def _read(project: Project, section: Section, form: ValueForm) -> Any:
+def _read(project: LoadedProject, section: Section, form: ValueForm) -> Any:
     return _path(project, section) if form is ValueForm.PATH else _READERS[form](section)
 
 
@@ -203,7 +205,7 @@ _READERS: Mapping[ValueForm, Callable[[Section], Any]] = {
 }
 
 
-def _path(project: Project, section: Section) -> str:
+def _path(project: LoadedProject, section: Section) -> str:
     folder = section.text()
     if not is_uri(folder) and not inside(project.root, project.root / folder):
         section.report("path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project.")

@@ -17,7 +17,7 @@ from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.pinned_settings import pinned
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name
 from engine.secrets import register_settings
@@ -85,9 +85,7 @@ class Late:
             rendered = rendered.holding({**rendered.value, **named}) if named else rendered
         settings = {key: value for key, value in rendered.mapping() if value.value is not None}
         if found:
-            failure = ProjectError(found[0].code, found[0].message)
-            failure.diagnostics = tuple(found)
-            raise failure
+            raise ProjectError.of(found)
         return {key: value.value for key, value in settings.items()}
 
 
@@ -143,7 +141,7 @@ class Target:
         )
 
 
-def load_target(project: Project, name: str | None, values: ValueRenderer, found: list[Diagnostic]) -> Target:
+def load_target(project: LoadedProject, name: str | None, values: ValueRenderer, found: list[Diagnostic]) -> Target:
     """Render and check one target of project.yml; a faulty one comes back with its defaults."""
     top = Section.of(project.doc, found)
     targets = top.child("targets")

@@ -26,7 +26,7 @@ from engine.compile.nodes.manifest import NodeRecord
 from engine.compile.nodes.model_interface import Face
 from engine.compile.pipeline.cache_packs import Pack, PackPlace, new_name, opened, remove_others, repacked
 from engine.errors import Diagnostic, ProjectError
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.secrets import PREFIX, secret_values
 from engine.target_folder import TargetFolder
@@ -249,7 +249,7 @@ def _path(folder: Path, target: Target) -> Path:
 
 
 def look(
-    project: Project,
+    project: LoadedProject,
     target: Target,
     variables: Mapping[str, Any],
     env: Mapping[str, str],

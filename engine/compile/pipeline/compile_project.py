@@ -21,7 +21,7 @@ from engine.compile.pipeline import compile_cache
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.compile.templates.template_names import TemplateNames
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.secrets import names_credential
 
 
@@ -34,7 +34,7 @@ class Compiled:
 
 
 def compile_project(
-    project: Project,
+    project: LoadedProject,
     *,
     target: str | None = None,
     variables: Mapping[str, Any] | None = None,

@@ -33,14 +33,14 @@ from engine.compile.testing.relationship_columns import KIND, related_faults
 from engine.compile.testing.singular_tests import read_singular
 from engine.compile.testing.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.secrets import scrubber
 from engine.sources import ValueForm, kind_of
 from engine.sources.files.listing import is_uri
 
 
 def compile_models(
-    project: Project,
+    project: LoadedProject,
     target: Target,
     names: TemplateNames,
     values: ValueRenderer,

@@ -6,7 +6,6 @@ or a `union` or `intersection` of such, with `exclude` among them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -44,7 +43,7 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     found: list[Diagnostic] = []
     text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
     if text is None and found:
-        raise _faulty(found)
+        raise ProjectError.of(found)
     if text is None:
         raise UsageError("usage", f"--selector needs a {FILE} beside project.yml")
     doc, problems = load_yaml(text, FILE)
@@ -61,14 +60,8 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
         raise UsageError("usage", f"there is no selector '{name}'", near(name, selectors))
     nodes = _nodes(selectors[name], choose) if name in selectors else set()
     if found:
-        raise _faulty(found)
+        raise ProjectError.of(found)
     return nodes
-
-
-def _faulty(found: Sequence[Diagnostic]) -> ProjectError:
-    failure = ProjectError("bad-value", f"{FILE} has errors")
-    failure.diagnostics = tuple(found)
-    return failure
 
 
 def _chosen(part: Section, text: str, choose: Choose) -> set[str]:

@@ -110,9 +110,7 @@ class SecretSettings:
         missing: list[Diagnostic] = []
         made = self._resolved(value, missing)
         if missing:
-            failure = ProjectError(missing[0].code, missing[0].message, missing[0].hint)
-            failure.diagnostics = tuple(dict.fromkeys(missing))
-            raise failure
+            raise ProjectError.of(dict.fromkeys(missing))
         return made
 
     def masked(self, value: Any) -> Any:

@@ -8,7 +8,7 @@ from engine.compile.nodes.manifest import Model
 from engine.compile.nodes.unit_test_steps import ExpectedResult, Rows
 from engine.compile.testing.coerce_values import timestamp
 from engine.compile.testing.unit_test_rows import columns_known, read_rows
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.yaml_section import UNKNOWN, Section
 
 _ROWS = ("rows", "format", "csv", "sql", "fixture")
@@ -16,7 +16,7 @@ _COUNTS = ("late", "duplicates", "quarantined", "state_rows")
 _KEYS = (*_ROWS, "ordered", "late", "duplicates", "quarantined", "watermark", "state_rows")
 
 
-def read_expected(part: Section, model: Model, project: Project) -> ExpectedResult:
+def read_expected(part: Section, model: Model, project: LoadedProject) -> ExpectedResult:
     """Read `expect`: a list of rows, or a mapping of all that can be expected."""
     if isinstance(part.value, list):
         return ExpectedResult(part.key_place, _rows(part, model, project))
@@ -49,7 +49,7 @@ def read_time(part: Section) -> str | None:
         return None
 
 
-def _rows(part: Section, model: Model, project: Project) -> Rows:
+def _rows(part: Section, model: Model, project: LoadedProject) -> Rows:
     stored: dict[str, str | None] = {c.name: c.type for c in model.columns}
     return read_rows(part, columns_known(stored), f"'{model.name}'", project)
 

@@ -18,7 +18,7 @@ from engine.compile.testing.unit_test_expectations import read_expected, read_ti
 from engine.compile.testing.unit_test_rows import columns_known, read_rows
 from engine.compile.types import spark_types
 from engine.errors import Diagnostic, near
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.yaml_section import Section
 from engine.sources import ORIGIN, kind_of
 
@@ -30,7 +30,7 @@ _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 
 
 def read_unit_tests(
-    project: Project, nodes: Mapping[str, Node], values: ValueRenderer, found: list[Diagnostic]
+    project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, found: list[Diagnostic]
 ) -> tuple[UnitTest, ...]:
     """All unit tests of a project.
 
@@ -63,7 +63,7 @@ class _Reader:
 
     item: Section
     nodes: Mapping[str, Node]
-    project: Project
+    project: LoadedProject
     model: Model | None = field(default=None)
     begun: bool = field(default=False)
 

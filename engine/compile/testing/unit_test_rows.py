@@ -18,7 +18,7 @@ from engine.compile.sql.parse import DIALECT
 from engine.compile.testing.coerce_values import fit_row, natural
 from engine.compile.types import spark_types
 from engine.errors import Location, near
-from engine.project import Project
+from engine.project import LoadedProject
 from engine.project.parse_yaml import Yaml
 from engine.project.yaml_section import UNKNOWN, Section
 
@@ -35,7 +35,7 @@ def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
     return {name.lower(): (name, spark_types.normal(kind) if kind else None) for name, kind in columns.items()}
 
 
-def read_rows(part: Section, known: Known | None, what: str, project: Project) -> Rows:
+def read_rows(part: Section, known: Known | None, what: str, project: LoadedProject) -> Rows:
     """The rows of an input, or those that are expected.
 
     Args:
@@ -61,7 +61,7 @@ def read_rows(part: Section, known: Known | None, what: str, project: Project) -
     return _rows(body, known, what, said) if body else Rows()
 
 
-def _fixture(part: Section, project: Project) -> Section | None:
+def _fixture(part: Section, project: LoadedProject) -> Section | None:
     """The text of a file under tests/fixtures/, named without folder and suffix."""
     name = part.text()
     files = {file: PurePosixPath(file).stem for file in project.fixtures}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.compile import Manifest, Model, Target, compile_project
-from engine.errors import Location, RunError
+from engine.errors import RunError
 from engine.lake.catalog import catalog_settings
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.project import ModelText, load_project
@@ -48,9 +48,7 @@ def preview(
             register(spark, manifest, model, target.place(root), bounded=True)
             return shown(spark.sql(model.sql).limit(limit))
         except spark_exceptions() as error:
-            failure = RunError("query-failed", "")
-            failure.diagnostics = diagnose(error, model)
-            raise failure from error
+            raise RunError.of(diagnose(error, model)) from error
 
 
 def inline_model(
@@ -67,7 +65,5 @@ def inline_model(
     # Its rows are shown: no table has to hold them.
     errors = tuple(e for e in result.manifest.errors if (e.node, e.code) != (INLINE, _STORAGE))
     if errors:
-        failure = RunError("query-failed", "the query cannot be compiled", location=Location("--inline"))
-        failure.diagnostics = errors
-        raise failure
+        raise RunError.of(errors)
     return result.manifest, result.target, result.manifest.model(INLINE)

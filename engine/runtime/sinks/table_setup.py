@@ -104,9 +104,7 @@ def check_declared(model: Model, frame: DataFrame) -> None:
     given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
     stored = storable_faults(model, [GivenColumn(name, type_) for name, type_ in given])
     if found := (*declared_faults(model, given), *stored):
-        failure = RunError(found[0].code, found[0].message)
-        failure.diagnostics = found
-        raise failure
+        raise RunError.of(found)
     check_conditions(model, frame)
 
 

@@ -18,7 +18,7 @@ from engine.compile.columns import InputColumns, QueryColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.pipeline import parse_model
 from engine.compile.types.builtin_functions import BUILTIN
-from engine.project import Project, load_project
+from engine.project import LoadedProject, load_project
 from tests.compile.columns.cases import found_in, read_cases, tables
 from tests.lab import REPOSITORY, LabSession
 from tests.project.helper import write
@@ -214,7 +214,7 @@ def parsed_models(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple[str, Any]]
     return seen
 
 
-def check_project(spark: Any, project: Project, parsed_models: dict[str, tuple[str, Any]]) -> Score:
+def check_project(spark: Any, project: LoadedProject, parsed_models: dict[str, tuple[str, Any]]) -> Score:
     manifest = compile_project(project, env={}).manifest
     assert manifest.errors == ()
     known = {s.id: InputColumns(s.id, tuple((c.name, c.type) for c in s.columns)) for s in manifest.sources}
