@@ -7,8 +7,8 @@ path has several spellings; some options decide only how fast a source is read.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import sqlglot
@@ -38,15 +38,31 @@ def renamed(facts: Mapping[str, Any], names: Mapping[str, StreamSource]) -> Mapp
         return facts
     now = {node.partition(".")[2]: new.name for node, new in names.items()}
     inputs = [{**item, "name": now.get(item["name"], item["name"])} for item in facts["inputs"]]
-    sql = str(facts["sql"])
-    for old, new in now.items():
-        for kind in ("source", "ref"):
-            sql = sql.replace(f"`@{kind} {old}`", f"`@{kind} {new}`")
-        short = old.rpartition(".")[2]
-        sql = re.sub(rf"(?<![\w`.]) {re.escape(short)} \. ", f" {new.rpartition('.')[2]} . ", sql)
+    sql = _with_sources(str(facts["sql"]), now)
     taken_apart = {key: _with_names(facts[key], now) for key in ("state", "began", "keyed") if key in facts}
     inputs.sort(key=lambda i: (i["name"], i.get("through", "")))
     return {**facts, **taken_apart, "inputs": inputs, "sql": sql}
+
+
+def _with_sources(sql: str, now: Mapping[str, str]) -> str:
+    """A query with the names that its sources have now, also where they qualify columns."""
+    whole = {f"@{kind} {old}": f"`@{kind} {new}`" for old, new in now.items() for kind in ("source", "ref")}
+    short = {old.rpartition(".")[2]: new.rpartition(".")[2] for old, new in now.items()}
+    try:
+        tokens = sqlglot.tokenize(sql, dialect="spark")
+    except SqlglotError:
+        return sql
+    words = ["", *(token.text.lower() for token in tokens), ""]
+    # A name that the user gave as an alias stays it.
+    given = {word for before, word in pairwise(words) if before == "as" or before in whole}
+    parts, at = [], 0
+    for token, (before, word, after) in zip(tokens, zip(words, words[1:], words[2:], strict=False), strict=False):
+        qualifies = after == "." and before != "." and word not in given
+        new = whole.get(word) or (short.get(word) if qualifies else None)
+        if new is not None:
+            parts += [sql[at : token.start], new]
+            at = token.end + 1
+    return "".join([*parts, sql[at:]])
 
 
 def _with_names(state: Mapping[str, Any], now: Mapping[str, str]) -> dict[str, Any]:

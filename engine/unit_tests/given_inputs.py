@@ -60,15 +60,15 @@ def feed_inputs(session: SparkSession, manifest: Manifest, model: Model, test: U
             return feeds[item.view].frame()
         return typed(session, static.get(item.view, Rows()), shapes[item.view].all)
 
-    sql = model.sql
+    names = {}
     for number, item in enumerate(model.inputs):
         if not item.stream and item.node.startswith("model."):
             # A table is named in the SQL by its own name; here a view stands for it.
             view = f"__static_{number}"
             instead(item).createOrReplaceTempView(view)
-            sql = sql.replace(item.view, f"`{view}`")
+            names[item.view] = f"`{view}`"
     inputs = tuple(_flushable(item) for item in model.inputs) if flushed else model.inputs
-    model = replace(model, sql=sql, inputs=inputs)
+    model = replace(model, sql=model.sql_with(names), slots=(), inputs=inputs)
     watched = register(session, manifest, model, Place(root), bounded=not model.streaming, instead=instead)
     return Fed(model, feeds, watched)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
@@ -12,9 +11,6 @@ from engine.project.yaml_section import duration_seconds
 from engine.unit_tests.differences import Pair, TextTable
 from engine.unit_tests.fixed_clock import shown
 from engine.unit_tests.step_metrics import StepMetrics
-
-_TIMED = re.compile(r"window\([^,]+, '(?P<size>[^']+)'")
-_PART = re.compile(r"`?(?P<window>\w+)`?\s*\.\s*`?(?P<part>start|end)`?", re.IGNORECASE)
 
 
 def causes(model: Model, pairs: Sequence[Pair], table: TextTable, seen: StepMetrics) -> list[str]:
@@ -104,11 +100,10 @@ def _open(model: Model, row: Sequence[str | None], table: TextTable, seen: StepM
 def _windows(model: Model) -> Iterator[tuple[str, str, int]]:
     """The columns that hold the start or end of a window, with its size in seconds."""
     for column in model.columns:
-        match = _PART.fullmatch(column.sql.strip())
-        sql = model.windows.get(match["window"]) if match else None
-        size = _TIMED.match(sql) if sql else None
-        if match and size:
-            yield column.name, match["part"].lower(), duration_seconds(size["size"])
+        name, _, part = column.window.partition(".")
+        window = model.windows.get(name)
+        if window is not None and window.kind != "session":
+            yield column.name, part, duration_seconds(window.size)
 
 
 def _held(model: Model, seen: StepMetrics) -> str:

@@ -102,7 +102,7 @@ def test_two_windows_in_one_select_and_update_mode_are_told_of_it_too(tmp_path: 
 def test_a_start_before_zero(tmp_path: Path, window: str, sql: str) -> None:
     query = f"select w.start as s, count(*) as n {FROM} group by w"
     quoted = window.replace("'", "''")
-    assert clean(tmp_path, model(f"w: '{quoted}'", query)).model("a").windows == {"w": sql}
+    assert clean(tmp_path, model(f"w: '{quoted}'", query)).model("a").windows["w"].sql == sql
 
 
 @pytest.mark.parametrize(

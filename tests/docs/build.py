@@ -24,6 +24,7 @@ from engine.compile import (
 )
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.manifest import Column, Macro
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
 from engine.docs import Facts, read_results, write_site
 from engine.errors import Diagnostic, Location
@@ -94,7 +95,7 @@ def hourly(**changes) -> Model:
     defaults = {
         "materialized": Materialized.STREAMING_TABLE,
         "stateful": True,
-        "windows": {"hour": "window(at, '1 hours')"},
+        "windows": {"hour": TimeWindow("tumbling", "at", "1 hours")},
         "write": Write("append", (Partition("day", "window_start"), Partition("bucket", "id", 16))),
         "columns": (
             Column("window_start", "Begin of the hour.", "timestamp", {}, (at,), "hour.start"),

@@ -26,6 +26,7 @@ from engine.compile import (
     Watermark,
     Write,
 )
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, Rows, StepKind, UnitTestStep
 from engine.docs.site import page_header
 from engine.errors import Location
@@ -87,7 +88,7 @@ def test_how_an_input_is_read():
     ("changes", "text"),
     [
         ({}, "new rows, appended"),
-        ({"stateful": True, "windows": {"w": "window(at, '1 hours')"}}, "each window once, when the watermark has passed its end"),
+        ({"stateful": True, "windows": {"w": TimeWindow("tumbling", "at", "1 hours")}}, "each window once, when the watermark has passed its end"),
         ({"write": Write(OutputMode.COMPLETE)}, "the whole table anew in each micro-batch; every group is kept in state indefinitely"),
         ({"write": Write(OutputMode.UPDATE, unique_key=("a", "b"))}, "one row for each a and b, brought up to date in each micro-batch"),
         ({"write": Write(OutputMode.APPEND, unique_key=("a",))}, "one row for each a, replaced by the newest row of each micro-batch"),

@@ -12,6 +12,7 @@ import pytest
 from engine.compile import Expectation, Operation, Overwrite, Relation, SortColumn, Write
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.manifest import Column, Macro
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.docs.site.freshness_status import AgeBound, Fresh, FreshnessStatus
 from engine.docs.site.table_statistics import Snapshot, StoredTable
 from engine.errors import Diagnostic, Location
@@ -29,7 +30,7 @@ def evil():
     bad = source(table=EVIL, id=f"source.{EVIL}", description=EVIL, spec=spec, columns=(column,))
     reader = model(
         EVIL, bad.id, id=f"model.{EVIL}", description=EVIL, columns=(column, Column("__proto__")), tags=(EVIL,),
-        raw_sql=EVIL, sql=EVIL, windows={EVIL: EVIL}, title=EVIL, file=f"models/{EVIL}/{EVIL}.sql",
+        raw_sql=EVIL, sql=EVIL, windows={EVIL: TimeWindow(EVIL, EVIL, EVIL, EVIL, EVIL)}, title=EVIL, file=f"models/{EVIL}/{EVIL}.sql",
         meta={EVIL: EVIL, "owner": {EVIL: EVIL}}, expectations=(Expectation(EVIL, EVIL),), fingerprint=EVIL,
         write=Write(Overwrite.TABLE, table_properties={EVIL: EVIL}), relation=Relation(EVIL, EVIL, EVIL),
         indirect=(Origin(bad.id, EVIL, EVIL),),
@@ -45,7 +46,11 @@ def evil():
         exclude=(EVIL,),
         sort_by=(SortColumn(EVIL),),
     )
-    keyed = hourly(windows={EVIL: EVIL}, write=write, operation=Operation(pre_hook=(EVIL,), post_hook=(EVIL,)))
+    keyed = hourly(
+        windows={EVIL: TimeWindow(EVIL, EVIL, EVIL, EVIL, EVIL)},
+        write=write,
+        operation=Operation(pre_hook=(EVIL,), post_hook=(EVIL,)),
+    )
     tested = unit_test(EVIL, description=EVIL, location=Location(EVIL))
     project = manifest(source(), bad, reader, keyed, data_test, tested, found=(found,), macros=(macro,))
     return replace(project, project=EVIL, target=EVIL, version=EVIL)

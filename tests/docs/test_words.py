@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import Input, Materialized, Model, OutputMode, Severity, Watermark, Write
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.docs.site import format_values
 from tests.docs.build import hourly, model, not_null, source
 
@@ -13,20 +14,36 @@ STREAM = Materialized.STREAMING_TABLE
 
 
 @pytest.mark.parametrize(
-    ("sql", "text"),
+    ("window", "text"),
     [
-        ("window(at, '1 hours')", "hourly windows over at"),
-        ("window(at, '1 days')", "daily windows over at"),
-        ("window(at, '15 minutes')", "windows of 15 minutes over at"),
-        ("window(at, '1 hours', '1 hours', '15 minutes')", "hourly windows over at, shifted by 15 minutes"),
-        ("window(at, '1 hours', '10 minutes')", "windows of 1 hour over at, one every 10 minutes"),
-        ("window(date_trunc('hour', at), '1 days')", "daily windows over date_trunc('hour', at)"),
-        ("session_window(at, '5 minutes')", "sessions over at that end after 5 minutes without a row"),
-        ("tumble(at)", "windows tumble(at)"),
+        (TimeWindow("tumbling", "at", "1 hours"), "hourly windows over at"),
+        (TimeWindow("tumbling", "at", "1 days"), "daily windows over at"),
+        (TimeWindow("tumbling", "at", "15 minutes"), "windows of 15 minutes over at"),
+        (TimeWindow("tumbling", "at", "1 hours", start="15 minutes"), "hourly windows over at, shifted by 15 minutes"),
+        (TimeWindow("tumbling", "at", "1 hours", start="-15 minutes"), "hourly windows over at, shifted back by 15 minutes"),
+        (TimeWindow("sliding", "at", "1 hours", "10 minutes"), "windows of 1 hour over at, one every 10 minutes"),
+        (TimeWindow("tumbling", "date_trunc('hour', at)", "1 days"), "daily windows over date_trunc('hour', at)"),
+        (TimeWindow("session", "at", "5 minutes"), "sessions over at that end after 5 minutes without a row"),
+        (TimeWindow("session", "at", "gap", varies=True), "windows session_window(at, gap)"),
     ],
-)
-def test_windows(sql, text):
-    assert format_values.window(sql) == text
+)  # fmt: skip
+def test_windows(window, text):
+    assert format_values.window(window) == text
+
+
+@pytest.mark.parametrize(
+    ("window", "sql"),
+    [
+        (TimeWindow("tumbling", "at", "1 hours"), "window(at, '1 hours')"),
+        (TimeWindow("tumbling", "at", "1 hours", start="15 minutes"), "window(at, '1 hours', '1 hours', '15 minutes')"),
+        (TimeWindow("sliding", "at", "1 hours", "1 hours"), "window(at, '1 hours', '1 hours')"),
+        (TimeWindow("sliding", "at", "1 hours", "10 minutes", "5 minutes"), "window(at, '1 hours', '10 minutes', '5 minutes')"),
+        (TimeWindow("session", "at", "5 minutes"), "session_window(at, '5 minutes')"),
+        (TimeWindow("session", "at", "case when a then '1 hour' end", varies=True), "session_window(at, case when a then '1 hour' end)"),
+    ],
+)  # fmt: skip
+def test_sparks_call_of_a_window(window, sql):
+    assert window.sql == sql
 
 
 def read(name: str = "a", *settings, **more) -> Input:
@@ -46,7 +63,7 @@ def keyed(*key: str, **more) -> Model:
         (model("m", read("a", LATE), materialized=STREAM), "each row as it comes"),
         (keyed("tailnum"), "one row for each tailnum"),
         (keyed("a", "b", history=True, sequence_by=("n",)), "every version of each a and b"),
-        (keyed("w", mode=OutputMode.UPDATE, windows={"w": "window(at, '1 days')"}), "daily windows over at, brought up to date as rows come"),
+        (keyed("w", mode=OutputMode.UPDATE, windows={"w": TimeWindow("tumbling", "at", "1 days")}), "daily windows over at, brought up to date as rows come"),
         (model("m", read(), materialized=STREAM, write=Write(OutputMode.COMPLETE)), "written anew in each micro-batch"),
         (model("m"), "built as a whole"),
         (model("m", materialized=Materialized.EPHEMERAL), "a part of the models that read it"),

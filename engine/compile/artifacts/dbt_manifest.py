@@ -170,7 +170,7 @@ def _settings(model: Model) -> dict[str, Any]:
         "schema": model.relation.schema,
         "database": model.relation.catalog,
         "streams": {item.name: _stream(item) for item in model.inputs if item.stream},
-        "windows": dict(model.windows),
+        "windows": {name: window.sql for name, window in model.windows.items()},
         "output_mode": write.output_mode,
         "unique_key": list(write.unique_key),
         "sequence_by": list(write.sequence_by),

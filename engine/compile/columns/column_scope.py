@@ -27,12 +27,14 @@ class ColumnValue(Struct, frozen=True):
         origins: node and column of what it comes from.
         exact: it is its origin unchanged, so that a field of it is a field of the origin.
         parts: the fields of a struct that the query itself makes.
+        window: the declared window whose start or end it is: `hour.start`.
     """
 
     type: str | None
     origins: tuple[Place, ...] = ()
     exact: bool = False
     parts: Mapping[str, ColumnValue] | None = None
+    window: str = ""
 
 
 NOTHING = ColumnValue(None)

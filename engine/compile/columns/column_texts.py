@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
 
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
+
+from engine.compile.columns.walk import path
 
 _PIECE = re.compile(
     r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`[^`]*`|--[^\n]*|/\*.*?\*/|[(),\[\]]"
@@ -33,9 +36,18 @@ def expression(sql: str) -> exp.Expr | None:
     return tree.expressions[0] if isinstance(tree, exp.Select) and len(tree.expressions) == 1 else None
 
 
+def dotted_names(tree: exp.Expr) -> Iterator[str]:
+    """The columns, and the fields of structs, that an expression names, in lower case."""
+    for node in tree.find_all(exp.Column):
+        top: exp.Expr = node
+        while isinstance(top.parent, exp.Dot) and top.parent.this is top:
+            top = top.parent
+        yield ".".join(identifier.name for identifier in path(top)[0]).lower()
+
+
 def projections(text: str, tree: exp.Expr) -> list[str]:
     """The text of each item of the SELECT that names a query's columns; empty if it is not found."""
-    select = _first(tree)
+    select = first_select(tree)
     if select is None:
         return []
     spans = _spans(text)
@@ -59,7 +71,7 @@ def starts(text: str, tree: exp.Expr, names: list[str]) -> list[int]:
         tree: of it.
         names: of the columns, in order.
     """
-    select = _first(tree)
+    select = first_select(tree)
     spans = _spans(text) if select is not None else []
     if select is None or len(spans) != len(select.expressions):
         begin = len(text) - len(text.lstrip())
@@ -80,7 +92,7 @@ def _bare(text: str, *, aliased: bool) -> str:
     return text
 
 
-def _first(tree: exp.Expr) -> exp.Select | None:
+def first_select(tree: exp.Expr) -> exp.Select | None:
     """The SELECT on the outside whose names count."""
     while isinstance(tree, (exp.SetOperation, exp.Subquery)):
         tree = tree.this

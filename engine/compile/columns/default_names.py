@@ -110,10 +110,10 @@ class _Printer:
         if names[0].lower() in self.scope.made and not any(
             c.name.lower() == names[0].lower() for c in self.scope.columns
         ):
-            kind = self.walk.windows.get(names[0].lower(), ("", ""))[0]
-            if not kind:
+            window = self.walk.windows.get(names[0].lower())
+            if window is None:
                 raise _UnsureError
-            names[0] = "session_window" if kind == "session" else "window"
+            names[0] = window.function
         return ".".join(names)
 
     def literal(self, node: exp.Expr) -> str:

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import MAX_COLUMNS, OutputColumns, ScopeColumn, TooWideError
-from engine.compile.columns.column_texts import projections
+from engine.compile.columns.column_texts import first_select, projections
 from engine.compile.columns.expressions import value
 from engine.compile.columns.queries import query
 from engine.compile.columns.walk import Walk
-from engine.compile.nodes.column_facts import ColumnFacts, ColumnFault, InputColumns, Origin, QueryColumns, Unresolved
+from engine.compile.nodes.column_facts import (
+    ColumnFacts,
+    ColumnFault,
+    Derivation,
+    InputColumns,
+    Origin,
+    QueryColumns,
+    Unresolved,
+)
+from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.sql.aggregates import has_aggregate
 
 
 def columns_of(
     tree: exp.Expr,
     inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, tuple[str, str]],
+    windows: Mapping[str, TimeWindow],
     text: str,
 ) -> QueryColumns:
     """Find the columns of a query.
@@ -25,7 +35,7 @@ def columns_of(
     Args:
         tree: as `engine.compile.sql.parse.parse` gives it; it is only looked at.
         inputs: by the name in the tree (`@ref flights`, `@source ops.departures`).
-        windows: kind and time (a column or SQL) of the declared windows, by name.
+        windows: the declared ones, by name.
         text: the text that was parsed, to which the places in the tree belong.
     """
     walk = Walk(text, query, value, inputs, windows)
@@ -37,8 +47,9 @@ def columns_of(
         message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
         fault = ColumnFault("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
         return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
-    shown = projections(text, tree)
-    columns = None if output.open else tuple(_facts(column, shown) for column in output.columns)
+    shown, select = projections(text, tree), first_select(tree)
+    items = select.expressions if select is not None else ()
+    columns = None if output.open else tuple(_facts(column, shown, items) for column in output.columns)
     return QueryColumns(
         columns,
         tuple(Origin(node, name, how) for (node, name), how in walk.influences),
@@ -51,18 +62,21 @@ def columns_of(
 def unresolved(
     tree: exp.Expr,
     inputs: Mapping[str, InputColumns],
-    windows: Mapping[str, tuple[str, str]],
+    windows: Mapping[str, TimeWindow],
     text: str,
 ) -> tuple[Unresolved, ...]:
     """The names that certainly no input has; the arguments are those of `columns_of`."""
     return columns_of(tree, inputs, windows, text).unresolved
 
 
-def _facts(column: ScopeColumn, shown: list[str]) -> ColumnFacts:
+def _facts(column: ScopeColumn, shown: list[str], items: Sequence[exp.Expr]) -> ColumnFacts:
     found = column.value
     sql = shown[column.item] if 0 <= column.item < len(shown) else ""
     origins = tuple(Origin(node, name) for node, name in found.origins)
-    return ColumnFacts(column.name, found.type, origins, sql, column.named)
+    derivation = Derivation.COPY if found.exact else Derivation.EXPRESSION
+    if not found.exact and 0 <= column.item < len(items) and has_aggregate(items[column.item]):
+        derivation = Derivation.AGGREGATE
+    return ColumnFacts(column.name, found.type, origins, sql, column.named, derivation, found.window)
 
 
 def _reasons(walk: Walk, output: OutputColumns) -> list[str]:

@@ -25,6 +25,7 @@ from engine.compile.columns.column_texts import expression
 from engine.compile.columns.expressions import tested
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.types import spark_types
 from engine.compile.types.builtin_functions import BUILTIN
 from engine.compile.types.widening import wider, widest
@@ -302,10 +303,10 @@ def _common(walk: Walk, identifier: exp.Identifier, scope: ColumnScope) -> Colum
         return ColumnValue(None)
 
 
-def window_value(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue | None:
+def window_value(walk: Walk, name: str, window: TimeWindow, scope: ColumnScope) -> ColumnValue | None:
     """A declared window over a column or expression; None if the SELECT does not have it."""
     own = ColumnScope({}, None, scope.relations, scope.columns, quiet=True)
-    tree = expression(sql)
+    tree = expression(window.time)
     if tree is None:
         return None
     try:
@@ -313,4 +314,5 @@ def window_value(walk: Walk, sql: str, scope: ColumnScope) -> ColumnValue | None
             own.look_up([part.name for part in column.parts])
     except Missing:
         return None
-    return function_calls.window(replace(walk, text=f"select {sql}", faults={}).value(tree, own))
+    time = replace(walk, text=f"select {window.time}", faults={}).value(tree, own)
+    return function_calls.window(time, name.lower())

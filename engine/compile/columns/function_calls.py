@@ -218,14 +218,14 @@ def _round(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> C
     return ColumnValue(rounded(name, found[0].type, places) if found else None, origins(found))
 
 
-def window(time: ColumnValue) -> ColumnValue:
-    """The window that a time falls into; a window of a window takes the time of that."""
+def window(time: ColumnValue, name: str = "") -> ColumnValue:
+    """The window that a time falls into, declared under a name or not; one of a window takes the time of that."""
     type_: str | None = time.type
     if type_ is not None and type_ != "timestamp_ntz":
         type_ = "timestamp"
-    edge = ColumnValue(type_, time.origins)
+    parts = {part: ColumnValue(type_, time.origins, window=name and f"{name}.{part}") for part in ("start", "end")}
     whole = spark_types.struct([("start", type_), ("end", type_)])
-    return ColumnValue(whole, time.origins, parts={"start": edge, "end": edge})
+    return ColumnValue(whole, time.origins, parts=parts)
 
 
 def _window(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:

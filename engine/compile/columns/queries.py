@@ -127,8 +127,8 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) 
 
 
 def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
-    for name, (_, time) in walk.windows.items():
-        value = window_value(walk, time, scope)
+    for name, window in walk.windows.items():
+        value = window_value(walk, name, window, scope)
         if value is not None:
             scope.made[name.lower()] = value
     group = node.args.get("group")

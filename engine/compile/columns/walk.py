@@ -11,6 +11,7 @@ from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Missing, OutputColumns, Place
 from engine.compile.nodes.column_facts import ColumnFault, InputColumns, Unresolved
+from engine.compile.nodes.model_settings import TimeWindow
 
 # Functions that sqlglot's tree does not place in the text.
 _UNPLACED = {
@@ -40,7 +41,7 @@ class Walk:
         query: reads a query inside the query.
         evaluate: finds what is known of a value.
         inputs: what can be read, by the name in the tree.
-        windows: kind and time of the declared windows, by name.
+        windows: the declared ones, by name.
         influences: what decides on rows: the place and how.
         unresolved: names that nothing has, by their place.
         reasons: why something is not known.
@@ -51,7 +52,7 @@ class Walk:
     query: Callable[[Walk, exp.Expr, Mapping[str, Any], ColumnScope | None], OutputColumns]
     evaluate: Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]
     inputs: Mapping[str, InputColumns]
-    windows: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    windows: Mapping[str, TimeWindow] = field(default_factory=dict)
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)

@@ -14,6 +14,8 @@ import sqlglot
 from sqlglot import exp
 
 from engine.compile.config.stream_config import WindowConfig
+from engine.compile.nodes.manifest import Slot
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.parse import DIALECT, is_expression
 from engine.errors import Diagnostic, Location
 from engine.project.yaml_section import duration_seconds, is_name, parse_duration, shown
@@ -26,22 +28,21 @@ _DURATION = "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days."
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A window as Spark SQL: `sql` is the call that makes the struct."""
+    """A declared window: its name, what it means, and where it stands."""
 
     name: str
-    kind: str
-    column: str
-    sql: str
+    time: TimeWindow
     location: Location
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Replace the text from start to end (exclusive)."""
+    """Replace the text from start to end (exclusive); `slots` are the places of the new text where inputs are named."""
 
     start: int
     end: int
     text: str
+    slots: tuple[Slot, ...] = ()
 
 
 class _FaultError(ValueError):
@@ -79,12 +80,12 @@ def _read(config: WindowConfig) -> Window:
     if not is_expression(column):
         raise _FaultError("window-syntax", f"{shown(column)} is no column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
-        return Window(config.name, kind, column, f"session_window({column}, {lengths[0]})", config.location)
+        return Window(config.name, TimeWindow(kind, column, lengths[0], varies=True), config.location)
     # The start, behind the others, may be negative, as in Spark.
     starts = most - 1 if kind != "session" else most
     spans = [_length(text, signed=index + 1 == starts) for index, text in enumerate(lengths)]
     _check_lengths(kind, spans)
-    return Window(config.name, kind, column, _sql(kind, column, spans), config.location)
+    return Window(config.name, _meant(kind, column, spans), config.location)
 
 
 def _is_gap(text: str) -> bool:
@@ -118,13 +119,10 @@ def _check_lengths(kind: str, spans: list[str]) -> None:
         raise _FaultError("window-syntax", "the start is not shorter than the slide", hint)
 
 
-def _sql(kind: str, column: str, lengths: list[str]) -> str:
-    quoted = [f"'{length}'" for length in lengths]
-    if kind == "session":
-        return f"session_window({column}, {quoted[0]})"
-    if kind == "tumbling" and len(quoted) > 1:
-        quoted.insert(1, quoted[0])
-    return f"window({column}, {', '.join(quoted)})"
+def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:
+    size, *rest = lengths
+    slide = rest.pop(0) if kind == "sliding" else ""
+    return TimeWindow(kind, time, size, slide, rest[0] if rest else "")
 
 
 def split_arguments(text: str) -> list[str]:

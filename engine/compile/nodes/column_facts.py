@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from msgspec import Struct
 
@@ -21,6 +22,14 @@ class Origin(Struct, frozen=True):
     kind: str = "direct"
 
 
+class Derivation(StrEnum):
+    """How the values of a column come about."""
+
+    COPY = "copy"
+    EXPRESSION = "expression"
+    AGGREGATE = "aggregate"
+
+
 class ColumnFacts(Struct, frozen=True):
     """A column that a query gives.
 
@@ -30,6 +39,8 @@ class ColumnFacts(Struct, frozen=True):
         origins: the columns its values come from.
         sql: the user's text of it, without the alias; `*` for what a star gives; empty if there is no text.
         named: whether the name is sure; false for an expression without alias whose name is Spark's secret.
+        derivation: how its values come about.
+        window: the declared window whose start or end it is: `hour.start`.
     """
 
     name: str
@@ -37,6 +48,8 @@ class ColumnFacts(Struct, frozen=True):
     origins: tuple[Origin, ...] = ()
     sql: str = ""
     named: bool = True
+    derivation: Derivation = Derivation.EXPRESSION
+    window: str = ""
 
 
 @dataclass(frozen=True, slots=True)

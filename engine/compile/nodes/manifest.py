@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from engine.compile.nodes.column_facts import Origin
-from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, Write
+from engine.compile.nodes.column_facts import Derivation, Origin
+from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.sources import OnBadRecord, SourceSpec
@@ -109,6 +109,8 @@ class Column:
         type: as Spark prints it; None if it is not known.
         origins: the columns of models and sources from which its values come.
         sql: the text that makes it, without alias; `*` for what a star gives.
+        derivation: how its values come about.
+        window: the declared window whose start or end it is: `hour.start`.
     """
 
     name: str
@@ -117,6 +119,21 @@ class Column:
     meta: Mapping[str, Any] = field(default_factory=dict)
     origins: tuple[Origin, ...] = ()
     sql: str = ""
+    derivation: Derivation = Derivation.EXPRESSION
+    window: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place of the compiled SQL where an input is named: begin and end (exclusive), and the name."""
+
+    start: int
+    end: int
+    view: str
+
+    def moved(self, by: int) -> Slot:
+        """The same place in a longer text."""
+        return Slot(self.start + by, self.end + by, self.view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +164,7 @@ class Model:
 
     `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
     `inlined` names the ephemeral models whose SQL stands inside its own. `deterministic`: its query neither reads the
-    clock nor draws random numbers.
+    clock nor draws random numbers. `slots` are the places of its SQL where inputs are named, in order.
     """
 
     id: str
@@ -170,13 +187,14 @@ class Model:
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
     stateful: bool = False
-    windows: Mapping[str, str] = field(default_factory=dict)
+    windows: Mapping[str, TimeWindow] = field(default_factory=dict)
     state_partitions: int | None = None
     fingerprint: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     positions: SourceMap = field(default_factory=SourceMap)
     broken: bool = False
     deterministic: bool = True
+    slots: tuple[Slot, ...] = ()
 
     @property
     def stored(self) -> bool:
@@ -187,6 +205,14 @@ class Model:
     def streaming(self) -> bool:
         """Whether it is run as a stream."""
         return self.materialized is Materialized.STREAMING_TABLE
+
+    def sql_with(self, names: Mapping[str, str]) -> str:
+        """Its SQL with other names in the place of some views."""
+        parts, at = [], 0
+        for slot in self.slots:
+            parts += [self.sql[at : slot.start], names.get(slot.view, slot.view)]
+            at = slot.end
+        return "".join([*parts, self.sql[at:]])
 
     @property
     def depends_on(self) -> tuple[str, ...]:

@@ -195,3 +195,36 @@ class Operation:
     explain: bool = False
     persist_docs: PersistDocs = PersistDocs()
     state_provider: StateProvider | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """A declared window of time.
+
+    Attributes:
+        kind: tumbling, sliding or session.
+        time: the column whose times fall into windows, or the SQL that makes them.
+        size: how long a window is, such as `1 hours`; of a session: after how long without a row it ends.
+        slide: how far one window begins behind another; empty: by its size.
+        start: by how much all windows are shifted; empty: they are not.
+        varies: the size is SQL, which gives each row its own.
+    """
+
+    kind: str
+    time: str
+    size: str
+    slide: str = ""
+    start: str = ""
+    varies: bool = False
+
+    @property
+    def function(self) -> str:
+        """Spark's function, by which its columns are called behind a GROUP BY, too."""
+        return "session_window" if self.kind == "session" else "window"
+
+    @property
+    def sql(self) -> str:
+        """Spark's call, which makes a struct of start and end."""
+        slide = self.slide or (self.size if self.start else "")
+        lengths = [self.size] if self.varies else [f"'{text}'" for text in (self.size, slide, self.start) if text]
+        return f"{self.function}({self.time}, {', '.join(lengths)})"

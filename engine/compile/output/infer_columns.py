@@ -111,7 +111,7 @@ def _facts(model: Model, text: ParsedModel, known: Mapping[str, InputColumns]) -
         kind = "ref" if item.node.startswith("model.") else "source"
         columns = known.get(item.node, InputColumns(item.node, None))
         inputs[f"@{kind} {item.name}"] = replace(columns, added=_added(item))
-    windows = {window.name: (window.kind, window.column) for window in text.windows}
+    windows = {window.name: window.time for window in text.windows}
     return columns_of(text.query.tree, inputs, windows, text.rendered.text)
 
 
@@ -167,5 +167,6 @@ def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None
     columns = []
     for fact in facts:
         own = said.pop(fact.name.lower(), Column(fact.name))
-        columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, fact.origins, fact.sql))
+        made = (fact.origins, fact.sql, fact.derivation, fact.window)
+        columns.append(Column(own.name, own.description, fact.type or own.type, own.meta, *made))
     return (*columns, *said.values())

@@ -10,17 +10,16 @@ A query with `where <event time> is not null` says itself what becomes of these 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from engine.compile.columns.column_texts import dotted_names, expression
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.manifest import Input, Materialized, Model, Watermark
 from engine.compile.nodes.model_settings import OutputMode
 
-_PATH = re.compile(r"[\w.]+")
 _WINDOWS = {"window", "session_window"}
 # Two inputs are joined on their times.
 _BOTH = 2
@@ -106,6 +105,7 @@ class _Use:
 
 def _use(model: Model, tree: exp.Expr) -> _Use:
     streams = tuple(item for item in model.inputs if item.stream)
+    views = {item.view for item in streams}
     append = model.write.output_mode in {None, OutputMode.APPEND}
     windows = bool(model.windows) or any(call.name.lower() in _WINDOWS for call in tree.find_all(exp.Anonymous))
     return _Use(
@@ -113,15 +113,15 @@ def _use(model: Model, tree: exp.Expr) -> _Use:
         streams=streams,
         groups=append or windows,
         distinct=append and _distinct(tree),
-        joins=sum(model.sql.count(item.view) for item in streams) > 1 and tree.find(exp.Join) is not None,
+        joins=sum(slot.view in views for slot in model.slots) > 1 and tree.find(exp.Join) is not None,
         not_null=frozenset(_not_null(tree)),
     )
 
 
 def _names(mark: Watermark) -> set[str]:
-    """The columns that an event time may be made of, in lower case: all words of its expression."""
-    text = (mark.expression or "").replace("`", "").lower()
-    return {mark.column.lower(), *_PATH.findall(text)}
+    """The columns that an event time may be made of, in lower case: those that its expression names."""
+    tree = expression(mark.expression) if mark.expression else None
+    return {mark.column.lower(), *(dotted_names(tree) if tree is not None else ())}
 
 
 def _distinct(tree: exp.Expr) -> bool:

@@ -63,7 +63,7 @@ def rewrites(write: Write) -> str:
 def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:
     """Report a session window in update mode; whether there is one."""
     hint = "Write output_mode: append: a session is written when it ends."
-    session = next((window for window in windows if window.kind == "session"), None)
+    session = next((window for window in windows if window.time.kind == "session"), None)
     if session is not None:
         message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
         report("session-update", message, hint, session.location)
@@ -120,7 +120,7 @@ def _updates(write: Write, query: ParsedQuery, windows: tuple[Window, ...], stre
     It is the only stateful step: a join of streams, another aggregate, a DISTINCT, a limit or a session
     window runs in append mode only.
     """
-    if not write.unique_key or any(window.kind == "session" for window in windows):
+    if not write.unique_key or any(window.time.kind == "session" for window in windows):
         return False
     tree = query.tree
     if next(_session_calls(tree), None) is not None:

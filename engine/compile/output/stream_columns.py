@@ -97,7 +97,7 @@ def _windows(
     for window in windows:
         # A part of the query that selects another window whole has a column of its name.
         there = made | {other.name for other in windows if other is not window}
-        for column in sqlglot.parse_one(f"select {window.column}", dialect=DIALECT).find_all(exp.Column):
+        for column in sqlglot.parse_one(f"select {window.time.time}", dialect=DIALECT).find_all(exp.Column):
             heads = {part.name.lower() for part in column.parts}
             if not heads & ({name.lower() for name in names} | there):
                 message = f"the window '{window.name}' is over '{column.sql(dialect=DIALECT)}', which no input has"

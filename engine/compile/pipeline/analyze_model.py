@@ -112,7 +112,7 @@ def _unsafe(model: Model, given: Mapping[str, GivenNode]) -> tuple[str, ...]:
 
 
 def _as_inlined(model: Model) -> Inlined:
-    return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts, model.deterministic)
+    return Inlined(model.name, model.sql, model.inputs, model.stateful, model.facts, model.deterministic, model.slots)
 
 
 def _resolved(
@@ -143,13 +143,14 @@ def _resolved(
     _check_windows(draft, read.windows, lowered.used)
     named = {reference.start for reference in read.query.references if reference.kind != "this"}
     plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)
-    sql, positions = splice(read.rendered, edits + lowered.edits, read.query.end)
+    spliced = splice(read.rendered, edits + lowered.edits, read.query.end)
     model = replace(
         model,
-        sql=sql,
+        sql=spliced.sql,
+        slots=spliced.slots,
         inputs=inputs,
         inlined=tuple(draft.inlined),
-        positions=SourceMap(positions.runs, read.config.places),
+        positions=SourceMap(spliced.positions.runs, read.config.places),
     )
     try:
         return _with_facts(model, draft, read, known), plain
@@ -190,7 +191,7 @@ def _empty(read: Read) -> Model:
         title=config.title,
         tags=config.tags,
         meta=config.meta,
-        windows={w.name: w.sql for w in read.windows},
+        windows={w.name: w.time for w in read.windows},
         state_partitions=config.state_partitions,
         broken=True,
     )
@@ -213,7 +214,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
         materialized=config.materialized,
         relation=read.relation,
         query=query,
-        windows=model.windows,
+        windows={name: window.sql for name, window in model.windows.items()},
         inputs=model.inputs,
         nodes=known.sources,
         write=write,

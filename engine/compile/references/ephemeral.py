@@ -13,7 +13,10 @@ from typing import Any
 
 from engine.compile.config.stream_config import StreamConfig
 from engine.compile.nodes.column_facts import InputColumns
-from engine.compile.nodes.manifest import Input
+from engine.compile.nodes.manifest import Input, Slot
+
+# What stands before an ephemeral model's SQL where that is a relation.
+_BEFORE = "(\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Inlined:
         stateful: whether it keeps state when it is streamed.
         facts: what it means, for fingerprints.
         deterministic: whether its query neither reads the clock nor draws random numbers.
+        slots: where its SQL names what it reads.
     """
 
     name: str
@@ -35,6 +39,7 @@ class Inlined:
     stateful: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     deterministic: bool = True
+    slots: tuple[Slot, ...] = ()
 
     @property
     def streamed(self) -> bool:
@@ -48,7 +53,12 @@ class Inlined:
 
     def text(self, alias: str) -> str:
         """Its SQL as a relation."""
-        return f"(\n{self.sql}\n)" + (f" AS `{alias}`" if alias else "")
+        return f"{_BEFORE}{self.sql}\n)" + (f" AS `{alias}`" if alias else "")
+
+    @property
+    def slots_in_text(self) -> tuple[Slot, ...]:
+        """Where that relation names what it reads."""
+        return tuple(slot.moved(len(_BEFORE)) for slot in self.slots)
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,10 +67,10 @@ def _check_inputs(
         if window.name in columns.get(name, ()):
             message = f"the window '{window.name}' has the name of a column of '{name}'"
             report("window-name-clash", message, "Rename the window.", window.location)
-    owners = [name for name in inputs if window.column.lower() in columns.get(name, ())]
+    owners = [name for name in inputs if window.time.time.lower() in columns.get(name, ())]
     if len(owners) > 1:
         message = f"the window '{window.name}' fits {' and '.join(repr(name) for name in owners)}"
-        hint = f"Say whose column it is, by its alias in the query: {window.kind}(a.{window.column}, ...)."
+        hint = f"Say whose column it is, by its alias in the query: {window.time.kind}(a.{window.time.time}, ...)."
         report("window-ambiguous", message, hint, window.location)
 
 
@@ -113,13 +113,13 @@ class _Uses:
             if output is not None and (not part or self.part(_bare(output)) == ""):
                 return None
             # Spark knows the window of a GROUP BY by the name of its function, and the function no more.
-            made = self.window.sql.partition("(")[0]
+            made = self.window.time.function
             return f"{made}.{part}" if part else made
         if not part or _inside(column, self.select, exp.Group):
             named = f" AS `{self.window.name}`" if column.parent is self.select else ""
-            return self.window.sql + named
+            return self.window.time.sql + named
         named = f" AS `{part}`" if column.parent is self.select else ""
-        return f"{self.window.sql}.{part}{named}"
+        return f"{self.window.time.sql}.{part}{named}"
 
     def grouped(self) -> Iterator[Edit]:
         """`group by window_start`, `group by 1` and `group by all` where that is a part of the window."""
@@ -131,7 +131,7 @@ class _Uses:
         for item in group.expressions:
             target, at = self.projection(item)
             if target is not None and self.part(_bare(target)):
-                yield Edit(*at, self.window.sql)
+                yield Edit(*at, self.window.time.sql)
 
     def projection(self, item: exp.Expr) -> tuple[exp.Expr | None, tuple[int, int]]:
         """The item of the SELECT that a grouping names by alias or position."""
@@ -152,9 +152,8 @@ class _Uses:
         at = group.meta.get("all")
         if not parts or at is None or any(p.is_star for p in projections):
             return
-        keys = (
-            self.window.sql if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p)
-        )
+        made = self.window.time.sql
+        keys = (made if i in parts else str(i + 1) for i, p in enumerate(projections) if not has_aggregate(p))
         yield Edit(at[0], at[1], ", ".join(dict.fromkeys(keys)))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from engine.compile.config.model_config import ModelConfig
 from engine.compile.config.stream_config import StreamConfig
 from engine.compile.config.window_config import Edit
-from engine.compile.nodes.manifest import Input, Materialized, Relation, Source
+from engine.compile.nodes.manifest import Input, Materialized, Relation, Slot, Source
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.compile.references.ephemeral import Inlined, fault
 from engine.compile.references.metadata_column import names_metadata, star_edits
@@ -89,7 +89,8 @@ def resolve(
         item = draft.inputs.get(reference.name) or _input(draft, reference, streams.get(reference.name), known)
         if item is not None:
             draft.inputs[reference.name] = item
-            edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known)))
+            slot = Slot(0, len(item.view), item.view)
+            edits.append(Edit(reference.start, reference.end, _name_in_sql(item, reference, known), (slot,)))
     if draft.certain:
         _check_streams(draft, known)
     edits += _stars(draft, known)
@@ -116,7 +117,7 @@ def _inline(
             _no_files_in_views(draft, item.name, reference)
     draft.inlined[inlined.name] = inlined
     alias = "" if reference.alias or reference.bare else inlined.name
-    return Edit(reference.start, reference.end, inlined.text(alias))
+    return Edit(reference.start, reference.end, inlined.text(alias), inlined.slots_in_text)
 
 
 def _input(draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes) -> Input | None:

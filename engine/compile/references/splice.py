@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from engine.compile.config.window_config import Edit
-from engine.compile.nodes.manifest import SourceMap
+from engine.compile.nodes.manifest import Slot, SourceMap
 from engine.jinja import Rendered
 
 
-def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, SourceMap]:
+@dataclass(frozen=True, slots=True)
+class Spliced:
+    """The SQL that runs, the map back, and where inputs are named in it."""
+
+    sql: str
+    positions: SourceMap
+    slots: tuple[Slot, ...]
+
+
+def splice(rendered: Rendered, edits: list[Edit], end: int) -> Spliced:
     """Apply the edits to the rendered text up to `end`.
 
     Edits do not overlap; of two for the same span the first counts. Blank lines at both ends (the
@@ -20,6 +30,7 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, Source
     stop = max(len(text[:end].rstrip()), begin)
     out: list[str] = []
     runs: list[tuple[int, int, int, bool]] = []
+    slots: list[Slot] = []
     length = 0
 
     def copy(start: int, until: int) -> None:
@@ -39,10 +50,11 @@ def splice(rendered: Rendered, edits: list[Edit], end: int) -> tuple[str, Source
         place = rendered.location(edit.start)
         runs.append((length, place.line, place.column, False))
         out.append(edit.text)
+        slots += [slot.moved(length) for slot in edit.slots]
         length += len(edit.text)
         cursor = edit.end
     copy(cursor, stop)
-    return "".join(out), SourceMap(tuple(runs))
+    return Spliced("".join(out), SourceMap(tuple(runs)), tuple(slots))
 
 
 def _line_starts(text: str, start: int, until: int) -> Iterator[int]:

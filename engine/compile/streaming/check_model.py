@@ -81,8 +81,8 @@ def _short(item: Input, facts: StreamFacts) -> StreamFacts:
 def _spoken(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
-    for name, sql in model.windows.items() if "WINDOW(" in text else ():
-        text = text.replace(sqlglot.parse_one(sql, dialect=DIALECT).sql(dialect=DIALECT), name)
+    for name, window in model.windows.items() if "WINDOW(" in text else ():
+        text = text.replace(sqlglot.parse_one(window.sql, dialect=DIALECT).sql(dialect=DIALECT), name)
     for item in model.inputs:
         for name in (item.view, item.view.strip("`"), placeholder(item)):
             text = text.replace(name, item.name)

@@ -87,7 +87,7 @@ def _compile(
         return None
     arguments = _arguments(test)
     try:
-        text = str(sandbox.call(name, _rows(tested, test.options.where), **arguments)).strip()
+        text = str(sandbox.call(name, _rows(_reference(tested), test.options.where), **arguments)).strip()
     except ProjectError as error:
         for reason in error.diagnostics:
             if (lacks := _LACKS.search(reason.message)) is not None:
@@ -118,7 +118,7 @@ def _in_sql(column: str) -> str:
 
 def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNodes) -> DataTestAggregate | None:
     """What the macro `failing_<kind>` of the same file gives; None: there is none, or it reads another table."""
-    sandbox, rows = shared.sandbox, _rows(tested, test.options.where)
+    sandbox, rows = shared.sandbox, _rows(_reference(tested), test.options.where)
     relation = _view(_name(tested)) if _is_source(tested) else getattr(known.relations.get(_name(tested)), "sql", None)
     names = [re.sub(r"(\w+)$", rf"{kind}_\1", test.kind) for kind in ("test", "failing")]
     files = [sandbox.macro_files.get(name) for name in names]
@@ -128,7 +128,7 @@ def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNod
         failing = str(sandbox.call(names[1], rows, **_arguments(test))).strip()
     except ProjectError:
         return None
-    rows = rows.replace(_reference(tested), relation)
+    rows = _rows(relation, test.options.where)
     return (
         None
         if any(mark in text for mark in (REF, SOURCE) for text in (rows, failing))
@@ -136,9 +136,8 @@ def _look(tested: str, test: TestConfig, shared: CompileContext, known: KnownNod
     )
 
 
-def _rows(tested: str, where: str) -> str:
-    """What a test reads in place of its model or source."""
-    rows = _reference(tested)
+def _rows(rows: str, where: str) -> str:
+    """What a test reads in place of a model or source, `rows`."""
     return f"(select * from {rows} where {where}\n)" if where else rows  # noqa: S608 - the user's own
 
 
@@ -243,5 +242,5 @@ def read_relations(
             return None
         parents[f"model.{reference.name}"] = None
         edits.append(Edit(reference.start, reference.end, relation.sql))
-    sql, positions = splice(rendered, edits, query.end)
-    return sql, tuple(parents), positions
+    spliced = splice(rendered, edits, query.end)
+    return spliced.sql, tuple(parents), spliced.positions

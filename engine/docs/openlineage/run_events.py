@@ -5,7 +5,6 @@ What is sent is what the compiler knows: schemas, column lineage with its expres
 
 from __future__ import annotations
 
-import re
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,7 +13,7 @@ from typing import Any
 from openlineage.client import event_v2, facet_v2
 
 from engine import __version__
-from engine.compile.nodes.column_facts import Origin
+from engine.compile.nodes.column_facts import Derivation, Origin
 from engine.compile.nodes.manifest import Column, DataTest, Manifest, Model, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.docs.openlineage.dataset_names import DatasetName, DatasetNames
@@ -34,10 +33,9 @@ State = event_v2.RunState
 PRODUCER = f"urn:headrace:{__version__}"
 # A long stream tells how far it is at most so often.
 _RUNNING_SECONDS = 30.0
-_PLAIN = re.compile(r"[\w`]+(\.[\w`]+)*|\*")
-_AGGREGATE = re.compile(
-    r"\b(?:\w*(?:sum|avg|count|mean|median|collect_\w+)|max|min|max_by|min_by|first|last)\s*\(", re.IGNORECASE
-)
+_DIRECT = {
+    Derivation.COPY: "IDENTITY", Derivation.EXPRESSION: "TRANSFORMATION", Derivation.AGGREGATE: "AGGREGATION",
+}  # fmt: skip
 _SUBTYPES = {
     "filter": "FILTER", "having": "FILTER", "join": "JOIN", "group": "GROUP_BY", "sort": "SORT", "window": "WINDOW",
 }  # fmt: skip
@@ -188,7 +186,7 @@ class Teller:
         module = facet_v2.column_lineage_dataset
         fields = {}
         for column in model.columns:
-            kind = module.Transformation("DIRECT", _direct(column.sql), column.sql)
+            kind = module.Transformation("DIRECT", _DIRECT[column.derivation], column.sql)
             inputs = [i for origin in column.origins for i in self._field_of(origin, kind)]
             fields[column.name] = module.Fields(inputFields=inputs)
         rows = [
@@ -233,12 +231,6 @@ class Teller:
         # A source of several topics is several datasets.
         names = self.names.of(test.model)
         return [event_v2.InputDataset(name.namespace, name.name, checked, facets={}) for name in names]
-
-
-def _direct(sql: str) -> str:
-    if _PLAIN.fullmatch(sql):
-        return "IDENTITY"
-    return "AGGREGATION" if _AGGREGATE.search(sql) else "TRANSFORMATION"
 
 
 def _engine() -> dict[str, Any]:

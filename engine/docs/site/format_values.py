@@ -9,11 +9,9 @@ from datetime import UTC, datetime
 from typing import Any
 
 from engine.compile.nodes.manifest import DataTest, Materialized, Model, Severity, Source, Watermark
-from engine.compile.nodes.model_settings import OutputMode, Write
+from engine.compile.nodes.model_settings import OutputMode, TimeWindow, Write
 from engine.sources import location
 
-_WINDOW = re.compile(r"(session_)?window\((.*?)((?:,\s*'[^']*')+)\)", re.DOTALL)
-_QUOTED = re.compile(r"'([^']*)'")
 _ONE = re.compile(r"\b1 (second|minute|hour|day|week|month|year)s\b")
 _NAMED_SIZES = {"1 hours": "hourly windows", "1 days": "daily windows", "1 weeks": "weekly windows"}
 _KINDS = {
@@ -54,7 +52,7 @@ def summary(node: Model | Source) -> str:
     if not node.streaming:
         return _OF_BATCH[node.materialized]
     streams = [item for item in node.inputs if item.stream]
-    parts = [window(sql) for sql in dict.fromkeys(node.windows.values())]
+    parts = [window(declared) for declared in dict.fromkeys(node.windows.values())]
     delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)
     parts += [f"rows up to {delay} late" for delay in delays]
     repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
@@ -74,20 +72,18 @@ def _result(write: Write, *, windowed: bool) -> list[str]:
     return ["brought up to date as rows come"] if windowed else [f"one row for each {listed(write.unique_key)}"]
 
 
-def window(sql: str) -> str:
-    """A window (Spark's call) in words; the call itself where it is no known form."""
-    match = _WINDOW.fullmatch(sql.strip())
-    if match is None:
-        return f"windows {sql}"
-    over, lengths = match[2].strip(), _QUOTED.findall(match[3])
-    if match[1]:
-        return f"sessions over {over} that end after {duration(lengths[0])} without a row"
-    size, slide = lengths[0], lengths[1] if len(lengths) > 1 else lengths[0]
-    if size == slide:
+def window(declared: TimeWindow) -> str:
+    """A window in words; Spark's call where each row has a gap of its own."""
+    over, size = declared.time, declared.size
+    if declared.varies:
+        return f"windows {declared.sql}"
+    if declared.kind == "session":
+        return f"sessions over {over} that end after {duration(size)} without a row"
+    if declared.slide in {"", size}:
         text = f"{_NAMED_SIZES.get(size, f'windows of {duration(size)}')} over {over}"
     else:
-        text = f"windows of {duration(size)} over {over}, one every {duration(slide)}"
-    return text + (_shift(lengths[2]) if len(lengths) > 2 else "")  # noqa: PLR2004
+        text = f"windows of {duration(size)} over {over}, one every {duration(declared.slide)}"
+    return text + (_shift(declared.start) if declared.start else "")
 
 
 def _shift(start: str) -> str:

@@ -101,8 +101,8 @@ def model_words(model: Model) -> Iterator[Said]:
     if whole:
         when = "fresh in each micro-batch" if streams else "as a whole"
         yield Said("Reads", f"{listed(whole)}, {when}")
-    for name, sql in model.windows.items():
-        yield Said("Windows", f"{name}: {window(sql)}")
+    for name, declared in model.windows.items():
+        yield Said("Windows", f"{name}: {window(declared)}")
     yield Said("Writes", _writes(model))
     if model.stored:
         yield from _table_words(model.write)

@@ -7,7 +7,6 @@ it begins, and each later start compares it before anything is written.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -52,10 +51,8 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
 def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSource, ...]:
     """The sources that a model reads as streams, in the order of its compiled SQL."""
     views = _views(model)
-    if not views:
-        return ()
-    names = re.compile("|".join(re.escape(f"`{view}`") for view in views))
-    return tuple(_identified(manifest, views[m[0].strip("`")], place) for m in names.finditer(model.sql))
+    named = (slot.view.strip("`") for slot in model.slots)
+    return tuple(_identified(manifest, views[view], place) for view in named if view in views)
 
 
 def _views(model: Model) -> dict[str, Input]:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
 from engine.compile import Model
 from engine.project.yaml_section import duration_seconds
-
-# Tumbling and sliding windows without an offset begin at multiples of their slide since 1970 (Spark, TimeWindow).
-_WINDOW = re.compile(r"window\((?P<column>[^,]+), '(?P<size>[^']+)'(?:, '(?P<slide>[^']+)')?\)")
 
 
 def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
@@ -21,11 +17,12 @@ def next_close(model: Model, watermark: str | None, state_rows: int) -> str:
         state_rows: rows held in state; without any there is no open window.
     """
     delays = {item.watermark.delay for item in model.inputs if item.watermark}
-    matches = [_WINDOW.fullmatch(sql) for sql in model.windows.values()]
-    if watermark is None or state_rows == 0 or len(delays) != 1 or len(matches) != 1 or matches[0] is None:
+    # Without an offset they begin at multiples of their slide since 1970 (Spark, TimeWindow).
+    windows = [w for w in model.windows.values() if w.kind != "session" and not w.start]
+    if watermark is None or state_rows == 0 or len(delays) != 1 or not len(windows) == len(model.windows) == 1:
         return ""
-    size = duration_seconds(matches[0]["size"])
-    slide = duration_seconds(matches[0]["slide"]) if matches[0]["slide"] else size
+    size = duration_seconds(windows[0].size)
+    slide = duration_seconds(windows[0].slide or windows[0].size)
     delay = timedelta(seconds=duration_seconds(delays.pop()))
     try:
         at = datetime.fromisoformat(watermark).timestamp()

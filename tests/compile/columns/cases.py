@@ -17,6 +17,7 @@ from sqlglot import exp
 
 from engine.compile.columns import InputColumns, QueryColumns
 from engine.compile.columns.find_columns import columns_of
+from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.parse import restore_windows
 from engine.compile.sql.token_checks import parseable
 
@@ -29,7 +30,7 @@ class Case:
     name: str
     sql: str
     expected: str
-    windows: dict[str, tuple[str, str]]
+    windows: dict[str, TimeWindow]
 
 
 def read_cases() -> list[Case]:
@@ -40,7 +41,7 @@ def read_cases() -> list[Case]:
             given, expected = body.split("-- expect\n")
             windows = dict(re.findall(r"^-- window: (\w+) (.*)$", given, re.MULTILINE))
             sql = re.sub(r"^-- window: .*\n", "", given, flags=re.MULTILINE)
-            pairs = {window: tuple(text.split(" ", 1)) for window, text in windows.items()}
+            pairs = {window: TimeWindow(*text.split(" ", 1), "1 hours") for window, text in windows.items()}
             cases.append(Case(f"{file.stem}: {name}", sql.strip(), expected.strip(), pairs))
     return cases
 
@@ -75,7 +76,7 @@ def parsed(sql: str) -> exp.Expr:
     return tree
 
 
-def found_in(sql: str, inputs: dict[str, InputColumns] | None = None, **windows: tuple[str, str]) -> QueryColumns:
+def found_in(sql: str, inputs: dict[str, InputColumns] | None = None, **windows: TimeWindow) -> QueryColumns:
     return columns_of(parsed(sql), tables() if inputs is None else inputs, windows, sql)
 
 

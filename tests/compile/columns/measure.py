@@ -9,6 +9,7 @@ import sqlglot
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
+from engine.compile.nodes.model_settings import TimeWindow
 
 MODEL = """with recent as (
     select f.flight_id, f.carrier, f.origin, f.destination, f.departure_delay, f.scheduled_at, f.data.tail as tail
@@ -39,7 +40,7 @@ FLIGHTS = (
     ("data", "struct<tail: string, seats: int>"),
 )
 AIRLINES = InputColumns("source.ref.airlines", (("carrier", "string"), ("name", "string")))
-WINDOWS = {"hour": ("tumbling", "scheduled_at")}
+WINDOWS = {"hour": TimeWindow("tumbling", "scheduled_at", "1 hours")}
 
 
 def main(count: int = 1000) -> None:

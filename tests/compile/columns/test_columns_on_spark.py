@@ -231,8 +231,7 @@ def check_project(spark: Any, project: LoadedProject, parsed_models: dict[str, t
             if item.watermark and item.watermark.expression:
                 added = ((item.watermark.column, item.watermark.expression),)
             inputs[f"@{kind} {item.name}"] = InputColumns(item.node, known[item.node].columns, added)
-        windows = {name: (call.partition("(")[0], _time(call)) for name, call in model.windows.items()}
-        ours = columns_of(query.tree, inputs, windows, text)
+        ours = columns_of(query.tree, inputs, model.windows, text)
         frame = spark.sql(_on_views(spark, model))
         score.compare(f"{model.name}: {model.sql}", ours, schema_of(frame))
         stored = model.materialized != "view"
@@ -242,11 +241,6 @@ def check_project(spark: Any, project: LoadedProject, parsed_models: dict[str, t
         types = ", ".join(f"`{name}` {type_}" for name, type_ in known[model.id].columns or ())
         spark.createDataFrame([], types).createOrReplaceTempView(f"all_model_{model.name}")
     return score
-
-
-def _time(call: str) -> str:
-    """The first argument of window(..)."""
-    return call.partition("(")[2].rpartition(")")[0].rsplit(", '")[0]
 
 
 def _on_views(spark: Any, model: Model) -> str:

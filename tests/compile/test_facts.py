@@ -1,0 +1,60 @@
+"""Facts of a model that later stages need: its windows, what its columns are made of, where its SQL names inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engine.compile.nodes.model_settings import TimeWindow
+from engine.plan.source_changes import StreamSource
+from engine.plan.unused_columns import renamed
+from tests.project.helper import clean
+
+FROM = "from {{ source('shop', 'orders') }}"
+HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"
+
+
+def test_columns_that_hold_the_start_or_end_of_a_window(tmp_path: Path) -> None:
+    query = (
+        f"with h as (select hour.start as s, `hour`.`end`, count(*) as n, max(hour.end) as m {FROM} group by hour)\n"
+        "select *, s + interval 1 day as day from h"
+    )
+    model = clean(tmp_path, {"models/a.sql": HEADER + query}).model("a")
+    assert {c.name: c.window for c in model.columns} == {
+        "s": "hour.start", "end": "hour.end", "n": "", "m": "", "day": "",
+    }  # fmt: skip
+    assert model.windows == {"hour": TimeWindow("tumbling", "ts", "1 hours")}
+
+
+def test_how_values_come_about(tmp_path: Path) -> None:
+    query = (
+        f"select id, upper(id) as big, max(id) || 'x' as most, sum(amount) over () as sums {FROM} group by id, amount"
+    )
+    model = clean(tmp_path, {"models/a.sql": query}).model("a")
+    assert {c.name: c.derivation.value for c in model.columns} == {
+        "id": "copy", "big": "expression", "most": "aggregate", "sums": "expression",
+    }  # fmt: skip
+
+
+def test_where_the_sql_names_its_inputs(tmp_path: Path) -> None:
+    files = {
+        "models/e.sql": f"/*---\nmaterialized: ephemeral\n---*/\nselect id, '`__shop__orders`' as text {FROM} o",
+        "models/t.sql": f"select id {FROM}",
+        "models/a.sql": "select e.id from {{ ref('e') }} join {{ ref('t') }} b on e.id = b.id where b.id = '`lake`'",
+    }
+    model = clean(tmp_path, files).model("a")
+    assert [model.sql[slot.start : slot.end] for slot in model.slots] == [slot.view for slot in model.slots]
+    table = next(item.view for item in model.inputs if item.node == "model.t")
+    changed = model.sql_with({slot.view: "`x`" for slot in model.slots})
+    assert changed.count("`x`") == len(model.slots) == 2
+    assert table not in changed
+    assert "'`__shop__orders`'" in changed
+
+
+def test_a_renamed_source_is_renamed_where_it_qualifies_columns() -> None:
+    facts = {"inputs": [], "sql": "select orders . id , a . orders . x from `@source shop.orders` where orders . n > 1"}
+    now = {"source.shop.orders": StreamSource("source.shop.sales", "shop.sales", "json", {})}
+    assert renamed(facts, now)["sql"] == (
+        "select sales . id , a . orders . x from `@source shop.sales` where sales . n > 1"
+    )
+    given = {"inputs": [], "sql": "select orders . id from `@source shop.orders` as orders"}
+    assert renamed(given, now)["sql"] == "select orders . id from `@source shop.sales` as orders"
