@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 COMMANDS = {
-    "init": "write a project.yml with 'name', 'target' and 'targets', and models/NAME.sql",
     "deps": "a package of macros is a folder of the project (packages/); nothing is downloaded",
     "seed": "read the file as a source: 'format: csv' with its path, listed under sources/",
     "snapshot": "a model with 'unique_key' and 'history: true' keeps every version of a row",

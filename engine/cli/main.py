@@ -70,6 +70,28 @@ def _invoked(arguments: Sequence[str] | None) -> int:
 
 
 @cli.command()
+@click.argument("folder", metavar="NAME", type=click.Path(path_type=Path))
+@click.option(
+    "--template",
+    type=click.Choice(["files", "kafka", "cdc"]),
+    default="files",
+    show_default=True,
+    help="files: JSON lines, an hourly window; kafka: the same over a topic; cdc: changes merged by key.",
+)
+@project_options
+def init(folder: Path, template: str, **shared: Any) -> int:
+    """Create a project that builds at once: sources with sample data, models, a unit test, a CI workflow."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.init_command import create_project
+
+        files = create_project(chosen.root / folder, template)
+        chosen.out.say(f"Created {folder} ({len(files)} files). Next: cd {folder} && engine build")
+
+    return carry_out(work, **shared)
+
+
+@cli.command()
 @selection_options
 @project_options
 def parse(**options: Any) -> int:

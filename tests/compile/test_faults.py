@@ -439,8 +439,7 @@ TARGETS = [
     ("dev: {schema: x, state: 's3a://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' outside the file system is not part of this version", ""),
     ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not part of this version", ""),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),
-    ("dev: {catalog: {type: sqlite}}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", ""),
-    ("dev: {schema: x}", "missing-key project.yml:3:8 the target has no 'catalog'", "sqlite"),
+    ("dev: {catalog: {type: sqlite}}\n  prod: {schema: x}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", "schema: dev"),
     ("dev: {schema: My-Schema, catalog: {type: sqlite}}", "bad-name project.yml:3:17 'My-Schema' is not a name", ""),
     ("dev: {schema: \"{{ env_var('WHO') }}\", catalog: {type: sqlite}}",
      "env-missing project.yml:3:17 the environment variable 'WHO' is not set", "export WHO"),
@@ -451,6 +450,23 @@ TARGETS = [
 @pytest.mark.parametrize(("target", "finding", "hint"), TARGETS, ids=lambda value: str(value)[:40])
 def test_targets(target, finding, hint, tmp_path):
     check(tmp_path, {"project.yml": f"name: shop\ntargets:\n  {target}\n"}, finding, hint)
+
+
+def test_a_name_is_enough_for_a_project(tmp_path):
+    files = {"project.yml": "name: shop\n", "models/a.sql": "/*---\nmaterialized: table\n---*/\nselect 1 as id"}
+    result = compiled(tmp_path, files)
+    assert result.manifest.errors == ()
+    target = result.target
+    assert (target.name, target.schema, target.catalog.type, target.catalog.path) == (
+        "dev", "shop", "sqlite", tmp_path / ".engine/lake",
+    )  # fmt: skip
+    assert str(result.manifest.nodes["model.a"].relation) == "lake.shop.a"
+
+
+@pytest.mark.parametrize("text", ["name: shop\ntarget: prod\n", "name: shop\ntargets: {prod: {schema: x}}\n"])
+def test_only_dev_is_there_without_being_listed(text, tmp_path):
+    result = compiled(tmp_path, {"project.yml": text, "models/a.sql": "select 1 as id"})
+    assert [error.code for error in result.manifest.errors] == ["target-unknown"]
 
 
 def test_the_default_target_is_pointed_at(tmp_path):

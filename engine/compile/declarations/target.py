@@ -34,6 +34,8 @@ LATE_KEYS = ("connections", "schema_registries")
 OPENLINEAGE_KEYS = {"file": ("type", "path", "namespace"), "http": ("type", "url", "api_key", "timeout", "namespace")}
 # Of OpenLineage's settings: they are in events, and in names of files.
 NAMING_KEYS = ("type", "path", "namespace", "timeout")
+# The target of a project that names none; its keys all have defaults.
+DEFAULT_TARGET = "dev"
 CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
 LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
 SPARK_KEYS = ("master", "conf", "driver_memory")
@@ -145,13 +147,13 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     """Render and check one target of project.yml; a faulty one comes back with its defaults."""
     top = Section.of(project.doc, found)
     targets = top.child("targets")
-    chosen = name or project.target or "dev"
+    chosen = name or project.target or DEFAULT_TARGET
     section = targets.child(chosen) if targets else None
     if section is None:
-        if not project.broken:
+        if not project.broken and (targets is not None or chosen != DEFAULT_TARGET):
             _no_target(chosen, top, targets, named=name is None)
         lake, state = (_folder(top, project.root, name) for name in (".engine/lake", ".engine/state"))
-        return Target(chosen, Catalog("sqlite", "lake", lake), _schema(chosen), state)
+        return Target(chosen, Catalog("sqlite", "lake", lake), _schema(project.name, chosen), state)
     connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
     _check_connections(section.child("connections"))
     registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
@@ -165,13 +167,14 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     section = _without_secrets(section, values)
     section.check_keys(TARGET_KEYS, f"target '{chosen}'")
     schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
-    if schema is None:
-        hint = "Add 'schema: <namespace>'."
+    if schema is None and targets is not None and len(list(targets.mapping())) > 1:
+        # Else two targets would build into the same tables.
+        hint = f"Add 'schema: {_schema(chosen, chosen)}'; only a single target has a default, the project's name."
         section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
     return Target(
         name=chosen,
         catalog=_catalog(section, project.root),
-        schema=(schema.identifier() if schema else "") or _schema(chosen),
+        schema=(schema.identifier() if schema else "") or _schema(project.name, chosen),
         state=_state(section, project.root),
         connections=connections,
         registries=registries,
@@ -183,9 +186,9 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     )
 
 
-def _schema(target: str) -> str:
-    """A schema where none is set, or none that could be one: it becomes a folder of the state."""
-    return target if is_name(target) else "unnamed"
+def _schema(project: str, target: str) -> str:
+    """The schema where none is set: the first of the project's name and the target's that could be one."""
+    return next((name for name in (project, target) if is_name(name)), "unnamed")
 
 
 def _without(section: Section, keys: tuple[str, ...]) -> Section:
@@ -269,7 +272,7 @@ def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any
 
 def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
     known = [key for key, _ in targets.mapping()] if targets else []
-    hint = near(chosen, known) or "Add it: targets: {dev: {catalog: {type: sqlite, ...}, schema: ...}}."
+    hint = near(chosen, known) or f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}."
     place = (top.child("target") if named else None) or targets or top
     place.report("target-unknown", f"there is no target '{chosen}'", hint)
 
@@ -278,11 +281,6 @@ def _catalog(section: Section, root: Path) -> Catalog:
     part = section.child("catalog")
     default = Catalog("sqlite", "lake", _folder(section, root, ".engine/lake"))
     if part is None:
-        section.report(
-            "missing-key",
-            "the target has no 'catalog'",
-            "Add 'catalog: {type: sqlite, name: lake, path: .engine/lake}'.",
-        )
         return default
     kind = part.child("type")
     chosen = kind.text() if kind else "sqlite"

@@ -1,0 +1,50 @@
+"""`init`: a new project that builds at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from engine.errors import UsageError
+from engine.project.yaml_section import is_name
+
+TEMPLATES: Final = ("files", "kafka", "cdc")
+_STARTER: Final = Path(__file__).parents[1] / "starter"
+# Files of every project. Under these names no tool takes them for its own while they are in the package.
+_COMMON: Final = {"gitignore": ".gitignore", "ci.yml": ".github/workflows/headrace.yml"}
+
+
+def create_project(folder: Path, template: str) -> list[str]:
+    """Create a project in a new or empty folder; its name is the folder's.
+
+    Args:
+        folder: where; it is created with the folders above it.
+        template: one of `TEMPLATES`.
+
+    Returns:
+        The files, relative to the folder, in alphabetical order.
+
+    Raises:
+        UsageError: the folder is not empty, or its name cannot be a project's.
+    """
+    name = folder.resolve().name.replace("-", "_")
+    if not is_name(name):
+        hint = "Use lower-case letters, digits, - and _, and begin with a letter: engine init shop"
+        raise UsageError("usage", f"'{folder.name}' cannot be the name of a project", hint)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        hint = "Give a new name, or remove what is there. An existing project needs no init: run engine build in it."
+        raise UsageError("usage", f"'{folder}' exists and is not empty", hint)
+    texts = {path: text.replace("{name}", name) for path, text in _texts(template).items()}
+    for path, text in texts.items():
+        file = folder / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    return sorted(texts)
+
+
+def _texts(template: str) -> dict[str, str]:
+    own = _STARTER / template
+    files = {str(path.relative_to(own)): path for path in own.rglob("*") if path.is_file()}
+    files |= {path: _STARTER / "common" / stored for stored, path in _COMMON.items()}
+    return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
