@@ -10,7 +10,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.parse import DIALECT
+from engine.compile.sql.dialect import DIALECT
 
 # Lines of a difference, characters of a line, and of a value.
 _LINES, _WIDTH, _VALUE = 10, 160, 120

@@ -14,7 +14,7 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.parse import DIALECT
+from engine.compile.sql.dialect import DIALECT
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 
 _ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence_by"}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.parse import tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.runtime.quality import expectations
 from engine.runtime.sinks import table_setup
 from engine.unit_tests.given_inputs import Fed

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from sqlglot.errors import TokenError
 
-from engine.compile.sql.parse import tokenize
+from engine.compile.sql.dialect import tokenize
 from tests.analyser.verdicts import BROKEN, Analyser, Verdict, compiled
 
 _OVER_GROUPS = re.compile(

@@ -10,7 +10,8 @@ from sqlglot import exp
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.sql.aggregates import has_aggregate
-from engine.compile.sql.parse import DIALECT, is_expression
+from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.parse import is_expression
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.errors import Location
 from engine.project.yaml_section import UNKNOWN, Section, shown

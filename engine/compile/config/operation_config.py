@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from engine.compile.config import cron
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.nodes.model_settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
-from engine.compile.sql.parse import tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.compile.templates.template_names import THIS
 from engine.errors import Diagnostic, Level

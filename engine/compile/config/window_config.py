@@ -16,7 +16,8 @@ from sqlglot import exp
 from engine.compile.config.stream_config import WindowConfig
 from engine.compile.nodes.manifest import Slot
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.compile.sql.parse import DIALECT, is_expression
+from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.parse import is_expression
 from engine.errors import Diagnostic, Location
 from engine.project.yaml_section import duration_seconds, is_name, parse_duration, shown
 

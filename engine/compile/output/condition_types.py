@@ -9,7 +9,7 @@ import sqlglot
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.column_facts import InputColumns, QueryColumns
 from engine.compile.nodes.manifest import Model
-from engine.compile.sql.parse import DIALECT
+from engine.compile.sql.dialect import DIALECT
 from engine.errors import Diagnostic, Location, near
 
 _READ = "@output"

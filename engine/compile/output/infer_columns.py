@@ -80,7 +80,7 @@ def typed(
     columns = _merged(model.columns, facts.columns)
     seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)
     model = replace(model, columns=columns, indirect=facts.indirect, broken=broken)
-    return with_needed_times(model, text.query.tree), seen
+    return with_needed_times(model, text.query.nodes), seen
 
 
 def brings_functions(conf: Mapping[str, str]) -> bool:

@@ -19,22 +19,23 @@ from engine.compile.columns.column_texts import dotted_names, expression
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.manifest import Input, Materialized, Model, Watermark
 from engine.compile.nodes.model_settings import OutputMode
+from engine.compile.sql.query_nodes import QueryNodes
 
 _WINDOWS = {"window", "session_window"}
 # Two inputs are joined on their times.
 _BOTH = 2
 
 
-def with_needed_times(model: Model, tree: exp.Expr) -> Model:
+def with_needed_times(model: Model, nodes: QueryNodes) -> Model:
     """The model with `needs_time` decided for each of its streams.
 
     Args:
         model: with its inputs, its output mode and the columns that decide on its rows.
-        tree: its query; those of ephemeral models in it are not part of it.
+        nodes: of its query; those of ephemeral models in it are not part of it.
     """
     if model.materialized not in {Materialized.STREAMING_TABLE, Materialized.EPHEMERAL}:
         return model
-    use = _use(model, tree)
+    use = _use(model, nodes)
     return replace(model, inputs=tuple(_decided(item, use) for item in model.inputs))
 
 
@@ -103,18 +104,18 @@ class _Use:
         return origin.kind == "group" and self.groups
 
 
-def _use(model: Model, tree: exp.Expr) -> _Use:
+def _use(model: Model, nodes: QueryNodes) -> _Use:
     streams = tuple(item for item in model.inputs if item.stream)
     views = {item.view for item in streams}
     append = model.write.output_mode in {None, OutputMode.APPEND}
-    windows = bool(model.windows) or any(call.name.lower() in _WINDOWS for call in tree.find_all(exp.Anonymous))
+    windows = bool(model.windows) or any(call.name.lower() in _WINDOWS for call in nodes.every(exp.Anonymous))
     return _Use(
         model=model,
         streams=streams,
         groups=append or windows,
-        distinct=append and _distinct(tree),
-        joins=sum(slot.view in views for slot in model.slots) > 1 and tree.find(exp.Join) is not None,
-        not_null=frozenset(_not_null(tree)),
+        distinct=append and _distinct(nodes),
+        joins=sum(slot.view in views for slot in model.slots) > 1 and bool(nodes.every(exp.Join)),
+        not_null=frozenset(_not_null(nodes)),
     )
 
 
@@ -124,14 +125,14 @@ def _names(mark: Watermark) -> set[str]:
     return {mark.column.lower(), *(dotted_names(tree) if tree is not None else ())}
 
 
-def _distinct(tree: exp.Expr) -> bool:
-    selects = any(select.args.get("distinct") for select in tree.find_all(exp.Select))
-    return selects or any(operation.args.get("distinct") for operation in tree.find_all(exp.SetOperation))
+def _distinct(nodes: QueryNodes) -> bool:
+    selects = any(select.args.get("distinct") for select in nodes.every(exp.Select))
+    return selects or any(operation.args.get("distinct") for operation in nodes.every(exp.SetOperation))
 
 
-def _not_null(tree: exp.Expr) -> Iterator[str]:
+def _not_null(nodes: QueryNodes) -> Iterator[str]:
     """The columns of which a WHERE says that they are not NULL, in lower case."""
-    for where in tree.find_all(exp.Where):
+    for where in nodes.every(exp.Where):
         for part in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
             test = part.unnest()
             inner = test.this.unnest() if isinstance(test, exp.Not) else None

@@ -11,11 +11,10 @@ from engine.compile.config.window_config import Window
 from engine.compile.nodes.model_settings import OutputMode, Write
 from engine.compile.output.output_columns import GroupKey, group_keys, outermost, output_columns
 from engine.compile.references.expand_windows import Report
-from engine.compile.sql.aggregates import has_aggregate
-from engine.compile.sql.parse import ParsedQuery, first_offset, span
+from engine.compile.sql.aggregates import has_aggregate, reads, streaming_names
+from engine.compile.sql.parse import ParsedQuery, first_offset
+from engine.compile.sql.query_nodes import QueryNodes
 from engine.errors import Location
-
-_MAX_DEPTH = 50
 
 
 def decide(
@@ -32,7 +31,7 @@ def decide(
         write: as the settings say it.
         query: the model's query.
         windows: the declared windows.
-        streams: names of what is read as a stream.
+        streams: the names by which it reads streams itself.
         places: where the settings stand.
         report: takes code, message, hint and place.
     """
@@ -68,14 +67,14 @@ def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[st
         message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
         report("session-update", message, hint, session.location)
         return True
-    call = next(_session_calls(query.tree), None)
+    call = next(_session_calls(query.nodes), None)
     if call is not None:
         report("session-update", "session_window() does not run in update mode", hint, first_offset(call))
     return call is not None
 
 
-def _session_calls(tree: exp.Expr) -> Iterator[exp.Expr]:
-    return (node for node in tree.find_all(exp.Anonymous) if node.name.lower() == "session_window")
+def _session_calls(nodes: QueryNodes) -> Iterator[exp.Expr]:
+    return (node for node in nodes.every(exp.Anonymous) if node.name.lower() == "session_window")
 
 
 def _at(places: Mapping[str, Location], window: Window) -> str:
@@ -122,16 +121,16 @@ def _updates(write: Write, query: ParsedQuery, windows: tuple[Window, ...], stre
     """
     if not write.unique_key or any(window.time.kind == "session" for window in windows):
         return False
-    tree = query.tree
-    if next(_session_calls(tree), None) is not None:
+    nodes = query.nodes
+    if next(_session_calls(nodes), None) is not None:
         return False
-    if any(not isinstance(node, exp.Union) or node.args.get("distinct") for node in tree.find_all(exp.SetOperation)):
+    if any(not isinstance(node, exp.Union) or node.args.get("distinct") for node in nodes.every(exp.SetOperation)):
         return False
-    reads = _Reads(query, streams)
-    selects = [select for select in tree.find_all(exp.Select) if reads.stream(select)]
-    if any(select.args.get("distinct") or select.args.get("limit") for select in selects) or tree.find(exp.Pivot):
+    names = streaming_names(nodes, streams)
+    selects = [select for select in nodes.every(exp.Select) if reads(nodes, select, names)]
+    if any(select.args.get("distinct") or select.args.get("limit") for select in selects) or nodes.every(exp.Pivot):
         return False
-    if any(len(list(reads.streamed(select))) > 1 for select in selects):
+    if any(len(list(_streamed(select, nodes, names))) > 1 for select in selects):
         return False
     return sum(_aggregates(select) for select in selects) == 1
 
@@ -142,31 +141,10 @@ def _aggregates(select: exp.Select) -> bool:
     return any(has_aggregate(item) for item in select.expressions if not isinstance(item.unalias(), exp.Subquery))
 
 
-class _Reads:
-    """Which SELECTs read a stream, directly or through CTEs and subqueries."""
-
-    def __init__(self, query: ParsedQuery, streams: frozenset[str]) -> None:
-        self.names = {reference.start: reference.name for reference in query.references}
-        self.streams = streams
-        self.ctes = {cte.alias.lower(): cte.this for cte in query.tree.find_all(exp.CTE)}
-
-    def stream(self, node: exp.Expr, depth: int = 0) -> bool:
-        """Whether anything inside the node is a stream."""
-        return depth < _MAX_DEPTH and any(self.table(table, depth) for table in node.find_all(exp.Table))
-
-    def table(self, table: exp.Table, depth: int) -> bool:
-        if not isinstance(table.this, exp.Identifier):
-            return False
-        name = self.names.get(span(table.this)[0])
-        if name is not None:
-            return name in self.streams
-        inner = self.ctes.get(table.name.lower())
-        return inner is not None and self.stream(inner, depth + 1)
-
-    def streamed(self, select: exp.Select) -> Iterator[exp.Expr]:
-        """The relations of FROM and its joins that are streams."""
-        start = select.args.get("from_")
-        joins = [*(select.args.get("joins") or ()), *((start.this.args.get("joins") or ()) if start else ())]
-        for relation in [*([start.this] if start else []), *(join.this for join in joins)]:
-            if self.stream(relation):
-                yield relation
+def _streamed(select: exp.Select, nodes: QueryNodes, names: set[str]) -> Iterator[exp.Expr]:
+    """The relations of FROM and its joins that are streams."""
+    start = select.args.get("from_")
+    joins = [*(select.args.get("joins") or ()), *((start.this.args.get("joins") or ()) if start else ())]
+    for relation in [*([start.this] if start else []), *(join.this for join in joins)]:
+        if reads(nodes, relation, names):
+            yield relation

@@ -11,7 +11,7 @@ from engine.compile.columns import InputColumns, Unresolved
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Input, Model, Watermark
-from engine.compile.sql.parse import DIALECT
+from engine.compile.sql.dialect import DIALECT
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
 
@@ -83,8 +83,9 @@ def _windows(
     model: Model, tree: exp.Expr, windows: Iterable[Window], known: Mapping[str, InputColumns]
 ) -> Iterator[Diagnostic]:
     """Windows over a column that neither an input nor a part of the query has."""
+    windows = list(windows)
     inputs = [known.get(item.node) for item in model.inputs]
-    if model.inlined or any(i is None or i.columns is None or not i.complete for i in inputs):
+    if not windows or model.inlined or any(i is None or i.columns is None or not i.complete for i in inputs):
         return
     names = [name for columns in inputs if columns is not None for name in _names(columns)]
     names += [item.watermark.column for item in model.inputs if item.watermark]
@@ -93,7 +94,6 @@ def _windows(
         for alias in tree.find_all(exp.TableAlias)
         for identifier in alias.args.get("columns") or ()
     }
-    windows = list(windows)
     for window in windows:
         # A part of the query that selects another window whole has a column of its name.
         there = made | {other.name for other in windows if other is not window}

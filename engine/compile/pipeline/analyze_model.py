@@ -23,7 +23,7 @@ from engine.compile.references.expand_windows import lower_windows
 from engine.compile.references.resolve_references import Draft, KnownNodes, resolve
 from engine.compile.references.splice import splice
 from engine.compile.sql.aggregates import is_stateful
-from engine.compile.sql.determinism import deterministic, deterministic_text
+from engine.compile.sql.determinism import deterministic_text
 from engine.compile.stateful.fingerprint import facts, fingerprint
 from engine.compile.stateful.state_facts import with_state
 from engine.compile.streaming.check_model import placeholder
@@ -203,11 +203,12 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
     streams = [i for i in model.inputs if i.stream]
     inlined = draft.inlined.values()
     names = [placeholder(i) for i in streams] + [f"{REF}{model.name}" for model in inlined if model.streamed]
-    held = is_stateful(query.tree, names, dedup=any(i.dedup for i in streams))
+    held = is_stateful(query.nodes, names, dedup=any(i.dedup for i in streams))
     stateful = (streaming or (not model.stored and bool(streams))) and (held or any(i.stateful for i in inlined))
     write = config.write
     if streaming:
-        write = decide(write, query, read.windows, frozenset(i.name for i in streams), config.places, draft.report)
+        own = frozenset(placeholder(i) for i in streams if not i.through)
+        write = decide(write, query, read.windows, own, config.places, draft.report)
     if read.certain:
         check_columns(config.named, config.write, query.tree, config.places, draft.report)
     meaning = facts(
@@ -236,7 +237,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
 def _deterministic(model: Model, draft: Draft) -> bool:
     times = [i.watermark.expression for i in model.inputs if i.watermark and i.watermark.expression]
     inlined = all(item.deterministic for item in draft.inlined.values())
-    return inlined and deterministic([draft.query.tree]) and deterministic_text(*times)
+    return inlined and draft.query.deterministic and deterministic_text(*times)
 
 
 def _with_event_time(selects: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]) -> dict[str, frozenset[str]]:

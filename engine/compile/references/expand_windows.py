@@ -46,7 +46,7 @@ def lower_windows(
     """
     lowered = Lowered()
     for window in windows:
-        for select in query.tree.find_all(exp.Select):
+        for select in query.nodes.every(exp.Select):
             if _is_column_of_inputs(select, window.name):
                 continue
             uses = _Uses(select, window)

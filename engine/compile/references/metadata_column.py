@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.config.window_config import Edit
-from engine.compile.sql.parse import ParsedQuery, tokenize
+from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.parse import ParsedQuery
 from engine.sources import ORIGIN
 
 _BEFORE_STAR = {TokenType.SELECT, TokenType.DISTINCT, TokenType.ALL, TokenType.COMMA, TokenType.L_PAREN, TokenType.DOT}

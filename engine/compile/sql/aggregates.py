@@ -6,6 +6,8 @@ from collections.abc import Iterable
 
 from sqlglot import exp
 
+from engine.compile.sql.query_nodes import QueryNodes
+
 # Spark's aggregates that sqlglot knows by name only.
 _NAMES = {
     "any", "approx_percentile", "approx_top_k", "bit_and", "bit_or", "bit_xor",
@@ -35,56 +37,53 @@ def has_aggregate(tree: exp.Expr) -> bool:
     return any(is_aggregate(node) for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)))
 
 
-def is_stateful(tree: exp.Expr, streams: Iterable[str], *, dedup: bool) -> bool:
+def is_stateful(nodes: QueryNodes, streams: Iterable[str], *, dedup: bool) -> bool:
     """Whether Spark keeps state for the query: aggregates, distinct, limits, dedup, joins of streams.
 
     Args:
-        tree: of the query.
+        nodes: of the query.
         streams: the names by which it reads streams; what a query does with static inputs alone keeps no state.
         dedup: an input drops duplicates.
     """
     if dedup:
         return True
-    steps = [node for node in tree.walk() if isinstance(node, (exp.Query, exp.Join)) or is_aggregate(node)]
-    holding = [step for node in steps if (step := _holding(node)) is not None]
-    if not holding:
+    joins = nodes.every(exp.Join)
+    holding = [query for query in nodes.every(exp.Query) if _holds(query)]
+    calls = (node for node in nodes.every(exp.AggFunc, exp.Anonymous) if is_aggregate(node))
+    holding += [select for call in calls if (select := call.find_ancestor(exp.Select)) is not None]
+    if not (holding or joins):
         return False
-    names = _reading(tree, {name.lower() for name in streams})
-    return any(_joins(step, names) if isinstance(step, exp.Join) else _reads(step, names) for step in holding)
+    names = streaming_names(nodes, streams)
+    return any(reads(nodes, query, names) for query in holding) or any(_joins(nodes, join, names) for join in joins)
 
 
-def _holding(node: exp.Expr) -> exp.Expr | None:
-    """The query or join that would keep state for a part of the tree, if what it reads is a stream."""
-    if isinstance(node, exp.Join):
-        return node
-    if not isinstance(node, exp.Query):
-        return node.find_ancestor(exp.Select)
-    groups = any(node.args.get(clause) for clause in ("group", "limit"))
-    if isinstance(node, exp.SetOperation):
-        groups = groups or not isinstance(node, exp.Union) or bool(node.args.get("distinct"))
-    elif isinstance(node, exp.Select):
-        groups = groups or bool(node.args.get("distinct"))
-    return node if groups else None
+def _holds(query: exp.Query) -> bool:
+    """Whether a query would keep state if what it reads is a stream."""
+    groups = any(query.args.get(clause) for clause in ("group", "limit"))
+    if isinstance(query, exp.SetOperation):
+        return groups or not isinstance(query, exp.Union) or bool(query.args.get("distinct"))
+    return groups or (isinstance(query, exp.Select) and bool(query.args.get("distinct")))
 
 
-def _reading(tree: exp.Expr, names: set[str]) -> set[str]:
-    """The names of streams, with those of the CTEs that read one."""
-    ctes = list(tree.find_all(exp.CTE))
+def streaming_names(nodes: QueryNodes, streams: Iterable[str]) -> set[str]:
+    """The names of streams in lower case, with those of the CTEs that read one."""
+    names = {name.lower() for name in streams}
+    ctes = nodes.every(exp.CTE)
     for _ in ctes:
-        more = {cte.alias.lower() for cte in ctes if _reads(cte.this, names)} - names
+        more = {cte.alias.lower() for cte in ctes if reads(nodes, cte.this, names)} - names
         if not more:
             break
         names = names | more
     return names
 
 
-def _reads(node: exp.Expr, names: set[str]) -> bool:
-    return any(table.name.lower() in names for table in node.find_all(exp.Table))
+def reads(nodes: QueryNodes, node: exp.Expr, names: set[str]) -> bool:
+    """Whether something of these names is read in a part of the tree."""
+    return not names.isdisjoint(nodes.read_below(node))
 
 
-def _joins(join: exp.Join, names: set[str]) -> bool:
+def _joins(nodes: QueryNodes, join: exp.Join, names: set[str]) -> bool:
     """Whether both sides of a join read a stream."""
-    right = set(map(id, join.this.find_all(exp.Table)))
-    around = join.parent.find_all(exp.Table) if join.parent is not None else ()
-    left = any(table.name.lower() in names for table in around if id(table) not in right)
-    return left and _reads(join.this, names)
+    right = [name for name in nodes.read_below(join.this) if name in names]
+    around = nodes.read_below(join.parent) if join.parent is not None else []
+    return bool(right) and sum(name in names for name in around) > len(right)

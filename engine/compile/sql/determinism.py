@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from sqlglot import exp
 
-from engine.compile.sql.parse import parser, tokenize
+from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.query_nodes import QueryNodes
 
 _CALLS = (
     exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.Localtimestamp, exp.Rand, exp.Randn,
@@ -22,12 +21,13 @@ _WORDS = {"current_time"}
 # Spark's words for times: a string that is cast to a time, also by a comparison with one, is read so (measured).
 _TIMES = {"now", "today", "tomorrow", "yesterday"}
 _STRINGS = (exp.Select, exp.Alias, exp.Tuple, exp.Like, exp.ILike, exp.Concat, exp.DPipe)
+_SUSPECTS = (*_CALLS, exp.Anonymous, exp.Column, exp.StrToUnix, exp.TableSample, exp.Literal)
 _EQUAL = (exp.EQ, exp.NEQ, exp.NullSafeEQ, exp.In)
 
 
-def deterministic(trees: Iterable[exp.Expr]) -> bool:
+def deterministic(nodes: QueryNodes) -> bool:
     """Whether parsed SQL neither reads the clock nor draws random numbers, by its calls of Spark's functions."""
-    return not any(_varies(node) for tree in trees for node in tree.walk())
+    return not any(map(_varies, nodes.every(*_SUSPECTS)))
 
 
 def deterministic_text(*expressions: str) -> bool:
@@ -36,7 +36,7 @@ def deterministic_text(*expressions: str) -> bool:
         found = [tree for text in expressions for tree in parser().parse(tokenize(text), text)]
     except ValueError:
         return False
-    return deterministic(tree for tree in found if tree is not None)
+    return all(deterministic(QueryNodes.of(tree)) for tree in found if tree is not None)
 
 
 def _varies(node: exp.Expr) -> bool:

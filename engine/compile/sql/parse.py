@@ -6,21 +6,21 @@ The tree is only looked at. What runs is the user's own text with replacements s
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import TypeVar
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import ErrorLevel, ParseError, SqlglotError, TokenError
+from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
+from engine.compile.sql.determinism import deterministic
+from engine.compile.sql.dialect import DIALECT, parser, tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.normalize import spelling
+from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.token_checks import (
     HIDDEN_WINDOW,
     WINDOW_TABLES,
@@ -35,7 +35,6 @@ from engine.compile.templates.template_names import REF, SOURCE, THIS, spoken
 from engine.errors import Diagnostic, near
 from engine.jinja import Rendered
 
-DIALECT = "spark"
 TYPES = (
     "string", "boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal", "date", "timestamp",
     "timestamp_ntz", "binary", "array", "map", "struct", "variant",
@@ -43,34 +42,7 @@ TYPES = (
 # What the parser raises where it makes the node of a function of arguments that it did not foresee.
 _MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
-_SOUGHT: tuple[type[exp.Expr], ...] = (exp.Select, exp.Table, exp.CTE, exp.Identifier, exp.Group, *ABSENT)
-_Node = TypeVar("_Node", bound=exp.Expr)
-# A tokenizer keeps its place in the text: each thread has its own.
-_OWN = threading.local()
 _STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
-
-
-@cache
-def spark() -> sqlglot.Dialect:
-    """Spark's dialect; made by its name it would be made for each text anew."""
-    return sqlglot.Dialect.get_or_raise(DIALECT)
-
-
-def tokenize(text: str) -> list[Token]:
-    """The tokens of a text in Spark's dialect; making what reads them takes half as long as reading a model.
-
-    Raises:
-        sqlglot.errors.TokenError: a quote or comment has no end.
-    """
-    if not hasattr(_OWN, "tokenizer"):
-        _OWN.tokenizer = spark().tokenizer()
-    tokens: list[Token] = _OWN.tokenizer.tokenize(text)
-    return tokens
-
-
-def parser() -> sqlglot.Parser:
-    """A parser that stops at the first error."""
-    return spark().parser(error_level=ErrorLevel.IMMEDIATE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +74,8 @@ class ParsedQuery:
         qualifiers: references that stand before a column ({{ ref('flights') }}.origin): start, end, name.
         spelling: the query in one spelling, for comparing.
         end: where the query ends in the rendered text, before a semicolon.
+        nodes: of the tree, by their class.
+        deterministic: whether it neither reads the clock nor draws random numbers.
     """
 
     tree: exp.Expr
@@ -109,6 +83,8 @@ class ParsedQuery:
     qualifiers: tuple[tuple[int, int, str], ...]
     spelling: str
     end: int
+    nodes: QueryNodes
+    deterministic: bool
 
 
 def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery | None:
@@ -125,13 +101,13 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery
     tree = reader.tree(tokens, wrong) if len(found) == before else None
     if tree is None:
         return None
-    # One walk for all that is looked for.
-    nodes: list[exp.Expr] = [part for part in tree.walk() if isinstance(part, _SOUGHT)]
+    nodes = QueryNodes.of(tree)
     _place_group_by_all(nodes, tokens)
     if not reader.spark_has(nodes, confirmed(wrong, tree) if wrong else ()):
         return None
     references, qualifiers = reader.references(nodes, tokens)
-    return ParsedQuery(tree, references, qualifiers, spelling(tokens), tokens[-1].end + 1)
+    end = tokens[-1].end + 1
+    return ParsedQuery(tree, references, qualifiers, spelling(tokens), end, nodes.lasting(), deterministic(nodes))
 
 
 def with_printed(hint: str, rendered: Rendered, offset: int) -> str:
@@ -233,11 +209,11 @@ class _Reader:
         for call in calls:
             self.report(call.code, call.message, call.hint, call.offset)
 
-    def spark_has(self, nodes: list[exp.Expr], calls: Iterable[WrongCall]) -> bool:
+    def spark_has(self, nodes: QueryNodes, calls: Iterable[WrongCall]) -> bool:
         """Report constructs of other engines that sqlglot reads and Spark does not, and calls that are wrong."""
         before = len(self.found)
         self.wrong(calls)
-        for select in _every(nodes, exp.Select):
+        for select in nodes.every(exp.Select):
             qualify = select.args.get("qualify")
             if qualify is not None:
                 hint = "Filter on the window function in an outer SELECT."
@@ -246,9 +222,9 @@ class _Reader:
             if distinct is not None and distinct.args.get("on") is not None:
                 hint = "Take the best row of a key: max_by(struct(*), ts) ... group by the key."
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
-        for message, hint, node in absent(nodes):
+        for message, hint, node in absent(nodes.every(*ABSENT)):
             self.report("sql-syntax", message, hint, first_offset(node))
-        for table in _every(nodes, exp.Table):
+        for table in nodes.every(exp.Table):
             function = table.this
             name = function.name.upper() if isinstance(function, exp.Anonymous) else ""
             if name in WINDOW_TABLES:
@@ -256,12 +232,12 @@ class _Reader:
         return len(self.found) == before
 
     def references(
-        self, nodes: list[exp.Expr], tokens: list[Token]
+        self, nodes: QueryNodes, tokens: list[Token]
     ) -> tuple[tuple[RelationReference, ...], tuple[tuple[int, int, str], ...]]:
         references = sorted(self.tables(nodes), key=lambda r: r.start)
         tables = {r.start for r in references}
         qualifiers: list[tuple[int, int, str]] = []
-        for identifier in _every(nodes, exp.Identifier):
+        for identifier in nodes.every(exp.Identifier):
             kind, name = _placeholder(identifier)
             if not kind or span(identifier)[0] in tables:
                 continue
@@ -281,9 +257,9 @@ class _Reader:
         shown = spoken(text if "`" in text else f"`{text}`")
         self.report("sql-syntax", f"{shown} stands where no table is read", _STRAY_REF, offset)
 
-    def tables(self, nodes: list[exp.Expr]) -> Iterator[RelationReference]:
-        ctes = {cte.alias.lower() for cte in _every(nodes, exp.CTE)}
-        for table in _every(nodes, exp.Table):
+    def tables(self, nodes: QueryNodes) -> Iterator[RelationReference]:
+        ctes = {cte.alias.lower() for cte in nodes.every(exp.CTE)}
+        for table in nodes.every(exp.Table):
             identifier = table.this
             if not isinstance(identifier, exp.Identifier) or in_hint(table):
                 continue
@@ -309,13 +285,9 @@ def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
     return ("this", text) if text == THIS else ("", "")
 
 
-def _every(nodes: Iterable[exp.Expr], kind: type[_Node]) -> list[_Node]:
-    return [node for node in nodes if isinstance(node, kind)]
-
-
-def _place_group_by_all(nodes: list[exp.Expr], tokens: list[Token]) -> None:
+def _place_group_by_all(nodes: QueryNodes, tokens: list[Token]) -> None:
     """Note where the ALL of each GROUP BY ALL stands, which the tree does not tell."""
-    groups = [group for group in _every(nodes, exp.Group) if group.args.get("all")]
+    groups = [group for group in nodes.every(exp.Group) if group.args.get("all")]
     places = [
         (following.start, following.end + 1)
         for token, following in pairwise(tokens if groups else ())

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.parse import tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.compile.stateful.stateful_steps import Block, Meaning, Selected, blocks
 
 

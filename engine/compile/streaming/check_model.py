@@ -12,7 +12,8 @@ from sqlglot import exp
 from engine.compile.columns import InputColumns
 from engine.compile.nodes.manifest import Input, Materialized, Model
 from engine.compile.sql.aggregates import is_stateful
-from engine.compile.sql.parse import DIALECT
+from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import Mode, StreamFacts, check, check_text
 from engine.compile.streaming.lowering.streaming_clauses import parse
 from engine.compile.templates.template_names import REF, SOURCE, spoken
@@ -66,7 +67,7 @@ def reads_state(spelled: str, streams: Iterable[Mapping[str, Any]]) -> bool:
     listed = list(streams)
     tree = parse(spelled).tree
     names = [f"{kind}{item['name']}" for item in listed for kind in (REF, SOURCE)]
-    return tree is None or is_stateful(tree, names, dedup=any(item.get("dedup") for item in listed))
+    return tree is None or is_stateful(QueryNodes.of(tree), names, dedup=any(item.get("dedup") for item in listed))
 
 
 def placeholder(item: Input) -> str:

@@ -14,7 +14,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.nodes.unit_test_steps import Rows
-from engine.compile.sql.parse import DIALECT
+from engine.compile.sql.dialect import DIALECT
 from engine.compile.testing.coerce_values import fit_row, natural
 from engine.compile.types import spark_types
 from engine.errors import Location, near

@@ -12,7 +12,7 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from engine.compile import DataTest, Model
 from engine.compile.output.condition_types import conditions
-from engine.compile.sql.parse import tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.errors import Location
 from engine.spark.executions import spark_exceptions
 

@@ -6,7 +6,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile import Model, Source
-from engine.compile.sql.parse import first_offset, parser, tokenize
+from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.parse import first_offset
 from engine.compile.sql.token_checks import parseable
 from engine.errors import Diagnostic, Location
 

@@ -14,7 +14,8 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.parse import parser, restore_windows, tokenize
+from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.parse import restore_windows
 from engine.compile.sql.token_checks import check_commas, check_depth, parseable
 from engine.compile.streaming.plan.intervals import seconds
 from engine.compile.streaming.plan.verdict import RuleFinding

@@ -1,0 +1,64 @@
+"""The nodes of a parsed query by their class, from one walk: no question about a query walks its whole tree again."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from sqlglot import exp
+
+_Node = TypeVar("_Node", bound=exp.Expr)
+_LASTING: tuple[type[exp.Expr], ...] = (
+    exp.Query, exp.Join, exp.Table, exp.CTE, exp.AggFunc, exp.Anonymous, exp.Where, exp.Pivot,
+)  # fmt: skip
+
+
+class QueryNodes:
+    """The nodes of a tree; those of one class are in the order of a walk through it.
+
+    Args:
+        nodes: by their class.
+    """
+
+    __slots__ = ("_below", "_nodes")
+
+    def __init__(self, nodes: dict[type[exp.Expr], list[exp.Expr]]) -> None:
+        self._nodes = nodes
+        self._below: dict[int, list[str]] | None = None
+
+    @classmethod
+    def of(cls, tree: exp.Expr) -> QueryNodes:
+        """All nodes of a tree."""
+        nodes: dict[type[exp.Expr], list[exp.Expr]] = {}
+        for node in tree.walk():
+            known = nodes.get(type(node))
+            if known is None:
+                nodes[type(node)] = [node]
+            else:
+                known.append(node)
+        return cls(nodes)
+
+    def lasting(self) -> QueryNodes:
+        """Only what is asked for once the query was read: queries, relations, joins, calls of aggregates and others."""
+        return QueryNodes({kind: nodes for kind, nodes in self._nodes.items() if issubclass(kind, _LASTING)})
+
+    def every(self, *kinds: type[_Node]) -> list[_Node]:
+        """The nodes of some classes and of those derived from them."""
+        return [node for kind, nodes in self._nodes.items() if issubclass(kind, kinds) for node in nodes]  # type: ignore[misc]
+
+    def read_below(self, node: exp.Expr) -> list[str]:
+        """The names, in lower case, of the relations that are read in a part of the tree."""
+        if self._below is None:
+            self._below = _below(self.every(exp.Table))
+        return self._below.get(id(node), [])
+
+
+def _below(tables: list[exp.Table]) -> dict[int, list[str]]:
+    """The names of tables by every node that they stand in, by its identity."""
+    found: dict[int, list[str]] = {}
+    for table in tables:
+        name = table.name.lower()
+        node: exp.Expr | None = table
+        while node is not None:
+            found.setdefault(id(node), []).append(name)
+            node = node.parent
+    return found
