@@ -43,6 +43,28 @@ select customer from [[orders]] group by rollup(customer) having abs(customer) >
 select 1 as one from [[orders]] group by rollup(customer) having abs(max(customer)) > 1
 select id, lead(id) over (order by id) as next from [[orders]] sort by next + 1
 select id, (select e.id + o.customer from [[events]] e where e.id = o.id) as x from [[orders]] o
+select bit_or(null) as a, bit_and(null) as b, bit_xor(null) over () as c from [[orders]]
+select histogram_numeric(null, 3) as a, histogram_numeric('a', 3) as b from [[orders]]
+select transform(array(1), x -> max(customer) + x) as x, status from [[orders]] group by status
+select transform(array(1), x -> upper(status)) as x from [[orders]] group by upper(status)
+select transform(array(1), x -> x + customer) as x from [[orders]] group by transform(array(1), x -> x + customer)
+select e from [[orders]] lateral view explode(array((select count(*) from [[events]]))) t as e
+select 1 as one from [[orders]] group by rollup(ts) having ts > current_timestamp
+select 1 as one from [[orders]] group by rollup(customer) having customer > 1 and interval 1 day + interval 2 day > interval 1 day
+select ts from [[orders]] group by rollup(ts) having ts + interval 1 day > timestamp'2024-01-01 00:00:00'
+select 1 as one from [[orders]] group by rollup(status) having trim(both 'x' from status) = 'a' and position('a' in status) = 1
+select 1 as one from [[orders]] group by rollup(item) having struct(item) = struct(item)
+select 1 as one from [[orders]] group by rollup(customer) having customer > 1 order by abs(customer)
+select 1 as customer from [[orders]] group by rollup(customer) order by abs(customer)
+select upper(status) as u from [[orders]] group by rollup(upper(status)) order by max(status)
+select 1 as one from [[orders]] group by customer order by abs(customer)
+select * from (select customer, status, amount from [[orders]]) pivot (sum(amount) + 1 s, -count(*) as n, max(amount)::int is null for status in ('a', 'b'))
+select * from (select customer, status, item from [[orders]]) pivot (max(item).name for status in ('a', 'b'))
+select * from (select customer, status, amount, paid from [[orders]]) pivot (sum(amount) * 2 for (status, paid) in (('a', true), ('b', false)))
+select id from [[orders]] o where exists (select lag(id, 1, o.id) over (order by name) from [[customers]])
+select id from [[orders]] o where exists (select sum(o.id + id) over (order by o.id + 1) from [[customers]])
+select id from [[orders]] o where exists (select explode(o.tags))
+select transform(array(1), X -> x + 1) as x, transform(array(item), X -> x.name) as y from [[orders]]
 """.strip().splitlines()
 
 # The mark » stands where the fault is.
@@ -81,5 +103,72 @@ REFUSED = [
     (
         "unknown-column",
         "select * from (select customer, status, amount from [[orders]]) pivot (sum(amount) for »nope in ('a'))",
+    ),
+    ("clause", "select e from [[orders]] lateral view explode(»array_agg(status)) t as e"),
+    ("clause", "select e from [[orders]] lateral view explode(array(»row_number() over (order by id))) t as e"),
+    ("clause", "select e from [[orders]] lateral view explode(array(»explode(array(1)))) t as e"),
+    ("clause", "select e from [[orders]], lateral explode(»array_agg(status)) t(e)"),
+    ("clause", "select * from explode(array(»max(1))) t(e)"),
+    ("clause", "select * from values (»max(1)) t(e)"),
+    ("clause", "select * from values (»rand()) t(e)"),
+    ("clause", "select * from values ((select »max(id) from [[orders]])) t(e)"),
+    ("agg-not-grouped", "select transform(array(), x -> »status) as x from [[orders]] group by id"),
+    ("agg-not-grouped", "select transform(array_agg(status), x -> »status) as x from [[orders]]"),
+    (
+        "agg-not-grouped",
+        "select transform(array(1), x -> transform(array(2), y -> x + y + »customer)) as x from [[orders]] group by id",
+    ),
+    ("agg-not-grouped", "select id from [[orders]] group by id having exists(array(1), x -> x = »customer)"),
+    ("agg-not-grouped", "select id from [[orders]] group by id order by transform(array(1), x -> »customer)"),
+    ("type-mismatch", "select »approx_top_k(null) as a from [[orders]]"),
+    ("type-mismatch", "select »bitmap_or_agg(null) as a from [[orders]]"),
+    ("clause", "select »grouping(null) as a from [[orders]] group by rollup(id)"),
+    (
+        "clause",
+        "select 1 as one from [[orders]] group by rollup(ts) having »ts + interval 1 day > timestamp'2024-01-01 00:00:00'",
+    ),
+    (
+        "clause",
+        "select 1 as one from [[orders]] group by rollup(customer) having »customer > 1 and 2 * interval 1 month > interval 2 month",
+    ),
+    ("clause", "select 1 as one from [[orders]] group by rollup(ts) having »ts > current_timestamp()"),
+    ("clause", "select 1 as one from [[orders]] group by rollup(day) having »day > current_date"),
+    ("clause", "select 1 as one from [[orders]] group by rollup(customer) having »customer = int('1')"),
+    ("clause", "select 1 as one from [[orders]] o group by rollup(o.customer) having »o.customer > 1 and abs(1) = 1"),
+    ("clause", "select customer as c from [[orders]] group by rollup(c) having abs(»customer) > 1"),
+    ("clause", "select 1 as one from [[orders]] group by rollup(customer) having customer > 1 order by »count(*)"),
+    ("clause", "select 1 as one from [[orders]] group by rollup(customer) order by »customer"),
+    ("clause", "select customer as c from [[orders]] group by rollup(1) order by abs(»customer)"),
+    ("clause", "select 1 as one from [[orders]] group by rollup(customer) order by max(»customer)"),
+    ("clause", "select upper(status) as u from [[orders]] group by cube(upper(status)) sort by upper(»status)"),
+    ("clause", "select item.name from [[orders]] group by grouping sets ((item.name), ()) order by »item.name"),
+    (
+        "clause",
+        "select * from (select customer, status, amount from [[orders]]) pivot (sum(amount) + »amount for status in ('a', 'b'))",
+    ),
+    (
+        "clause",
+        "select * from (select customer, status, amount from [[orders]]) pivot (sum(»sum(amount)) for status in ('a', 'b'))",
+    ),
+    (
+        "clause",
+        "select * from (select customer, status, amount from [[orders]]) pivot (»explode(array_agg(amount)) for status in ('a', 'b'))",
+    ),
+    (
+        "subquery-place",
+        "select id from [[orders]] o where exists (select 1 from [[customers]] lateral view explode(»o.tags) t as e)",
+    ),
+    ("subquery-place", "select id from [[orders]] o where exists (select explode(»o.tags) from [[customers]])"),
+    (
+        "subquery-place",
+        "select id from [[orders]] o where exists (select row_number() over (order by »o.id) from [[customers]])",
+    ),
+    (
+        "subquery-place",
+        "select id, (select max(x) from (select sum(»o.customer) over () as x from [[customers]])) as m from [[orders]] o",
+    ),
+    (
+        "unknown-column",
+        "select id from [[orders]] o where exists (select 1 from [[customers]] c join lateral explode(»o.tags) t(e))",
     ),
 ]

@@ -5,7 +5,8 @@
     from_clause         FROM, joins, CTEs, lateral views; pivot_columns: PIVOT and UNPIVOT
     column_scope        what a name means
     expressions         expressions; function_calls: functions, argument_types and function_placement what they ask
-    type_mismatch       what Spark's analyser refuses of types; distinct, list_lengths: of DISTINCT and of lists
+    type_mismatch       what Spark's analyser refuses of types; list_lengths: of lists
+    visible_columns     what ORDER BY and HAVING see behind DISTINCT, set operations and grouping sets
     default_names       what Spark calls a column without an alias
     column_texts        the user's text of a column
 

@@ -95,12 +95,20 @@ def _column(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if isinstance(node.this, exp.Star) or not identifiers:
         return NOTHING
     parts = [identifier.this for identifier in identifiers]
+    bound = scope.variables.get(parts[0].lower()) if scope.variables else None
     try:
-        return scope.look_up(parts)
+        # The parser finds the parameters of lambdas that have the same letter case.
+        return scope.look_up(parts) if bound is None else _inner(bound, parts)
     except Missing as missing:
         walk.miss(missing, identifiers, scope)
         name = parts[0].lower() if len(parts) == 1 else ""
         return ColumnValue(function_calls.constant(name))
+
+
+def _inner(value: ColumnValue, parts: list[str]) -> ColumnValue:
+    for position in range(1, len(parts)):
+        value = member(value, parts, position)
+    return value
 
 
 def _part_of(walk: Walk, base: exp.Expr, identifiers: list[exp.Identifier], scope: ColumnScope) -> ColumnValue:
@@ -368,6 +376,20 @@ def _ordered_argument(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnV
 
 
 def _over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
+    before, scope.outside = scope.outside, False
+    result = _computed_over(walk, node, scope)
+    if scope.outside:
+        order, call = node.args.get("order"), function_placement.inner(node.this)
+        sorts = [part.this for part in order.expressions] if order is not None else []
+        # Measured: Spark takes an expression of such a column, and not the column alone.
+        parts = [*(node.args.get("partition_by") or ()), *sorts, *list(children(call))[:1]]
+        walk.correlated([part for part in parts if isinstance(part, (exp.Column, exp.Dot))], scope, "in OVER")
+        scope.outside = True
+    scope.outside = scope.outside or before
+    return result
+
+
+def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     for part in node.args.get("partition_by") or ():
         ranked(walk, part, value(walk, part, scope), "window", "PARTITION BY")
     order = node.args.get("order")

@@ -33,6 +33,7 @@ from engine.compile.types.widening import wider, widest
 UNKNOWN = OutputColumns([], open=True)
 LOST = OutputColumns([], open=True, lost=True)
 _PLACEHOLDER = "@"
+_CONSTANTS = "Select it from the table: (select x union all select y)."
 
 
 @dataclass(slots=True)
@@ -105,7 +106,9 @@ def read_from(walk: Walk, select: exp.Select, scope: ColumnScope) -> None:
     for join in select.args.get("joins") or ():
         _join(walk, join, scope)
     for lateral in select.args.get("laterals") or ():
+        scope.outside = False
         _add(scope, *_item(walk, lateral, scope))
+        walk.correlated([lateral], scope, "in LATERAL VIEW")
 
 
 def _add(scope: ColumnScope, relations: list[ScopeRelation], columns: list[ScopeColumn]) -> None:
@@ -241,6 +244,10 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
 def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     found = [[walk.value(item, scope) for item in row] for row in rows]
+    for row, values in zip(rows, found, strict=True):
+        for item, given in zip(row, values, strict=True):
+            if given.origins or item.find(exp.Query) is not None:
+                walk.fault("clause", "VALUES takes constants, and this uses a column", _CONSTANTS, item, node)
     width = len(found[0]) if found else 0
     places = [[row[place] for row in found if place < len(row)] for place in range(width)]
     columns = (ColumnValue(widest(v.type for v in place), origins(place)) for place in places)
@@ -258,7 +265,9 @@ _READERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], tuple[Out
 def _join(walk: Walk, join: exp.Expr, scope: ColumnScope) -> None:
     """Add what is joined, and note the columns on which it is."""
     before = ColumnScope(scope.ctes, None, list(scope.relations), scope.columns)
-    added = ColumnScope(scope.ctes, None, *_item(walk, join.this, scope))
+    # What is LATERAL sees the tables before it, and none around the query.
+    around = before if isinstance(join.this, exp.Lateral) else scope
+    added = ColumnScope(scope.ctes, None, *_item(walk, join.this, around))
     kind, side, method = (str(join.args.get(key) or "").upper() for key in ("kind", "side", "method"))
     scope.relations = [*before.relations, *added.relations]
     common = list(join.args.get("using") or ())

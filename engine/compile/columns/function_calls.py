@@ -293,7 +293,8 @@ def _counted(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValu
 
 def _histogram(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     found = _values(walk, arguments, scope)
-    return ColumnValue(spark_types.array(spark_types.struct([("x", found[0].type), ("y", "double")])), origins(found))
+    middle = "double" if found[0].type in {"string", "void"} else found[0].type
+    return ColumnValue(spark_types.array(spark_types.struct([("x", middle), ("y", "double")])), origins(found))
 
 
 _SPECIAL: dict[str, Callable[[Walk, Arguments, ColumnScope], ColumnValue]] = {

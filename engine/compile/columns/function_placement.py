@@ -46,9 +46,9 @@ def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr
         walk.fault(CODE, f"{name}() tells grouping sets apart, and there are none", hint, node)
         return
     keys = _plain_keys(group)
-    names = [argument.name.lower() for argument in arguments if isinstance(argument, exp.Column)]
-    if keys is None or len(names) != len(arguments):
+    if keys is None:
         return
+    names = [argument.name.lower() if isinstance(argument, exp.Column) else "" for argument in arguments]
     wrong = [n for n in names if n not in keys] if name == "grouping" else names if names and names != keys else []
     if wrong:
         message = f"{name}() takes the keys of GROUP BY{'' if name == 'grouping' else ', all of them in their order'}"

@@ -7,9 +7,17 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from engine.compile.columns import type_mismatch
-from engine.compile.columns.column_scope import ColumnScope, ColumnValue, OutputColumns, ScopeColumn, origins
+from engine.compile.columns.column_scope import (
+    ColumnScope,
+    ColumnValue,
+    Missing,
+    OutputColumns,
+    ScopeColumn,
+    origins,
+)
 from engine.compile.columns.default_names import column_name
 from engine.compile.columns.walk import Walk, path
+from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.types.widening import widest
 
 
@@ -29,6 +37,8 @@ def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeC
     by = [walk.value(field.this, scope) for field in fields]
     results = [(*column_name(walk, call, scope), walk.value(call, scope)) for call in pivot.expressions]
     walk.influence(origins(by), "group")
+    for call in pivot.expressions:
+        _aggregated(walk, call, scope)
     named = _names([*(field.this for field in fields), *pivot.expressions])
     yield from (column for column in scope.columns if column.name.lower() not in named)
     for field in fields:
@@ -40,8 +50,32 @@ def _pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeC
                 yield ScopeColumn(shown, ColumnValue(result.type, result.origins), sure and (certain or not several))
 
 
+def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
+    """Report a column of a result that no aggregate takes."""
+    for node in call.walk(prune=_computed):
+        if isinstance(node, exp.Column) and (parts := path(node)[0]):
+            try:
+                known = scope.look_up([part.name for part in parts])
+            except Missing:
+                continue
+            if known.origins or known.type:
+                message = f"PIVOT takes aggregates, and '{node.name}' is outside of them"
+                walk.fault("clause", message, f"Write max({node.name}) or any_value({node.name}).", node)
+                return
+
+
+def _computed(node: exp.Expr) -> bool:
+    inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
+    return isinstance(node, exp.Query) or is_aggregate(inner)
+
+
 def _value(item: exp.Expr) -> tuple[str, bool]:
     """What a value of a PIVOT is called, and whether that is sure."""
+    if isinstance(item, exp.Tuple):
+        parts = [_value(part) for part in item.expressions]
+        return f"{{{', '.join(name for name, _ in parts)}}}", all(sure for _, sure in parts)
+    if isinstance(item, exp.Boolean):
+        return str(item.this).lower(), True
     if isinstance(item, (exp.PivotAlias, exp.Alias)):
         alias = item.args["alias"]
         return alias.name, True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from sqlglot import exp
@@ -20,9 +20,9 @@ from engine.compile.columns.column_scope import (
     origins,
 )
 from engine.compile.columns.default_names import column_name
-from engine.compile.columns.distinct import sorted_by_columns, sorted_by_output, told_apart
 from engine.compile.columns.expressions import number, ranked, tested
 from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
+from engine.compile.columns.visible_columns import sorted_by_columns, sorted_by_output, told_apart, unselected_keys
 from engine.compile.columns.walk import Walk, path
 from engine.compile.nodes.column_facts import ColumnFault
 from engine.compile.sql.aggregates import has_aggregate
@@ -66,7 +66,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     scope.outside = False
     output = _projected(walk, node, scope)
     if scope.outside and (node.args.get("group") or any(has_aggregate(item) for item in node.expressions)):
-        _outside(walk, node.expressions, scope, "beside an aggregate")
+        walk.correlated(node.expressions, scope, "beside an aggregate")
     if node.args.get("distinct") is not None:
         told_apart(walk, node, output, "DISTINCT")
         sorted_by_output(walk, node, output)
@@ -77,7 +77,7 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     if group is not None:
         for value in _grouped(walk, group, node, output, scope):
             walk.influence(value.origins, "group")
-        _outside(walk, [group], scope, "in GROUP BY")
+        walk.correlated([group], scope, "in GROUP BY")
     if having is not None:
         _having(walk, node, having, scope)
         found = walk.value(having.this, scope)
@@ -88,25 +88,10 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
     _sort(walk, node, output, scope)
-    _outside(walk, list(_sort_clauses(node)), scope, "in ORDER BY")
+    walk.correlated(_sort_clauses(node), scope, "in ORDER BY")
+    if group is not None:
+        unselected_keys(walk, node, output, scope)
     return output
-
-
-def _outside(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope, where: str) -> None:
-    """Report columns of the SELECT around a subquery where Spark sees those of the subquery alone."""
-    if not scope.outside:
-        return
-    scope.outside = False
-    for column in (column for node in nodes for column in node.find_all(exp.Column)):
-        parts = [identifier.name for identifier in path(column)[0]]
-        try:
-            here = scope.here(parts, [part.lower() for part in parts]) if parts else None
-        except Missing:
-            here = None
-        if parts and here is None:
-            message = f"'{'.'.join(parts)}' is a column of the query around, and is used {where} of the subquery"
-            walk.fault("subquery-place", message, "Use it in WHERE, or outside the subquery.", column)
-            return
 
 
 def _sort_clauses(node: exp.Select) -> Iterator[exp.Expr]:
@@ -230,7 +215,11 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     function = projection.this if isinstance(projection, (exp.Alias, exp.Aliases)) else projection
     if not isinstance(function, exp.Func) or not function_calls.generates(walk, function):
         return None
+    before, scope.outside = scope.outside, False
     made = function_calls.generated(walk, function, scope)
+    if projection.parent is not None and projection.parent.args.get("from_") is not None:
+        walk.correlated([function], scope, f"in {walk.name_of(function)}()")
+    scope.outside = scope.outside or before
     names = [projection.alias] if isinstance(projection, exp.Alias) else []
     if isinstance(projection, exp.Aliases):
         names = [identifier.name for identifier in projection.expressions]

@@ -82,6 +82,22 @@ class Walk:
             close = difflib.get_close_matches(missing.name, missing.candidates, n=3, cutoff=0.6)
             self.unresolved.setdefault(offset, Unresolved(missing.name, tuple(close), offset))
 
+    def correlated(self, nodes: Iterable[exp.Expr], scope: ColumnScope, where: str) -> None:
+        """Report columns of the SELECT around a subquery where Spark sees those of the subquery alone."""
+        if not scope.outside:
+            return
+        scope.outside = False
+        for column in (column for node in nodes for column in node.find_all(exp.Column)):
+            parts = [identifier.name for identifier in path(column)[0]]
+            try:
+                here = scope.here(parts, [part.lower() for part in parts]) if parts else None
+            except Missing:
+                here = None
+            if parts and here is None:
+                message = f"'{'.'.join(parts)}' is a column of the query around, and is used {where} of the subquery"
+                self.fault("subquery-place", message, "Use it in WHERE, or outside the subquery.", column)
+                return
+
     def fault(self, code: str, message: str, hint: str, *nodes: exp.Expr) -> None:
         """Note what Spark refuses, at the first of the nodes that has a place in the text, or near it."""
         starts = (n.meta["start"] for node in nodes for n in _in_order(node) if "start" in n.meta)

@@ -1,13 +1,14 @@
-"""Where aggregates and functions with OVER may stand in a query: Spark refuses them elsewhere."""
+"""Where aggregates, functions with OVER and those that make rows may be in a query: Spark refuses them elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from msgspec import Struct
 from sqlglot import exp
 
 from engine.compile.columns import ColumnFault
-from engine.compile.sql.aggregates import has_aggregate, is_aggregate
+from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.parse import first_offset
 
 _WHERE = "Filter the result: HAVING for groups, or an outer SELECT."
@@ -16,154 +17,188 @@ _NESTED = "Compute the inner aggregate in a subquery, or take one of them out."
 _CHANCE = "Draw the value in a subquery, and aggregate outside."
 _OVER = "Compute it in a subquery, and filter or group outside."
 _ROWS = "Compute the rows in a subquery, or by LATERAL VIEW explode(..) t AS x, and use x."
-_MAKING = (exp.Explode, exp.Inline, exp.Stack)  # posexplode() and its like are explode(), too
-_MAKING_NAMES = {"inline_outer", "json_tuple", "variant_explode", "variant_explode_outer"}
-_CLAUSES = {
-    "where": "WHERE", "having": "HAVING", "order": "ORDER BY", "sort": "SORT BY", "distribute": "DISTRIBUTE BY",
-    "cluster": "CLUSTER BY",
+_BEFORE = "Compute it in a subquery, and read that."
+_SORTED = {"order": "ORDER BY", "sort": "SORT BY", "distribute": "DISTRIBUTE BY", "cluster": "CLUSTER BY"}
+_TESTED = {"where": "WHERE", "on": "ON", "group": "GROUP BY"}
+_CLAUSES = {"laterals": "LATERAL VIEW", "from_": "FROM"}
+# What a clause may hold that is one itself.
+_INSIDE = (exp.Values, exp.Pivot, exp.Join)
+_INSIDE_CLAUSES = {
+    (exp.Values, ""): "VALUES", (exp.Pivot, ""): "PIVOT", (exp.Join, ""): "FROM", (exp.Join, "on"): "on",
 }  # fmt: skip
-_SORTED = {"order", "sort", "distribute", "cluster"}
-_KEY = "Take the key into the SELECT, or filter in an outer SELECT."
-# What Spark's parser makes an expression of at once, or may: every other call is a function that it looks up later.
-_AT_ONCE = (
-    exp.Connector, exp.Cast, exp.TryCast, exp.Case, exp.Struct, exp.Substring, exp.StrPosition, exp.RegexpLike,
-    exp.Exists, exp.CurrentTimestamp, exp.CurrentDate, exp.CurrentUser, exp.Overlay,
-)  # fmt: skip
-_RANDOM = (exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform, exp.Uuid)
-_RANDOM_NAMES = {
-    "input_file_name", "java_method", "monotonically_increasing_id", "reflect", "spark_partition_id", "try_reflect",
+_NESTING = {"expressions", "having", "order", "PIVOT"}
+_ROWLESS = {"expressions", "LATERAL VIEW", "FROM"}
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+_AGGREGATE, _WINDOW, _MAKES_ROWS, _RANDOMLY = "aggregate", "window", "rows", "chance"
+_SHOWN = {
+    _AGGREGATE: "an aggregate", _WINDOW: "a function with OVER", _MAKES_ROWS: "a function that makes rows",
+    _RANDOMLY: "a random value",
 }  # fmt: skip
+
+
+_KINDS = (
+    (exp.Window, _WINDOW),
+    # posexplode() and its like are explode(), too.
+    ((exp.Explode, exp.Inline, exp.Stack), _MAKES_ROWS),
+    ((exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform, exp.Uuid), _RANDOMLY),
+)
+_KINDS_BY_NAME = {
+    **dict.fromkeys(("inline_outer", "json_tuple", "variant_explode", "variant_explode_outer"), _MAKES_ROWS),
+    **dict.fromkeys(
+        (
+            "input_file_name", "java_method", "monotonically_increasing_id", "reflect", "spark_partition_id",
+            "try_reflect",
+        ),
+        _RANDOMLY,
+    ),
+}  # fmt: skip
+
+
+class _Call(Struct, frozen=True):
+    """A function that does not stand everywhere: what it is, the clause it is in, and the item of that clause."""
+
+    node: exp.Expr
+    kind: str
+    clause: str
+    item: exp.Expr
 
 
 def misplaced(tree: exp.Expr) -> Iterator[ColumnFault]:
     """The first misplaced function of each clause of each SELECT."""
-    for select in tree.find_all(exp.Select):
-        yield from _clause(select.args.get("where"), "WHERE", _WHERE)
-        for join in select.args.get("joins") or ():
-            yield from _clause(join.args.get("on"), "ON", _WHERE)
-        yield from _clause(select.args.get("group"), "GROUP BY", _GROUP)
-        yield from _clause(select.args.get("having"), "HAVING", _WHERE, aggregates=True)
-        for item in (*select.expressions, *_sorts(select)):
-            yield from _nested(item)
-            yield from _generating(item)
-        yield from _behind(select)
-        yield from _drawn_keys(select.args.get("group"))
-        yield from _unselected_keys(select)
+    selects: dict[int, tuple[exp.Select, list[_Call]]] = {}
+    # One walk for all: most queries have few such calls, and many nodes.
+    for node in tree.walk():
+        kind = _kind(node)
+        if kind and (place := _place(node)) is not None:
+            select, clause, item = place
+            selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item))
+    for select, calls in selects.values():
+        yield from _misplaced(select, calls)
 
 
-def _clause(clause: exp.Expr | None, name: str, hint: str, *, aggregates: bool = False) -> Iterator[ColumnFault]:
-    for node in _own(clause):
-        if isinstance(node, exp.Window):
-            yield _fault(f"a function with OVER is in {name}", _OVER, node)
+def _kind(node: exp.Expr) -> str:
+    if not isinstance(node, (exp.Func, exp.Window)):
+        return ""
+    if isinstance(node, exp.Anonymous):
+        kind = _KINDS_BY_NAME.get(node.name.lower(), "")
+    else:
+        kind = next((kind for types, kind in _KINDS if isinstance(node, types)), "")
+    return kind or (_AGGREGATE if is_aggregate(node) else "")
+
+
+def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr] | None:
+    """The SELECT that a call belongs to, its clause, and the item of that; None behind a UNION."""
+    found: tuple[str, exp.Expr] | None = None
+    child, above = node, node.parent
+    while above is not None and (child.arg_key == "pivots" or not isinstance(above, exp.Query)):
+        if found is None and isinstance(above, _INSIDE):
+            found = _INSIDE_CLAUSES.get((type(above), child.arg_key or ""), _INSIDE_CLAUSES[type(above), ""]), child
+        child, above = above, above.parent
+    if not isinstance(above, exp.Select):
+        return None
+    key = child.arg_key or ""
+    clause, item = found or (_CLAUSES.get(key, key), child)
+    return above, clause, item
+
+
+def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
+    for clause, shown in _TESTED.items():
+        hint = _GROUP if clause == "group" else _WHERE
+        yield from _first(calls, clause, shown, {_WINDOW: _OVER, _AGGREGATE: hint})
+    yield from _first(calls, "having", "HAVING", {_WINDOW: _OVER})
+    for clause in ("LATERAL VIEW", "FROM"):
+        yield from _first(calls, clause, clause, {_WINDOW: _BEFORE, _AGGREGATE: _BEFORE})
+    yield from _first(calls, "VALUES", "VALUES", dict.fromkeys(_SHOWN, _BEFORE))
+    yield from _first(calls, "PIVOT", "PIVOT", {_MAKES_ROWS: _BEFORE})
+    for item in {id(call.item): call.item for call in calls if call.clause in _NESTING}.values():
+        yield from _nested([call for call in calls if call.item is item])
+    yield from _generating(calls)
+    yield from _behind(select, calls)
+    yield from _drawn_keys(select, calls)
+
+
+def _first(calls: Iterable[_Call], clause: str, shown: str, hints: dict[str, str]) -> Iterator[ColumnFault]:
+    """The first call of each item of a clause (each join has its own ON) that is of one of these kinds."""
+    items: dict[int, _Call] = {}
+    for call in calls:
+        if call.clause == clause and call.kind in hints:
+            items.setdefault(id(call.item), call)
+    for call in items.values():
+        yield _fault(f"{_SHOWN[call.kind]} is in {shown}", hints[call.kind], call.node, call.item)
+
+
+def _nested(calls: list[_Call]) -> Iterator[ColumnFault]:
+    """An aggregate that holds another one, a function with OVER or a random value."""
+    for outer in (call for call in calls if call.kind == _AGGREGATE and len(calls) > 1):
+        around = outer.node.parent if isinstance(outer.node.parent, exp.Filter) else outer.node
+        held = [call for call in calls if call is not outer and _within(call.node, around or outer.node)]
+        inside = {call.kind: call.node for call in reversed(held) if _within(call.node, outer.node)}
+        if _AGGREGATE in inside:
+            yield _fault("an aggregate is inside another one", _NESTED, inside[_AGGREGATE])
             return
-        if not aggregates and is_aggregate(node):
-            yield _fault(f"an aggregate is in {name}", hint, node)
+        if _WINDOW in inside:
+            yield _fault("a function with OVER is in an aggregate", _OVER, inside[_WINDOW])
             return
-
-
-def _nested(item: exp.Expr) -> Iterator[ColumnFault]:
-    for node in _own(item):
-        if is_aggregate(node):
-            inner = next((n for n in _own(node) if n is not node and is_aggregate(n)), None)
-            if inner is not None:
-                yield _fault("an aggregate is inside another one", _NESTED, inner)
-                return
-            over = next((n for n in _own(node) if isinstance(n, exp.Window)), None)
-            if over is not None:
-                yield _fault("a function with OVER is in an aggregate", _OVER, over)
-                return
-            around = node.parent if isinstance(node.parent, exp.Filter) else node
-            chance = next((n for n in _own(around) if draws(n)), None)
-            if chance is not None:
-                yield _fault("an aggregate takes random values", _CHANCE, chance, node)
-                return
-
-
-def _generating(item: exp.Expr) -> Iterator[ColumnFault]:
-    """`explode(..) + 1`: what makes rows is an item of its own."""
-    top = item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item
-    for node in _own(top):
-        # Spark takes it inside of a function with OVER.
-        if node is not top and _generates(node) and not isinstance(top, exp.Window):
-            yield _fault("a function that makes rows is inside an expression", _ROWS, node)
-            return
-
-
-def _drawn_keys(group: exp.Expr | None) -> Iterator[ColumnFault]:
-    """Grouping sets over random values, which Spark draws anew."""
-    if group is not None and group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is not None:
-        chance = next((node for node in _own(group) if draws(node)), None)
+        chance = next((call.node for call in held if call.kind == _RANDOMLY), None)
         if chance is not None:
-            yield _fault("a grouping set has a random value as key", _CHANCE, chance, group.parent)
-
-
-def _behind(select: exp.Select) -> Iterator[ColumnFault]:
-    """What HAVING, WHERE and ORDER BY may not hold."""
-    for name, shown in _CLAUSES.items():
-        for node in _own(select.args.get(name)):
-            if _generates(node):
-                yield _fault(f"a function that makes rows is in {shown}", _ROWS, node)
-                return
-            if name in {"order", "sort"} and is_aggregate(node) and not _groups(select):
-                yield _fault(f"an aggregate is in {shown} of a query that does not group", _GROUP, node)
-                return
-            if name in _SORTED and isinstance(node, exp.Window):
-                message = f"a function with OVER is in {shown}"
-                yield _fault(message, "Give it a name in the SELECT, and sort by that.", node)
-                return
-
-
-def _unselected_keys(select: exp.Select) -> Iterator[ColumnFault]:
-    """HAVING behind grouping sets: with a function in it, Spark knows the keys of the SELECT alone (measured)."""
-    group, having = select.args.get("group"), select.args.get("having")
-    if group is None or having is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
-        return
-    if not any(_called(node) for node in _own(having)):
-        return
-    named = {item.alias_or_name.lower() for item in select.expressions}
-    keys = {column.name.lower() for column in group.find_all(exp.Column)}
-    for node in having.walk(prune=lambda node: isinstance(node, exp.Query) or _aggregates(node)):
-        if isinstance(node, exp.Column) and not node.table and node.name.lower() in keys - named:
-            message = f"HAVING over grouping sets has a function in it, and '{node.name}' is not in the SELECT"
-            yield _fault(message, _KEY, node)
+            yield _fault("an aggregate takes random values", _CHANCE, chance, outer.node)
             return
 
 
-def _aggregates(node: exp.Expr) -> bool:
-    grouping = isinstance(node, exp.Anonymous) and node.name.lower() == "grouping"
-    return is_aggregate(node) and not grouping and not isinstance(node, exp.Grouping)
+def _within(node: exp.Expr, outer: exp.Expr) -> bool:
+    above: exp.Expr | None = node
+    while above is not None and above is not outer:
+        above = above.parent
+    return above is outer
 
 
-def _called(node: exp.Expr) -> bool:
-    if isinstance(node, exp.If) and isinstance(node.parent, exp.Case):
-        return False
-    return isinstance(node, (exp.Func, exp.Between, exp.IntDiv)) and not isinstance(node, _AT_ONCE)
+def _generating(calls: list[_Call]) -> Iterator[ColumnFault]:
+    """`explode(..) + 1`: what makes rows is an item of its own."""
+    told: set[int] = set()
+    for call in calls:
+        if call.kind != _MAKES_ROWS or call.clause not in _ROWLESS:
+            continue
+        top = call.item.this if isinstance(call.item, (exp.Alias, exp.Aliases)) else call.item
+        # Spark takes it inside of a function with OVER.
+        if call.node is top or isinstance(top, exp.Window) or id(top) in told or _reads(call.node):
+            continue
+        told.add(id(top))
+        yield _fault("a function that makes rows is inside an expression", _ROWS, call.node)
 
 
-def _groups(select: exp.Select) -> bool:
+def _reads(node: exp.Expr) -> bool:
+    """Whether a function that makes rows is what FROM reads."""
+    return isinstance(node.parent, (exp.Table, exp.Lateral))
+
+
+def _drawn_keys(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
+    """Grouping sets over random values, which Spark draws anew."""
+    chance = next((call for call in calls if call.clause == "group" and call.kind == _RANDOMLY), None)
+    if chance is not None and chance.item.find(*_SETS) is not None:
+        yield _fault("a grouping set has a random value as key", _CHANCE, chance.node, select)
+
+
+def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
+    """What WHERE, HAVING, ORDER BY and its like may not hold: the first of it."""
+    for clause, shown in {"where": "WHERE", "having": "HAVING", **_SORTED}.items():
+        for call in (call for call in calls if call.clause == clause):
+            if call.kind == _MAKES_ROWS:
+                yield _fault(f"a function that makes rows is in {shown}", _ROWS, call.node)
+                return
+            if clause in {"order", "sort"} and call.kind == _AGGREGATE and not _groups(select, calls):
+                message = f"an aggregate is in {shown} of a query that does not group"
+                yield _fault(message, _GROUP, call.node)
+                return
+            if clause in _SORTED and call.kind == _WINDOW:
+                message = f"a function with OVER is in {shown}"
+                yield _fault(message, "Give it a name in the SELECT, and sort by that.", call.node)
+                return
+
+
+def _groups(select: exp.Select, calls: list[_Call]) -> bool:
     clauses = (select.args.get("group"), select.args.get("having"))
-    return any(clauses) or any(has_aggregate(item) for item in select.expressions)
-
-
-def _generates(node: exp.Expr) -> bool:
-    return isinstance(node, _MAKING) or (isinstance(node, exp.Anonymous) and node.name.lower() in _MAKING_NAMES)
-
-
-def draws(node: exp.Expr) -> bool:
-    """Whether a call gives another value for each row, whatever the row holds."""
-    return isinstance(node, _RANDOM) or (isinstance(node, exp.Anonymous) and node.name.lower() in _RANDOM_NAMES)
-
-
-def _sorts(select: exp.Select) -> Iterator[exp.Expr]:
-    clauses = (select.args.get("having"), select.args.get("order"))
-    yield from (clause for clause in clauses if clause is not None)
+    return any(clauses) or any(call.clause == "expressions" and call.kind == _AGGREGATE for call in calls)
 
 
 def _fault(message: str, hint: str, node: exp.Expr, around: exp.Expr | None = None) -> ColumnFault:
     return ColumnFault("clause", message, hint, first_offset(node) or first_offset(around or node))
-
-
-def _own(clause: exp.Expr | None) -> Iterator[exp.Expr]:
-    """The nodes of a clause without those of queries inside it."""
-    if clause is not None:
-        yield from clause.walk(prune=lambda node: isinstance(node, exp.Query))

@@ -20,6 +20,7 @@ from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import DIALECT, parser, tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.normalize import spelling
+from engine.compile.sql.pivot_results import without_calls
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.token_checks import (
     HIDDEN_WINDOW,
@@ -158,8 +159,9 @@ class _Reader:
         if not isinstance(tree, exp.Query):
             self.no_query(tree.key.upper() if tree is not None else word, tokens[0].start)
             return None
-        if "window" in self.rendered.text.lower():
-            restore_windows(tree)
+        written = self.rendered.text.lower()
+        if "window" in written or "pivot" in written:
+            restore_hidden(tree)
         return tree
 
     def read(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
@@ -297,8 +299,9 @@ def _place_group_by_all(nodes: QueryNodes, tokens: list[Token]) -> None:
         groups[0].meta["all"] = places[0]
 
 
-def restore_windows(tree: exp.Expr) -> None:
-    """Give `window` its name back after `parseable` hid it from the parser."""
+def restore_hidden(tree: exp.Expr) -> None:
+    """Give `window` its name back, and results of PIVOT their form, after `parseable` hid them from the parser."""
+    without_calls(tree)
     for node in tree.find_all(exp.Anonymous, exp.Identifier):
         if node.this == HIDDEN_WINDOW:
             node.set("this", "window")

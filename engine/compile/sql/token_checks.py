@@ -9,6 +9,7 @@ from itertools import pairwise, zip_longest
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.foreign_words import foreign_words
+from engine.compile.sql.pivot_results import with_calls
 
 MAX_DEPTH = 200
 MAX_NUMBER = 400
@@ -54,7 +55,7 @@ def parseable(tokens: list[Token]) -> list[Token]:
             result[index + 1] = Token(
                 TokenType.VAR, HIDDEN_WINDOW, name.line, name.col, name.start, name.end, name.comments
             )
-    return result
+    return with_calls(result)
 
 
 def check_tokens(tokens: list[Token], text: str, report: Report) -> None:

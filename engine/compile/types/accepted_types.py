@@ -84,6 +84,8 @@ WANTED = {
     "array": _wanted("an array", "array"),
     "many": _wanted("an array or map", "array", "map"),
     "map": _wanted("a map", "map"),
+    "single": Wanted(_EVERY - NESTED - {"variant"}, "a single value"),
+    "raw": _wanted("bytes", "binary"),
     "nested": _wanted("a struct, array or map", "variant", *NESTED),
 }
 # `-` is not checked; `!` takes no NULL without a type; `sorted` is what can be sorted, `hashed` what has no map in it.
@@ -101,6 +103,8 @@ text number number: substring
 text text number: split_part substring_index
 string: from_csv from_json from_xml soundex json_array_length json_object_keys parse_url parse_json mask str_to_map
 string string: get_json_object
+single!: approx_top_k approx_top_k_accumulate
+raw!: bitmap_or_agg bitmap_and_agg
 bytes: base64 decode md5 sha sha1 sha2 crc32
 number: chr char space bin sqrt cbrt exp ln log1p expm1 sin cos tan asin acos atan sinh cosh tanh degrees radians ceil
     ceiling floor round bround rint factorial isnan from_unixtime date_from_unix_date stddev stddev_pop stddev_samp

@@ -214,6 +214,11 @@ def _null_or_zero(found: Types) -> str | None:
     return wider(_first(found), "int")
 
 
+def _bits_of_all(found: Types) -> str | None:
+    """bit_and() and its like, which read NULL as a whole number."""
+    return "int" if _first(found) == "void" else _first(found)
+
+
 def _bits(found: Types) -> str | None:
     type_ = _first(found)
     return type_ if type_ is None or is_numeric(type_) else None
@@ -228,9 +233,6 @@ _RULES: dict[str, Rule] = {
             "array_intersect",
             "array_remove",
             "array_sort",
-            "bit_and",
-            "bit_or",
-            "bit_xor",
             "filter",
             "first",
             "first_value",
@@ -252,6 +254,7 @@ _RULES: dict[str, Rule] = {
         ),
         _first,
     ),
+    **dict.fromkeys(("bit_and", "bit_or", "bit_xor"), _bits_of_all),
     **dict.fromkeys(("array_compact", "array_distinct", "shuffle", "slice", "sort_array"), _same_array),
     **dict.fromkeys(("lpad", "rpad"), _padded),
     **dict.fromkeys(("abs", "negative", "positive"), _number),

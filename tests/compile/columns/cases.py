@@ -18,7 +18,7 @@ from sqlglot import exp
 from engine.compile.columns import InputColumns, QueryColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.compile.sql.parse import restore_windows
+from engine.compile.sql.parse import restore_hidden
 from engine.compile.sql.token_checks import parseable
 
 FOLDER = Path(__file__).parent / "fixtures"
@@ -72,7 +72,7 @@ def parsed(sql: str) -> exp.Expr:
     """The tree as the compiler makes it."""
     tokens = sqlglot.tokenize(sql, dialect="spark")
     tree = sqlglot.Dialect.get_or_raise("spark").parser().parse(parseable(tokens), sql)[0]
-    restore_windows(tree)
+    restore_hidden(tree)
     return tree
 
 

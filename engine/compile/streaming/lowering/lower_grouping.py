@@ -245,18 +245,20 @@ def _by_item(item: GroupedItem, keys: list[Key]) -> bool:
     return any(key.refs == item.value.refs and key.column is item.value.column for key in keys)
 
 
-def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader) -> Iterator[exp.Expr]:
-    """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups."""
+def _loose(
+    node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionReader, bound: frozenset[str] = frozenset()
+) -> Iterator[exp.Expr]:
+    """What is neither a key nor made of keys: columns, and window_time(), which Spark computes before it groups.
+
+    `bound`: the parameters of the lambdas around.
+    """
     inner = node.this if isinstance(node, (exp.Filter, exp.WithinGroup)) else node
-    if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Lambda, exp.Star)) or node.is_star:
+    if is_aggregate(inner) or isinstance(node, (exp.Query, exp.Star)) or node.is_star:
         return
+    if isinstance(node, exp.Lambda):
+        bound |= {parameter.name.lower() for parameter in node.expressions}
     if isinstance(node, exp.Column):
-        try:
-            found = values.scope.resolve(node)
-        except AmbiguousError:
-            return
-        own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
-        if found is not None and found.column.id in own - ids and not (texts and _text(node, values) in texts):
+        if node.parts[0].name.lower() not in bound and _is_loose(node, ids, texts, values):
             yield node
         return
     made = values.of(node).column
@@ -266,7 +268,16 @@ def _loose(node: exp.Expr, ids: set[int], texts: set[str], values: ExpressionRea
         yield node
         return
     for child in node.iter_expressions():
-        yield from _loose(child, ids, texts, values)
+        yield from _loose(child, ids, texts, values, bound)
+
+
+def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
+    try:
+        found = values.scope.resolve(node)
+    except AmbiguousError:
+        return False
+    own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
+    return found is not None and found.column.id in own - ids and not (texts and _text(node, values) in texts)
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:

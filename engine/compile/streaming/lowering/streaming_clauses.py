@@ -15,7 +15,7 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import parser, tokenize
-from engine.compile.sql.parse import restore_windows
+from engine.compile.sql.parse import restore_hidden
 from engine.compile.sql.token_checks import check_commas, check_depth, parseable
 from engine.compile.streaming.plan.intervals import seconds
 from engine.compile.streaming.plan.verdict import RuleFinding
@@ -89,8 +89,8 @@ def parse(text: str) -> ParsedStatement:
     tree = trees[0] if len(trees) == 1 else None
     if tree is None:
         return ParsedStatement(None, findings=(_fault("there is more than one statement", 0),))
-    if "WINDOW" in words:
-        restore_windows(tree)
+    if "WINDOW" in words or "PIVOT" in words:
+        restore_hidden(tree)
     return ParsedStatement(tree, native)
 
 
