@@ -223,6 +223,7 @@ CODES: dict[str, str] = {
     "name-taken": "Tables that a model needs beside its own have names that nobody else uses.",
     "state-copied": "A table is written from one state folder.",
     "table-missing": "A model that has state has its table.",
+    "build-rejected": "A build of which a model cannot be built as it is starts nothing, and says what the others are.",
     "orphan-table": "A table that was built belongs to a model of the project, or is dropped.",
     "unfinished-drop": "A drop that was begun is finished before the table is built again.",
     "table-replaced": "The table is the one the state was made for.",

@@ -1,14 +1,13 @@
-"""Stage 3: what a build has to do, from what the project says and what is deployed.
+"""How the query of a model differs from the one that wrote its table last: a pure comparison of facts.
 
-A pure comparison. The kinds of change and their outcome are those of design.md §4.2; the finer table of
-restart compatibility comes with `engine plan`. Until then a change of a query that keeps state is refused
-as a whole: Spark accepts most of them and computes wrongly (measured, about 100 cases).
+What an edit does to the state of a query is in `state_changes`: Spark accepts most of them and computes wrongly
+(measured, about 100 cases).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -16,7 +15,8 @@ from engine.compile import Manifest, Model
 from engine.compile.sql.normalize import same_meaning
 from engine.errors import Diagnostic, Location
 from engine.plan import changed_materialization, changed_values, new_checkpoint, setting_changes, source_changes
-from engine.plan.source_changes import Recorded, StreamSource
+from engine.plan.deployed.deployed_facts import LastWriter
+from engine.plan.source_changes import StreamSource
 from engine.plan.unused_columns import comparable, renamed
 
 
@@ -28,7 +28,6 @@ class Change(StrEnum):
     FORWARD = "forward"
     ADDITIVE = "additive"
     REBUILT = "rebuilt"
-    REFRESH = "refresh"
     STATE_BREAKING = "state-breaking"
     SOURCE_CHANGED = "source-changed"
     IDENTITY_CHANGED = "identity-changed"
@@ -36,47 +35,22 @@ class Change(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class DeployedModel:
-    """What wrote a model's table last: the fingerprint, the facts behind it (None: lost), and the recorded start.
-
-    `recorded` is None for batch models, and for a generation that was begun by a version that recorded nothing;
-    `frozen` are the settings of Spark that the checkpoint keeps.
-    """
-
-    fingerprint: str
-    facts: Mapping[str, Any] | None
-    recorded: Recorded | None = None
-    frozen: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Action:
-    """What to do with a model.
+class Comparison:
+    """How a model differs from what wrote its table last.
 
     Attributes:
-        model: its id.
-        change: how it differs from what is deployed.
-        reasons: what changed, in words.
-        refusal: the finding to show if it is rejected.
+        change: the kind of change.
+        reasons: what changed, in sentences.
+        refusal: why it cannot continue with what is there; None: it can.
         kind_changed: it was materialized as something else.
-        notes: settings of the project that have no effect as long as the model's checkpoint lives.
-        lost: what a full refresh discards then, in words.
+        lost: what a full refresh discards then, in sentences.
     """
 
-    model: str
     change: Change
     reasons: tuple[str, ...] = ()
     refusal: Diagnostic | None = None
     kind_changed: bool = False
-    notes: tuple[str, ...] = ()
     lost: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """The actions of a build by model id."""
-
-    actions: Mapping[str, Action]
 
 
 _RULES = "what it expects of its rows changed; that counts for new rows"
@@ -85,55 +59,33 @@ _STATE = ("state", "began", "stateful", "keyed")
 _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED, Change.KEY_CHANGED}
 
 
-def make_plan(
-    manifest: Manifest,
-    selected: Iterable[str],
-    deployed: Mapping[str, DeployedModel],
-    *,
-    full_refresh: bool = False,
-    streams: Mapping[str, Sequence[StreamSource]] | None = None,
-) -> Plan:
-    """Compare the selected models with what is deployed.
+def compare_model(
+    manifest: Manifest, model: Model, writer: LastWriter | None, streams: Sequence[StreamSource] | None = None
+) -> Comparison:
+    """Compare a model with what wrote its table last.
 
     Args:
         manifest: the compiled project.
-        selected: ids of the models to build.
-        deployed: by model id; a model that is missing was never built.
-        full_refresh: build streaming tables anew from their first row, and batch models in any case.
-        streams: by model id, what each reads as a stream, in the order of its compiled SQL, with places resolved.
+        model: of it.
+        writer: None: it was never built.
+        streams: what it reads as a stream now, in the order of its compiled SQL, with places resolved.
     """
-    actions = {}
-    for model_id in selected:
-        node = manifest.nodes[model_id]
-        if isinstance(node, Model):
-            known = deployed.get(model_id)
-            action = _action(manifest, node, known, (streams or {}).get(model_id))
-            notes = setting_changes.state_store_notes(node, known.frozen) if known is not None else ()
-            actions[model_id] = _refreshed(node, action) if full_refresh else replace(action, notes=notes)
-    return Plan(actions)
-
-
-def _action(
-    manifest: Manifest, model: Model, deployed: DeployedModel | None, streams: Sequence[StreamSource] | None
-) -> Action:
-    if deployed is None:
-        return Action(model.id, Change.NEW)
-    read = _Read.of(model, deployed, streams)
-    if (difference := read.difference) is not None and deployed.recorded is not None:
+    if writer is None:
+        return Comparison(Change.NEW)
+    read = _Read.of(model, writer, streams)
+    if (difference := read.difference) is not None and writer.recorded is not None:
         finding = source_changes.rejection(
             str(model.relation), model.name, difference, new_checkpoint.ways(manifest, model)
         )
-        return Action(model.id, Change.SOURCE_CHANGED, (difference,), finding.at(Location(model.file), model.name))
-    if deployed.fingerprint == model.fingerprint:
-        return Action(model.id, Change.UNCHANGED)
-    if deployed.facts is None:
+        return Comparison(Change.SOURCE_CHANGED, (difference,), finding.at(Location(model.file), model.name))
+    if writer.fingerprint == model.fingerprint:
+        return Comparison(Change.UNCHANGED)
+    if writer.facts is None:
         return _refused(model, Change.IDENTITY_CHANGED, ("what the table's query was is not known any more",))
-    return _changed(manifest, model, deployed, deployed.facts, read)
+    return _changed(manifest, model, writer, writer.facts, read)
 
 
-def _changed(
-    manifest: Manifest, model: Model, deployed: DeployedModel, facts: Mapping[str, Any], read: _Read
-) -> Action:
+def _changed(manifest: Manifest, model: Model, writer: LastWriter, facts: Mapping[str, Any], read: _Read) -> Comparison:
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     tables = {node.name: node.relation.name for node in read_now if isinstance(node, Model)}
     static = source_changes.static_renames(facts, model.facts, tables, manifest.nodes)
@@ -141,16 +93,16 @@ def _changed(
         renamed(facts, {**static, **source_changes.renames(read.before, read.now)}),
         model.facts.get("settings", {}),
     )
-    before = setting_changes.before(old, deployed.recorded.settings if deployed.recorded else None, now)
+    before = setting_changes.before(old, writer.recorded.settings if writer.recorded else None, now)
     changed, frozen = setting_changes.differences(before, now)
     old, new = comparable(_without_settings(old), model.facts), _without_settings(comparable(model.facts, old))
     if _same(old, new) and _same_inputs(old, new) and not changed:
-        return Action(model.id, Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
+        return Comparison(Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
     change, reasons = _compare(model, old, new, read.difference, changed)
     if change is Change.UNCHANGED and frozen:
         change = Change.FORWARD
     if change not in _BREAKING:
-        return Action(model.id, change, (*reasons, *frozen))
+        return Comparison(change, (*reasons, *frozen))
     if old["materialized"] != model.materialized.value:
         return _refused(model, change, reasons, lost=changed_materialization.lost(model, old))
     ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ""
@@ -166,23 +118,18 @@ class _Read:
     difference: str | None
 
     @classmethod
-    def of(cls, model: Model, deployed: DeployedModel, streams: Sequence[StreamSource] | None) -> _Read:
-        recorded = deployed.recorded
+    def of(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> _Read:
+        recorded = writer.recorded
         if recorded is not None and streams is not None:
             reason = source_changes.difference(recorded.streams, streams, ordered=recorded.textual)
             return cls(recorded.streams, streams, reason)
-        before = source_changes.of_facts(deployed.facts) if deployed.facts else ()
-        now = source_changes.of_facts(model.facts) if deployed.facts else ()
+        before = source_changes.of_facts(writer.facts) if writer.facts else ()
+        now = source_changes.of_facts(model.facts) if writer.facts else ()
         return cls(before, now, source_changes.difference(before, now, ordered=False))
 
 
 def _without_settings(facts: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if key != "settings"}
-
-
-def _refreshed(model: Model, action: Action) -> Action:
-    """A full refresh allows every change."""
-    return Action(model.id, Change.REFRESH, action.reasons, kind_changed=action.kind_changed, lost=action.lost)
 
 
 def _compare(
@@ -300,11 +247,11 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
 
 def _refused(
     model: Model, change: Change, reasons: tuple[str, ...], lines: Sequence[str] = (), *, lost: str = "", ways: str = ""
-) -> Action:
+) -> Comparison:
     message = f"{model.relation} was written by another query: {'; '.join(reasons)}"
     hint = f"Continuing would mix rows of both. Undo the edit, or rebuild the table: engine build -f -s {model.name}"
     hint = "\n".join([*lines, f"{hint}; or {ways}" if ways else hint])
     if lost:
         hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Action(model.id, change, reasons, finding, kind_changed=bool(lost), lost=lost)
+    return Comparison(change, reasons, finding, kind_changed=bool(lost), lost=lost)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Manifest, Model, Source, Target, UnitTest
+from engine.compile import DataTest, Manifest, Model, Target, UnitTest
 from engine.errors import Diagnostic, EngineError, Location
 from engine.events import (
     Diagnosed,
@@ -28,19 +28,18 @@ from engine.events import (
     fold,
 )
 from engine.lake.catalog import catalog_settings
-from engine.lake.catalog.moved_lake import check as lake_check
 from engine.lake.table_facts import Lake
 from engine.lake.table_writer import create_namespace
-from engine.plan import DeployedModel, make_plan
+from engine.plan import PlanOptions, make_plan
+from engine.plan.actions.refused_build import refused_build
+from engine.plan.deployed.read_deployed import read_deployed
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.batch.run_batch import run_batch
-from engine.runtime.context.run_context import Outcome, Reset, Run, table_state
-from engine.runtime.inputs import stream_sources
+from engine.runtime.context.run_context import Outcome, Run
 from engine.runtime.inputs.register_inputs import CORE, jar_sets
-from engine.runtime.inputs.source_cleanup import FILES_GONE, files_gone
-from engine.runtime.lifecycle import first_build, publish, replaced_materialization, reset_checkpoint
+from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.lifecycle.full_refresh import settle
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
-from engine.runtime.operations.drop_table import check_finished
 from engine.runtime.scheduler import dependencies, execute, run_order
 from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended
@@ -48,21 +47,18 @@ from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, s
 from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
 from engine.runtime.testing.shared_test_scan import SharedScan, shared
-from engine.runtime.testing.source_rows import SourceRows, sources_of
+from engine.runtime.testing.source_rows import SourceRows
 from engine.secrets import scrub
-from engine.sources import KINDS, Place
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
-from engine.state import Phase, locked
-from engine.state import checkpoint as spark_checkpoint
+from engine.state import locked
 from engine.target_folder import own_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DOWNSTREAM_STOPS = "downstream-stops"
 _INTERRUPTED = "interrupted"
 _ENDED = "because Java has ended"
 _log = logging.getLogger("engine.runtime")
@@ -80,18 +76,14 @@ class Options:
         threads: how many nodes run side by side.
         fail_fast: stop at the first failure.
         target_dir: folder of artifacts and logs.
-        full_refresh: build the selected models anew.
-        accept: consequences the user accepts by name: `downstream-stops`, `files-gone`.
-        reset: where the sources of the selected streams begin, each with a new checkpoint; None: they go on.
+        planned: what counts for the plan.
     """
 
     command: str
     threads: int
     fail_fast: bool
     target_dir: Path
-    full_refresh: bool = False
-    accept: tuple[str, ...] = ()
-    reset: Reset | None = None
+    planned: PlanOptions = field(default_factory=PlanOptions)
 
 
 def build(
@@ -134,27 +126,16 @@ def build(
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
     place = target.place(root)
-    _check_sources(manifest, models, tests, place)
-    if options.full_refresh:
-        _check_refresh(manifest, target, models, options.accept)
-    if options.reset is not None:
-        _refuse(reset_checkpoint.faults(manifest, models, options.reset))
     for folder in (target.catalog.path, target.state):
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
-    lake_check(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
-        check_finished([table_state(target, m) for m in models])
+        plan = make_plan(manifest, order, read_deployed(manifest, target, place, order), options.planned)
+        if (refusal := refused_build(manifest, plan)) is not None:
+            raise refusal
         for model in models:
             settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
-        plan = make_plan(
-            manifest,
-            [m.id for m in models],
-            deployed(target, models, lake),
-            full_refresh=options.full_refresh,
-            streams={m.id: stream_sources.in_text(manifest, m, place) for m in models if m.streaming},
-        )
         own = spark_session(target, options.target_dir, locks, jar_sets(manifest, [*models, *tests]))
         with own if opened is None else nullcontext(opened) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), _now()))
@@ -162,7 +143,7 @@ def build(
             made = [*(m.relation for m in models), *(t.stored for t in tests if t.stored)]
             for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):
                 create_namespace(spark, catalog, schema)
-            run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.reset)
+            run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
             gates = publish.gates(run, order)
             log = options.target_dir / "logs" / LOG_NAME
             turns = _Turns(run, order, gates, shared(tests), SourceRows(spark, manifest, place), run_unit, log)
@@ -184,88 +165,6 @@ def build(
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
-
-
-def _check_sources(manifest: Manifest, models: Sequence[Model], tests: Sequence[DataTest], place: Place) -> None:
-    """Stop before Java starts when a source has nothing to read."""
-    missing: dict[str, Diagnostic] = {}
-    read = {item.node: manifest.nodes[item.node] for model in models for item in model.inputs}
-    for node in {**read, **sources_of(manifest, tests)}.values():
-        if isinstance(node, Source):
-            try:
-                KINDS[node.spec.format].check(node.spec, place)
-            except EngineError as error:
-                missing.setdefault(node.id, error.diagnostic.at(node.location, node.name))
-    if missing:
-        found = tuple(missing.values())
-        failure = EngineError(found[0].code, found[0].message)
-        failure.diagnostics = found
-        raise failure
-
-
-def _check_refresh(manifest: Manifest, target: Target, models: Sequence[Model], accept: Sequence[str]) -> None:
-    """Refuse a full refresh of protected models, and one that would stop streams, before anything starts."""
-    found = [_protected(model) for model in models if model.operation.full_refresh is False]
-    if DOWNSTREAM_STOPS not in accept:
-        found += _stopped(manifest, target, {m.id for m in models})
-    if FILES_GONE not in accept:
-        found += files_gone(manifest, target, models)
-    _refuse(found)
-
-
-def _refuse(faults: Iterable[Diagnostic]) -> None:
-    if found := tuple(faults):
-        failure = EngineError(found[0].code, found[0].message)
-        failure.diagnostics = found
-        raise failure
-
-
-def _protected(model: Model) -> Diagnostic:
-    message = f"'{model.name}' is protected from a full refresh (full_refresh: false)"
-    hint = "Leave it out (--exclude), or take the key out of its header if you mean it."
-    return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
-
-
-def _stopped(manifest: Manifest, target: Target, chosen: set[str]) -> list[Diagnostic]:
-    """What streams from a table that is built anew and is not built anew itself: all rows would come again."""
-    stopped: dict[str, list[str]] = {}
-    for model in manifest.models:
-        reads = [i.name for i in model.inputs if i.stream and i.node in chosen and model.id not in chosen]
-        if reads and table_state(target, model).load() is not None:
-            stopped.setdefault(reads[0], []).append(model.name)
-    return [_stopping(rebuilt, names) for rebuilt, names in stopped.items()]
-
-
-def _stopping(rebuilt: str, names: Sequence[str]) -> Diagnostic:
-    """What a rebuilt table means for all streams that read it: one cause, one message."""
-    one, shown = len(names) == 1, ", ".join(f"'{name}'" for name in names)
-    message = f"{shown} {'streams' if one else 'stream'} from '{rebuilt}' and cannot resume once that is rebuilt"
-    hint = (
-        f"Rebuild {'it' if one else 'them'} too (-f -s {rebuilt}+), make '{rebuilt}' a static input (remove it from "
-        f"'streams:'), or accept that {'it stops' if one else 'they stop'}: --accept {DOWNSTREAM_STOPS}"
-    )
-    return Diagnostic("downstream-stops", message, hint, node=rebuilt)
-
-
-def deployed(target: Target, models: Sequence[Model], lake: Lake) -> dict[str, DeployedModel]:
-    """What wrote the tables of some models last, by model id; a table whose first build failed is not one of them."""
-    found = {}
-    for model in models:
-        folder = table_state(target, model)
-        state = folder.load()
-        unmade = state is not None and state.phase is Phase.BUILDING and not folder.pending()
-        if unmade and lake.table(model.relation.schema, model.relation.name) is None:
-            continue
-        if state is not None and state.fingerprint:
-            recorded = (
-                stream_sources.recorded(folder, state.generation)
-                if model.streaming and state.batch is not None
-                else None
-            )
-            said = model.state_partitions is not None or model.operation.state_provider is not None
-            frozen = spark_checkpoint.settings(folder.checkpoint(state.generation)) if said else {}
-            found[model.id] = DeployedModel(state.fingerprint, folder.facts(state), recorded, frozen)
-    return found
 
 
 @contextmanager
@@ -407,11 +306,8 @@ class _Turns:
             return Outcome(Status.SKIPPED, self._skipped(failed_above))
         if self.ended:
             return Outcome(Status.SKIPPED, _ENDED)
-        refusal = self.run.plan.actions[model.id].refusal
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
-            if refusal and not (reset_checkpoint.allows(self.run, model) or first_build.allows(self.run, model)):
-                return self._failed((refusal,))
             replaced_materialization.announce(self.run, model)
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
             if not publish.apart(self.run, model):

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engine.plan import Change, DeployedModel, make_plan
+from engine.plan import Change, LastWriter
+from engine.plan.compare_models import compare_model
 from tests.lab import EVENTS
 from tests.plan.test_plan import compare, manifest
 
@@ -43,10 +44,10 @@ def test_tables_of_before_are_compared_as_they_are_written(tmp_path: Path, befor
     old = manifest(tmp_path, before).model("m")
     facts = {key: value for key, value in old.facts.items() if key != "keyed"}
     new = manifest(tmp_path, after)
-    action = make_plan(new, ["model.m"], {"model.m": DeployedModel("older", facts)}).actions["model.m"]
+    action = compare_model(new, new.model("m"), LastWriter("older", facts))
     assert action.change is Change.KEY_CHANGED, action
-    same = make_plan(replace(new, nodes={"model.m": old}), ["model.m"], {"model.m": DeployedModel("older", facts)})
-    assert same.actions["model.m"].change is Change.UNCHANGED
+    same = compare_model(replace(new, nodes={"model.m": old}), old, LastWriter("older", facts))
+    assert same.change is Change.UNCHANGED
 
 
 UNTOUCHED = [

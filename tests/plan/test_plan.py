@@ -8,9 +8,11 @@ import pytest
 
 from engine.compile import Manifest, compile_project
 from engine.compile.config.session_settings import is_utc, meaning
-from engine.plan import Action, Change, DeployedModel, make_plan
+from engine.plan import ActionKind, Change, Comparison, Deployed, DeployedModel, LastWriter, PlanOptions, make_plan
+from engine.plan.compare_models import compare_model
 from engine.plan.source_changes import StreamSource, difference, normalized
 from engine.project import load_project
+from engine.state import ModelState, Phase
 from tests.lab import EVENTS, PROJECT
 
 HEADER = """/*---
@@ -40,16 +42,15 @@ def manifest(root: Path, text: str, sources: str = EVENTS) -> Manifest:
     return result
 
 
-def compare(root: Path, before: str, after: str, **changed: str) -> Action:
+def compare(root: Path, before: str, after: str, **changed: str) -> Comparison:
     old = manifest(root, before).model("m")
     new = manifest(root, after, **changed)
-    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
-    return plan.actions["model.m"]
+    return compare_model(new, new.model("m"), LastWriter(old.fingerprint, old.facts))
 
 
 def test_a_model_that_was_never_built_is_new(tmp_path: Path) -> None:
-    plan = make_plan(manifest(tmp_path, PLAIN), ["model.m"], {})
-    assert plan.actions["model.m"].change is Change.NEW
+    new = manifest(tmp_path, PLAIN)
+    assert compare_model(new, new.model("m"), None).change is Change.NEW
 
 
 @pytest.mark.parametrize(
@@ -116,8 +117,8 @@ def test_a_batch_model_is_built_anew(tmp_path: Path) -> None:
 
 
 def test_lost_facts_are_no_permission(tmp_path: Path) -> None:
-    plan = make_plan(manifest(tmp_path, PLAIN), ["model.m"], {"model.m": DeployedModel("other", None)})
-    assert plan.actions["model.m"].refusal is not None
+    new = manifest(tmp_path, PLAIN)
+    assert compare_model(new, new.model("m"), LastWriter("other", None)).refusal is not None
 
 
 @pytest.mark.parametrize("rule", ["amount > 0", "max_future"])
@@ -166,8 +167,8 @@ def test_fields_of_a_struct_that_are_not_read_do_not_count(tmp_path: Path) -> No
     for text, change in ((read, Change.UNCHANGED), (whole, Change.STATE_BREAKING)):
         old = manifest(tmp_path, text, before).model("m")
         new = manifest(tmp_path, text, after)
-        plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
-        assert plan.actions["model.m"].change is change
+        found = compare_model(new, new.model("m"), LastWriter(old.fingerprint, old.facts))
+        assert found.change is change
 
 
 @pytest.mark.parametrize(
@@ -265,12 +266,15 @@ def test_what_a_checkpoint_keeps_of_the_state_store_is_noted(
 ) -> None:
     new = manifest(tmp_path, text.replace("---*/", f"state_store: {{{said}}}\n---*/"))
     model = new.model("m")
-    known = {"model.m": DeployedModel(model.fingerprint, model.facts, frozen=FROZEN)}
-    action = make_plan(new, ["model.m"], known).actions["model.m"]
-    assert action.change is Change.UNCHANGED
+    writer = LastWriter(model.fingerprint, model.facts, frozen=FROZEN)
+    state = ModelState(str(model.relation), phase=Phase.PUBLISHED, batch=1)
+    known = Deployed({"model.m": DeployedModel(state, writer)})
+    action = make_plan(new, ["model.m"], known, PlanOptions()).actions["model.m"]
+    assert action.comparison is not None
+    assert (action.kind, action.comparison.change) == (ActionKind.RESUME, Change.UNCHANGED)
     assert [note.partition(":")[0] for note in action.notes] == noted
     assert all("engine build -f -s m" in note for note in action.notes)
-    assert make_plan(new, ["model.m"], known, full_refresh=True).actions["model.m"].notes == ()
+    assert make_plan(new, ["model.m"], known, PlanOptions(full_refresh=True)).actions["model.m"].notes == ()
 
 
 JOINED = f"""{HEADER.format(delay="10 minutes", dedup="", size="1 hour")}select hour.start as hour, count(*) as n
@@ -288,8 +292,8 @@ def test_a_static_input_that_is_renamed_keeps_its_table_by_an_alias(tmp_path: Pa
     other.rename(tmp_path / "models" / "payments.sql")
     (tmp_path / "models" / "payments.sql").write_text(f"/*---\n{alias}\n---*/\nselect 1 as id")
     new = manifest(tmp_path, JOINED % "ref('payments')")
-    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
-    assert plan.actions["model.m"].change is change, plan.actions["model.m"].reasons
+    found = compare_model(new, new.model("m"), LastWriter(old.fingerprint, old.facts))
+    assert found.change is change, found.reasons
 
 
 def test_a_static_source_that_is_renamed_is_the_same_source(tmp_path: Path) -> None:
@@ -297,5 +301,5 @@ def test_a_static_source_that_is_renamed_is_the_same_source(tmp_path: Path) -> N
     old = manifest(tmp_path, JOINED % "source('shop', 'people')", sources=EVENTS + more).model("m")
     renamed = EVENTS + more.replace("name: people", "name: persons")
     new = manifest(tmp_path, JOINED % "source('shop', 'persons')", sources=renamed)
-    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
-    assert plan.actions["model.m"].change is Change.UNCHANGED, plan.actions["model.m"].reasons
+    found = compare_model(new, new.model("m"), LastWriter(old.fingerprint, old.facts))
+    assert found.change is Change.UNCHANGED, found.reasons

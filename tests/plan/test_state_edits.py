@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Manifest, compile_project
-from engine.plan import Action, Change, DeployedModel, make_plan
+from engine.plan import Change, Comparison, LastWriter
+from engine.plan.compare_models import compare_model
 from engine.project import load_project
 from tests.lab import PROJECT
 
@@ -108,11 +109,10 @@ def manifest(root: Path, text: str, schema: str = EVENTS) -> Manifest:
     return result
 
 
-def compare(root: Path, before: str, after: str, schema: str = EVENTS) -> Action:
+def compare(root: Path, before: str, after: str, schema: str = EVENTS) -> Comparison:
     old, new = manifest(root, before).model("m"), manifest(root, after, schema)
     assert old.facts != new.model("m").facts, "nothing was edited"
-    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel(old.fingerprint, old.facts)})
-    return plan.actions["model.m"]
+    return compare_model(new, new.model("m"), LastWriter(old.fingerprint, old.facts))
 
 
 def edited(text: str, *pairs: tuple[str, str]) -> str:
@@ -319,12 +319,12 @@ def test_facts_of_an_earlier_version_are_compared_as_text(tmp_path: Path, keys: 
     facts = {key: value for key, value in old.facts.items() if key not in keys}
     facts["stateful"] = True
     for facts_of, change in ((facts, Change.UNCHANGED), ({**facts, "sql": "select 1"}, Change.STATE_BREAKING)):
-        plan = make_plan(new, ["model.m"], {"model.m": DeployedModel("before", facts_of)})
-        assert plan.actions["model.m"].change is change
+        found = compare_model(new, new.model("m"), LastWriter("before", facts_of))
+        assert found.change is change
 
 
 def test_earlier_facts_that_called_a_static_grouping_state_are_no_rejection(tmp_path: Path) -> None:
     old = manifest(tmp_path, STATIC).model("m").facts
     new = manifest(tmp_path, edited(STATIC, ("max(rank)", "min(rank)")))
-    plan = make_plan(new, ["model.m"], {"model.m": DeployedModel("before", {**old, "stateful": True})})
-    assert plan.actions["model.m"].change is Change.FORWARD
+    found = compare_model(new, new.model("m"), LastWriter("before", {**old, "stateful": True}))
+    assert found.change is Change.FORWARD

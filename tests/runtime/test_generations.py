@@ -78,7 +78,7 @@ def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
     lab.model("latest", LATEST)
     lab.land("a", [event(1)])
     with monkeypatch.context() as patched:
-        patched.setattr("engine.runtime.context.generations.new_id", lambda: "")
+        patched.setattr("engine.plan.deployed.generations.new_id", lambda: "")
         lab.build()
     state = lab.state / "latest" / "1" / "model.json"
     state.write_text(json.dumps({k: v for k, v in lab.model_json("latest").items() if k != "generation_id"}))

@@ -13,7 +13,7 @@ import pytest
 from engine.cli.main import invoke
 from engine.compile import Manifest
 from engine.compile.nodes.manifest import Source
-from engine.runtime.inputs.stream_sources import in_text
+from engine.plan.deployed.stream_order import in_text
 from engine.sources import credentials
 from tests.project.helper import PROJECT, compiled
 

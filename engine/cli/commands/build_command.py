@@ -19,6 +19,7 @@ from engine.events import Emit, Event, RunResults
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engine.plan import PlanOptions
     from engine.runtime.build import Options
 
 
@@ -75,13 +76,23 @@ def _options(chosen: CommandSettings, command: str, how: Mapping[str, Any]) -> O
         UsageError: two of them do not go together, or one cannot be read.
     """
     from engine.runtime.build import Options
-    from engine.runtime.lifecycle.reset_checkpoint import reset_of
 
-    said = dict(how)
-    text = said.pop("reset_checkpoint")
-    if text and said["full_refresh"]:
+    return Options(command, how["threads"], how["fail_fast"], chosen.target_dir, plan_options(how))
+
+
+def plan_options(how: Mapping[str, Any]) -> PlanOptions:
+    """The options of a plan.
+
+    Raises:
+        UsageError: two of them do not go together, or one cannot be read.
+    """
+    from engine.plan import PlanOptions
+    from engine.plan.actions.reset_checks import reset_of
+
+    text = how["reset_checkpoint"]
+    if text and how["full_refresh"]:
         raise UsageError("usage", "--full-refresh and --reset-checkpoint together", "Give one of them.")
-    return Options(command, target_dir=chosen.target_dir, reset=reset_of(text) if text else None, **said)
+    return PlanOptions(how["full_refresh"], reset_of(text) if text else None, tuple(how["accept"]))
 
 
 def _both(first: Emit, second: Emit) -> Emit:

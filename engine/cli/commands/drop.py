@@ -56,7 +56,7 @@ def drop_tables(
         SetupError: `lake-outside`, `lake-moved`, `catalog`, `catalog-busy`.
     """
     from engine.lake.catalog.moved_lake import check as lake_check
-    from engine.runtime.context.run_context import environment
+    from engine.plan.deployed.state_folder import environment
     from engine.runtime.operations.drop_checks import named, refusals
     from engine.runtime.operations.drop_table import carry_out, look
     from engine.state import locked

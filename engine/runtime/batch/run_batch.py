@@ -14,12 +14,14 @@ from engine.lake import staged_replacement, view_writer
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.table_facts import TableFacts
-from engine.plan import Change
+from engine.plan import ActionKind
+from engine.plan.deployed import generations
 from engine.runtime.batch.replace_table import replace_table
-from engine.runtime.context import generations, ownership
+from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Outcome, Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization, state_check
+from engine.runtime.lifecycle.replaced_materialization import kind_changed
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.prepared_batch import Committing, committing
@@ -44,7 +46,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     folder = run.state(model)
     state = folder.load()
     table = run.lake.table(model.relation.schema, model.relation.name)
-    refresh = run.plan.actions[model.id].change is Change.REFRESH
+    refresh = run.plan.actions[model.id].kind is ActionKind.REFRESH
     if table is not None:
         if state is None and not refresh:
             state_check.fresh(model, table)
@@ -85,7 +87,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         state = replace(state, columns=tuple(frame.columns))
         outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
     folder.discard_before(state.generation)
-    if run.plan.actions[model.id].kind_changed:
+    if kind_changed(run, model):
         replaced_materialization.clear_deletes(run, session, model)
     hooks.after(session, model)
     return outcome
@@ -106,7 +108,7 @@ def _begun(
     run: Run, model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None
 ) -> ModelState:
     """The state that a build goes on from: a new one where the model was materialized as something else."""
-    if state is not None and not run.plan.actions[model.id].kind_changed and state.query_id is None:
+    if state is not None and not kind_changed(run, model) and state.query_id is None:
         return state
     number = generations.next_number(folder, table) if state is not None else 1
     return ModelState(str(model.relation), number)

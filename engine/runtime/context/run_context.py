@@ -11,26 +11,14 @@ from engine import __version__
 from engine.compile import Manifest, Model, Target
 from engine.events import Emit, Status
 from engine.lake.table_facts import Lake
-from engine.plan import Plan
-from engine.runtime.context import generations
+from engine.plan import Plan, Reset
+from engine.plan.deployed import generations
+from engine.plan.deployed.state_folder import environment, table_state
 from engine.sources import Place
 from engine.state import ModelState, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-
-@dataclass(frozen=True, slots=True)
-class Reset:
-    """What `--reset-checkpoint` says.
-
-    Attributes:
-        at: from which time sources are read, in milliseconds since 1970; None: from the first record.
-        gap: nothing is read again.
-    """
-
-    at: int | None
-    gap: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +65,6 @@ class Run:
             "version": __version__,
         }
         return known if batch is None else {**known, "batch-id": str(batch)}
-
-
-def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
-    """The project, the target and the target's schema."""
-    return {"project": manifest.project, "target": target.name, "schema": target.schema}
-
-
-def table_state(target: Target, model: Model) -> TableState:
-    """The state folder of a model's table."""
-    relation = model.relation
-    return TableState(target.state, relation.catalog, relation.schema, relation.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ and by its markers not written twice. The one that is owed follows.
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from engine.compile import Model, Source
 from engine.compile.nodes.model_settings import OutputMode
+from engine.plan.deployed.checkpoint_facts import watermark_moved
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.source_file_check import accepted_times, modified
 from engine.sources.files import listing
@@ -42,7 +42,7 @@ def owed(run: Run, model: Model, checkpoint: Path) -> bool:
     if not model.stateful or model.write.output_mode is OutputMode.COMPLETE or not _files(run, model):
         return False
     last = spark_checkpoint.last_committed(checkpoint)
-    if last is None or last != spark_checkpoint.last_started(checkpoint) or not _moved(checkpoint, last):
+    if last is None or last != spark_checkpoint.last_started(checkpoint) or not watermark_moved(checkpoint, last):
         return False
     if not _files_there(checkpoint, last):
         # Repeated without them it would lose their rows from its state.
@@ -70,12 +70,3 @@ def _files_there(checkpoint: Path, batch: int) -> bool:
             if path is not None and modified(path) != accepted.get(uri, file.modified):
                 return False
     return True
-
-
-def _moved(checkpoint: Path, batch: int) -> bool:
-    """Whether a micro-batch moved the watermark with which it began."""
-    try:
-        said = json.loads((checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
-    except (OSError, ValueError, IndexError):
-        return False
-    return (spark_checkpoint.next_watermark(checkpoint) or 0) > int(said.get("batchWatermarkMs", 0))

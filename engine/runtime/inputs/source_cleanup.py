@@ -11,17 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from engine import faults
-from engine.compile import Manifest, Model, Source, Target
-from engine.errors import Diagnostic
-from engine.runtime.context.run_context import table_state
 from engine.runtime.inputs.source_file_check import Landed, number
 from engine.sources import SourceSpec
 from engine.sources.files import listing
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import Logged, file_sources, logged, reaches
 
-# What the user accepts by this name: rows of files that were put away are lost.
-FILES_GONE = "files-gone"
 _SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
 
 
@@ -46,24 +41,6 @@ def finish(landed: Landed) -> str:
             same = [found for found in here if found.modified == times.get(found.uri)]
             done += _put_away(landed, spec, same, delete=after == "delete")
     return "; ".join(done)
-
-
-def files_gone(manifest: Manifest, target: Target, models: Iterable[Model]) -> Iterator[Diagnostic]:
-    """What a full refresh would not read again, because it was put away."""
-    for model in models:
-        for item in model.inputs:
-            node = manifest.nodes[item.node]
-            if not isinstance(node, Source) or "after_reading" not in node.spec.settings:
-                continue
-            if table_state(target, model).load() is None:
-                continue
-            message = (
-                f"'{model.name}' would lose the rows of files that '{item.name}' has archived or deleted after reading"
-            )
-            archive = node.spec.settings.get("archive_path")
-            hint = f"Move the files from {archive} back to {node.spec.settings['path']} first. " if archive else ""
-            hint += f"To build it from the files that are there: --accept {FILES_GONE}"
-            yield Diagnostic("files-gone", message, hint, node=model.name, location=node.location)
 
 
 def _notes(landed: Landed) -> tuple[dict[str, dict[str, int]], dict[str, Logged]]:

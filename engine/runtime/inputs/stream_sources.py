@@ -13,16 +13,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.compile import Input, Manifest, Model, Source
+from engine.compile import Input, Model
 from engine.errors import Location, StateError
 from engine.plan import new_checkpoint, source_changes
+from engine.plan.deployed.stream_order import RECORD, identified_stream, in_text, recorded, streams_by_view
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.upstream_tables import upstreams
-from engine.sources import Place, credentials, iceberg, kafka, kind_of, spark_reader
-from engine.sources.credentials import identified
-from engine.sources.files import file_source, listing
-from engine.sources.spec import reader_options
+from engine.sources import kafka
+from engine.sources.files import listing
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import logged
@@ -30,70 +29,16 @@ from engine.state.file_log import logged
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FILE = "sources.json"
-
-
-def recorded(folder: TableState, generation: int) -> Recorded | None:
-    """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
-    data = folder.note(generation, _FILE)
-    try:
-        return None if data is None else Recorded.of(data)
-    except (KeyError, TypeError, AttributeError) as error:
-        path = folder.generation(generation) / _FILE
-        hint = "Restore the file from a backup; without it the engine cannot tell what the checkpoint has read."
-        raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
-
-
-def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSource, ...]:
-    """The sources that a model reads as streams, in the order of its compiled SQL."""
-    views = _views(model)
-    named = (slot.view.strip("`") for slot in model.slots)
-    return tuple(_identified(manifest, views[view], place) for view in named if view in views)
-
-
-def _views(model: Model) -> dict[str, Input]:
-    return {item.view.strip("`"): item for item in model.inputs if item.stream}
-
-
-def _identified(manifest: Manifest, item: Input, place: Place) -> StreamSource:
-    node = manifest.nodes[item.node]
-    if not isinstance(node, Source):
-        table = str(node.relation) if isinstance(node, Model) else item.name
-        return StreamSource(item.node, item.name, "table", {"table": table})
-    spec = node.spec
-    known = source_changes.of_source(item.name, spec.format, spec.settings)
-    identity: dict[str, Any] = dict(known.identity)
-    if spec.format in file_source.FORMATS:
-        path = str(spec.settings.get("path", ""))
-        inside = not listing.is_uri(path) and not path.startswith("/")
-        where = path if listing.is_uri(path) else f"file:{place.root / path}"
-        identity["location"] = identified(source_changes.normalized(where), "location")
-        identity |= {"root": str(place.root)} if inside else {}
-    elif spec.format in iceberg.FORMATS:
-        identity["table"] = iceberg.full_name(spec, place)
-    elif spec.format not in kafka.FORMATS and (kind := kind_of(spec.format)) is not None:
-        identity["location"] = identified(kind.location(spec), "location")
-    connection = str(spec.settings.get("connection") or "")
-    if connection and (spec.format in file_source.FORMATS or spec.format.startswith(spark_reader.PREFIX)):
-        # Where a connection leads, without its credentials: another password is no other source.
-        leads = credentials.where(reader_options(connection, place.connection(connection)))
-        identity |= {"connection": leads} if leads else {}
-    return replace(known, node=item.node, identity=identity)
-
 
 def in_plan(frame: DataFrame, run: Run, model: Model, uuids: Mapping[str, str]) -> tuple[StreamSource, ...]:
     """The sources of a query as Spark will number them; `uuids` of the tables among them, by node."""
-    views, found = _views(model), []
+    views, found = streams_by_view(model), []
     relations: list[Any] = []
     for view, relation in _leaves(frame, views):
         same = next((i for i, other in enumerate(relations) if relation.equals(other)), None)
         if same is None:
             relations.append(relation)
-        source = _identified(run.manifest, views[view], run.place)
+        source = identified_stream(run.manifest, views[view], run.place)
         identity = {**source.identity, **({"uuid": uuids[source.node]} if source.node in uuids else {})}
         found.append(replace(source, identity=identity, number=len(relations) - 1 if same is None else same))
     return tuple(found)
@@ -168,7 +113,7 @@ def record(folder: TableState, generation: int, model: Model, made: Recorded) ->
     """Write the facts of a query, and what its generation knows of its sources if it is not what is there."""
     folder.save_facts(generation, model.fingerprint, model.facts)
     if recorded(folder, generation) != made:
-        folder.save_note(generation, _FILE, made.as_json())
+        folder.save_note(generation, RECORD, made.as_json())
 
 
 def _unlike(checkpoint: Path, now: tuple[StreamSource, ...]) -> str | None:

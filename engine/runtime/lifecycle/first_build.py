@@ -11,46 +11,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Source
-from engine.lake.table_facts import TableFacts
 from engine.plan import Change
 from engine.runtime.context.run_context import Run
-from engine.runtime.lifecycle import publish
-from engine.runtime.quality.quarantine import Quarantine, quarantine_of
 from engine.runtime.sinks import table_setup
 from engine.sources import iceberg
 from engine.sources.files import file_source
 from engine.state import ModelState, Phase, TableState
-from engine.state import checkpoint as spark_checkpoint
 from engine.state.first_offsets import begun, keep_beginnings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# Edits that matter only once something is written.
-_FREE = {Change.STATE_BREAKING, Change.KEY_CHANGED}
 # Where these begin is found again from what is there, and what is there may be corrected in between.
 _FOUND_AGAIN = {*file_source.FORMATS, *iceberg.FORMATS}
-
-
-def unwritten(folder: TableState, state: ModelState, table: TableFacts | None, quarantine: Quarantine | None) -> bool:
-    """Return whether a published generation has committed nothing to its table or the quarantine so far."""
-    if state.batch is not None or table is None or table.uuid != state.uuid or table.history:
-        return False
-    query = spark_checkpoint.query_id(folder.checkpoint(state.generation))
-    return quarantine is None or quarantine.wrote(query) is None
-
-
-def allows(run: Run, model: Model) -> bool:
-    """Return whether a changed query may start because nothing of the one before is in the table or in its state.
-
-    Raises:
-        StateError: see `publish.as_written` and `quarantine_of`.
-    """
-    folder = run.state(model)
-    state = folder.load()
-    if not model.streaming or run.plan.actions[model.id].change not in _FREE or state is None:
-        return False
-    return unwritten(folder, state, publish.as_written(run, model), quarantine_of(run, model))
 
 
 def begin(run: Run, model: Model, folder: TableState, frame: DataFrame) -> ModelState:
@@ -71,8 +44,8 @@ def begin(run: Run, model: Model, folder: TableState, frame: DataFrame) -> Model
 
 def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> bool:
     """Whether the query goes on with the checkpoint as it is: its beginning is fixed, and its state fits."""
-    action = run.plan.actions[model.id]
-    fits = action.refusal is None and action.change is not Change.NEW
+    known = run.plan.actions[model.id].comparison
+    fits = known is not None and known.refusal is None and known.change is not Change.NEW
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]
     fixed = any(isinstance(node, Source) and node.spec.format not in _FOUND_AGAIN for node in nodes)
     return fits and fixed and begun(folder.checkpoint(state.generation))

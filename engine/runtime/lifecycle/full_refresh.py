@@ -18,10 +18,12 @@ from engine.lake import table_writer as lake
 from engine.lake import view_writer
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_replacement import without_lost_partitions
-from engine.runtime.context import generations, ownership
+from engine.plan.deployed import generations
+from engine.plan.deployed.killed_refresh import as_published, published_refresh
+from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
 from engine.runtime.sinks import table_setup
-from engine.state import ModelState, Phase, TableState
+from engine.state import ModelState, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -34,7 +36,7 @@ def staging(model: Model, generation: int) -> Relation:
 
 
 def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
-    """Decide a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
+    """End a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
 
     What a kill left of generations before goes in any case: a reader that stands nowhere would keep snapshots for ever.
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
@@ -44,9 +46,9 @@ def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
         known = folder.load()
         folder.discard_before(known.generation if known is not None else 0)
         return
-    reached = generations.committed_batch(table.history, pending) if table else None
-    if table is not None and reached is not None:
-        _record(model, folder, pending, table.uuid, table.snapshot)
+    done = published_refresh(model, pending, table)
+    if done is not None:
+        _record(model, folder, done)
     else:
         folder.discard(pending.generation)
 
@@ -95,13 +97,12 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
     if model.write.unique_key:
         without_lost_partitions(session, lake.load(session, model.relation.sql))
     uuid = lake.table_uuid(session, model.relation.sql)
-    return _record(model, folder, state, uuid, commit.snapshot)
+    return _record(model, folder, as_published(model, state, uuid, commit.snapshot))
 
 
-def _record(model: Model, folder: TableState, state: ModelState, uuid: str, snapshot: int | None) -> ModelState:
+def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
     """Note that a generation is published; the older ones go, each as a whole."""
-    done = replace(state, table=str(model.relation), phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot)
     folder.save(done)
-    folder.discard_before(state.generation)
+    folder.discard_before(done.generation)
     faults.reach("noted", model.name)
     return done

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level, StateError
-from engine.runtime.context.run_context import environment
+from engine.plan.deployed.state_folder import environment
 from engine.sources import location
 from engine.state import ModelState, TableState
 from engine.state.known_tables import tables_in

@@ -16,7 +16,7 @@ from engine.events import Diagnosed
 from engine.lake import table_writer as lake
 from engine.lake import view_writer
 from engine.lake.table_facts import TableFacts
-from engine.plan import Change
+from engine.plan import ActionKind
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import state_check
 from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
@@ -28,12 +28,18 @@ if TYPE_CHECKING:
 
 def announce(run: Run, model: Model) -> None:
     """Report what a full refresh discards as the model was materialized as something else."""
-    action = run.plan.actions[model.id]
-    if action.kind_changed and action.refusal is None:
-        message = f"{model.relation} is replaced: {'; '.join(action.reasons)}"
+    known = run.plan.actions[model.id].comparison
+    if known is not None and known.kind_changed:
+        message = f"{model.relation} is replaced: {'; '.join(known.reasons)}"
         place = Location(model.file)
-        found = Diagnostic("kind-changed", message, action.lost, Level.WARNING, node=model.name, location=place)
+        found = Diagnostic("kind-changed", message, known.lost, Level.WARNING, node=model.name, location=place)
         run.emit(Diagnosed(found))
+
+
+def kind_changed(run: Run, model: Model) -> bool:
+    """Return whether a model was materialized as something else before."""
+    known = run.plan.actions[model.id].comparison
+    return known is not None and known.kind_changed
 
 
 def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFacts | None) -> bool:
@@ -54,7 +60,7 @@ def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFa
         message = f"{model.relation} is a view that was not made by this model"
         hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
         raise StateError("state-missing", message, hint, node=model.name)
-    if run.plan.actions[model.id].change is not Change.REFRESH:
+    if run.plan.actions[model.id].kind is not ActionKind.REFRESH:
         message = f"{model.relation} is a view, and there is no state of this project for it"
         hint = f"Restore the state folder from a backup, or replace the view: engine build -f -s {model.name}"
         raise StateError("state-missing", message, hint, node=model.name)

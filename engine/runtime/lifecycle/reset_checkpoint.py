@@ -9,20 +9,17 @@ there, and so beyond a reset.
 
 from __future__ import annotations
 
-import time
 from collections import ChainMap
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from engine.compile import Manifest, Model, Source
-from engine.errors import Diagnostic, Level, Location, UsageError
+from engine.compile import Model, Source
+from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
-from engine.plan import Change, new_checkpoint
-from engine.plan.new_checkpoint import EARLIEST, NOW
-from engine.runtime.context import generations
-from engine.runtime.context.run_context import Reset, Run
+from engine.plan.deployed import generations
+from engine.plan.new_checkpoint import EARLIEST
+from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.no_data_batch import owed
 from engine.runtime.inputs.source_file_check import Landed, number
 from engine.runtime.lifecycle import publish, state_check
@@ -30,101 +27,31 @@ from engine.runtime.sinks.deleted_keys import began_by
 from engine.runtime.writer.micro_batch_writer import BatchWriter
 from engine.sources import SourceSpec, iceberg, kafka
 from engine.sources.files import listing
-from engine.sources.starting_offsets import milliseconds
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources, logged, reaches
-from engine.state.first_offsets import begun
 
 _SHOWN = 200
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
 _MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
 
 
-def reset_of(text: str) -> Reset:
-    """Read the option's value.
-
-    Raises:
-        UsageError: it is no time.
-    """
-    if text == EARLIEST:
-        return Reset(None)
-    if text == NOW:
-        return Reset(time.time_ns() // 1_000_000, gap=True)
-    at = milliseconds(text)
-    if at is None:
-        hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
-        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint)
-    return Reset(at)
-
-
-def faults(manifest: Manifest, models: Iterable[Model], reset: Reset) -> Iterator[Diagnostic]:
-    """Why the streams among some models cannot be reset."""
-    for model in models:
-        if not model.streaming:
-            continue
-        read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
-        sources = [node for node in read if isinstance(node, Source)]
-        place = Location(model.file)
-        rewritten = new_checkpoint.rewritten(model)
-        if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
-            yield _shrinking(model, rewritten=rewritten)
-        if not reset.gap and not model.write.unique_key and not rewritten:
-            message = f"rows that are in {model.relation} already would be read and added again"
-            hint = (
-                "Reading again is for models with a 'unique_key'. Go on with what is new (--reset-checkpoint now), or "
-                f"build it anew: engine build -f -s {model.name}"
-            )
-            yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
-        for source in sources:
-            if reset.at is not None and not new_checkpoint.timed(source.spec):
-                message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot begin at a time"
-                hint = f"Write --reset-checkpoint {EARLIEST}, or build it anew: engine build -f -s {model.name}"
-                yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
-
-
-def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
-    message = f"totals of '{model.name}' have no event time in their key: they would begin at zero, and replace those"
-    message += f" in {model.relation}"
-    if rewritten:
-        message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
-        message += "complete): rows would be missing in it that are not read again"
-    hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
-    return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))
-
-
-def allows(run: Run, model: Model) -> bool:
-    """Return whether a changed query may run because this run begins a new generation for it.
-
-    Raises:
-        StateError: as `renewed` does.
-    """
-    breaking = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
-    changed = model.streaming and run.plan.actions[model.id].change in breaking
-    return changed and renewed(run, model, run.state(model)) is not None
-
-
-def renewed(run: Run, model: Model, folder: TableState) -> ModelState | None:
-    """The state of the generation that a reset begins, which is not saved yet; None: there is nothing to reset.
+def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
+    """The state of the generation that a reset begins, which is not saved yet.
 
     Raises:
         StateError: `state-missing`: the table is not the model's.
     """
     table = publish.as_written(run, model)
     before = folder.load()
-    if run.reset is None or table is None or not (table.history or _started(folder, before)):
-        return None
+    if run.reset is None or table is None:
+        raise ValueError(model.name)
     state_check.check_ours(model, table, before)
     generation = generations.next_number(folder, table)
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
     remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)
     made = ModelState(str(model.relation), generation, Phase.PUBLISHED, table.uuid, begin={"at": run.reset.at})
     return replace(made, remembers=remembers, generation_id=generations.new_id())
-
-
-def _started(folder: TableState, state: ModelState | None) -> bool:
-    """Whether a generation has a checkpoint, or had one."""
-    return state is not None and (state.query_id is not None or begun(folder.checkpoint(state.generation)))
 
 
 def begin(run: Run, model: Model, folder: TableState, state: ModelState) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from engine.compile import Model
 from engine.errors import REBUILD, StateError
 from engine.lake.table_facts import TableFacts
-from engine.runtime.context.generations import committed_batch, wrote
+from engine.plan.deployed.generations import committed_batch, wrote
 from engine.runtime.context.ownership import made_by
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint

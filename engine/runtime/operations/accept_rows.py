@@ -10,8 +10,9 @@ from engine.events import Event
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import Lake
 from engine.plan import Plan
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.run_context import Run, table_state
+from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh, publish
 from engine.state import locked
 

@@ -7,13 +7,12 @@ from pathlib import Path
 
 from engine.compile import Manifest, Materialized, Model, Target
 from engine.errors import Diagnostic, Location, UsageError, near
-from engine.runtime.context.run_context import table_state
-from engine.runtime.inputs.source_cleanup import FILES_GONE, files_gone
+from engine.plan.actions.refresh_checks import DOWNSTREAM_STOPS, FILES_GONE, files_gone
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.lifecycle.orphaned_tables import KnownTable, tables_of
 from engine.state import ModelState
 from engine.state.model_state import as_json
 
-DOWNSTREAM_STOPS = "downstream-stops"
 ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE)
 
 
@@ -59,7 +58,7 @@ def refusals(
     models = [model for model in manifest.models if model.stored and str(model.relation) in names]
     found = [_protected(model) for model in models if model.operation.full_refresh is False]
     if FILES_GONE not in accept:
-        found += files_gone(manifest, target, models)
+        found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:
         found += _readers(manifest, target, tables, {model.id for model in models})
     return found

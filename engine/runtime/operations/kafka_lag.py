@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.compile import Manifest, Source, Target
-from engine.runtime.context.run_context import table_state
+from engine.plan.deployed.state_folder import table_state
 from engine.sources import KINDS, Place, kafka
 from engine.state import checkpoint as spark_checkpoint
 

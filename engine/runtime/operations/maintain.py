@@ -22,8 +22,8 @@ from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
 from engine.lake.maintenance_procedures import TableName
 from engine.lake.table_facts import Lake, SnapshotFacts, TableFacts
+from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
-from engine.runtime.context.run_context import table_state
 from engine.runtime.quality import quarantine
 from engine.runtime.sinks import deleted_keys
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary

@@ -23,9 +23,9 @@ from engine.lake.quoted_names import quoted
 from engine.lake.schema_match import SchemaMatch, match_table
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.lake.table_layout import TableLayout
+from engine.plan.deployed.generations import identity
 from engine.runtime.context import ownership
 from engine.runtime.context.expected_table import check_alone, descends_in
-from engine.runtime.context.generations import identity
 from engine.runtime.context.run_context import Run
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from engine.lake.quoted_names import quoted
 from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import MERGED, REWRITTEN, PartitionField, SortField, TableLayout
-from engine.plan import Change
-from engine.runtime.context import generations, ownership
+from engine.plan import ActionKind, Change
+from engine.plan.deployed import generations
+from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
 from engine.runtime.sinks.history_output import with_validity
 from engine.runtime.sinks.table_comments import table_comment
@@ -121,7 +122,9 @@ def given_before(run: Run, model: Model, state: ModelState | None) -> frozenset[
     """
     if state is not None and state.columns:
         return frozenset(name.lower() for name in state.columns)
-    changed = run.plan.actions[model.id].change not in {Change.UNCHANGED, Change.NEW}
+    action = run.plan.actions[model.id]
+    same = action.comparison is not None and action.comparison.change in {Change.UNCHANGED, Change.NEW}
+    changed = action.kind is ActionKind.REFRESH or not same
     return None if changed and state is not None else frozenset()
 
 

@@ -16,8 +16,8 @@ from engine.errors import EngineError, RunError
 from engine.events import Status
 from engine.lake import table_writer as lake
 from engine.lake.table_facts import TableFacts
-from engine.plan import Change
-from engine.runtime.context import generations
+from engine.plan import ActionKind
+from engine.plan.deployed import generations
 from engine.runtime.context.expected_table import descends_in
 from engine.runtime.context.run_context import Outcome, Run
 from engine.runtime.inputs import dedup_keys, initial_snapshot, stream_sources
@@ -69,13 +69,12 @@ def run_stream(run: Run, model: Model) -> Outcome:
         StateError: state, table and upstream tables do not belong together; nothing was written.
         pyspark.errors.PySparkException: Spark refused or failed the query.
     """
-    session = run.spark.newSession()
-    _configure(session, model)
-    hooks.before(session, model)
+    session = _session(run, model)
     folder = run.state(model)
     before = folder.load()
-    refresh = run.plan.actions[model.id].change is Change.REFRESH
-    renewed = reset_checkpoint.renewed(run, model, folder) if run.reset is not None and not refresh else None
+    kind = run.plan.actions[model.id].kind
+    refresh = kind is ActionKind.REFRESH
+    renewed = reset_checkpoint.renewed(run, model, folder) if kind is ActionKind.RESET else None
     known = None if refresh else renewed or before
     run, since = reset_checkpoint.placed(run, model, known), reset_checkpoint.after(run, model, known)
     model, place = _as_begun(run, model, folder, known)
@@ -87,9 +86,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
     if renewed is not None:
         state, table = _reset(run, model, folder, frame, renewed, given)
     else:
-        state, table = (
-            _rebuilding(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, quarantine, given)
-        )
+        state, table = _rebuilding(run, model, folder, frame) if refresh else _ready(run, model, folder, frame, given)
     # A generation that is built beside the table writes into its staging table.
     beside = state.phase is Phase.BUILDING
     relation, branch = (
@@ -212,12 +209,16 @@ def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | 
     return Rules(watched, model.expectations, quarantine, kept)
 
 
-def _configure(session: SparkSession, model: Model) -> None:
+def _session(run: Run, model: Model) -> SparkSession:
+    """A session of the model's own, as its header wants it."""
+    session = run.spark.newSession()
     session.conf.set("spark.sql.streaming.numRecentProgressUpdates", str(_PROGRESS_KEPT))
     if model.operation.state_provider is StateProvider.HDFS:
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _HDFS)
     if model.state_partitions is not None:
         session.conf.set("spark.sql.shuffle.partitions", str(model.state_partitions))
+    hooks.before(session, model)
+    return session
 
 
 def _ready(
@@ -225,7 +226,6 @@ def _ready(
     model: Model,
     folder: TableState,
     frame: DataFrame,
-    quarantine: Quarantine | None,
     given: frozenset[str] | None,
 ) -> tuple[ModelState, TableFacts | None]:
     """State and table that belong together; both are made if the model is new."""
@@ -235,7 +235,7 @@ def _ready(
         state_check.fresh(model, table)
         replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
         return first_build.begin(run, model, folder, frame), None
-    if first_build.unwritten(folder, state, table, quarantine):
+    if run.plan.actions[model.id].kind is ActionKind.CREATE:
         return first_build.begin(run, model, folder, frame), None
     state_check.check_table(model, state, folder, table)
     if table is not None:

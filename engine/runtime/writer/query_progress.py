@@ -114,12 +114,11 @@ class Progress:
     def outcome(self) -> Outcome:
         """What the query did, all in all."""
         action = self.run.plan.actions[self.model.id]
-        notes = list(action.reasons) if action.change in {Change.FORWARD, Change.ADDITIVE} else []
-        notes += action.notes if self.run.reset is None else ()
+        notes = list(action.notes)
         closes = next_close(self.model, self.watermark, self.state_rows)
         self._event_times()
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
-        read = self.rows_in > 0 or changed or action.change is Change.NEW
+        read = self.rows_in > 0 or changed or (action.comparison is not None and action.comparison.change is Change.NEW)
         return Outcome(
             status=Status.SUCCESS if read else Status.UNCHANGED,
             message="" if read else "nothing new",

@@ -90,15 +90,23 @@ def exactly(path: Path) -> str:
 
 def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed]:
     """The files that a batch would read now, in the order of their names."""
-    path = str(spec.settings.get("path", ""))
-    found = folder(spec, place)
-    plain = found is not None and not is_uri(path) and (place.root / path).exists()
-    if found is not None and plain and not any(key in spec.options for key in _FILTERS):
-        return sorted(_walk(found), key=lambda file: file.uri)
+    found = listed_here(spec, place)
+    if found is not None:
+        return found
     # What a connection brings says how the file system is reached.
     brought = connected(replace(spec, options={}), place).options
     chosen = {key: value for key, value in spec.options.items() if key in _FILTERS}
     return sorted(_asked(session, for_spark(spec, place), {**brought, **chosen}), key=lambda file: file.uri)
+
+
+def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
+    """The same without Spark; None: only Spark can list them (another file system, a pattern, a filter)."""
+    path = str(spec.settings.get("path", ""))
+    found = folder(spec, place)
+    plain = found is not None and not is_uri(path) and (place.root / path).exists()
+    if found is None or not plain or any(key in spec.options for key in _FILTERS):
+        return None
+    return sorted(_walk(found), key=lambda file: file.uri)
 
 
 def _walk(top: Path) -> Iterator[Listed]:

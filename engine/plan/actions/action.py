@@ -1,0 +1,121 @@
+"""What a build does to a node, and the plan of a build."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.errors import Diagnostic
+from engine.plan.compare_models import Comparison
+
+
+class ActionKind(StrEnum):
+    """What becomes of a node; for a streaming table it says how its query starts.
+
+    Attributes:
+        CREATE: nothing of it is written yet.
+        RESUME: a stream continues with its checkpoint.
+        RESET: a stream begins a new checkpoint over the rows of its table (`--reset-checkpoint`).
+        REFRESH: rebuilt from the first row (`--full-refresh`).
+        REBUILD: a batch table or view is computed again.
+        TEST: a data test or a unit test is run.
+    """
+
+    CREATE = "create"
+    RESUME = "resume"
+    RESET = "reset"
+    REFRESH = "refresh"
+    REBUILD = "rebuild"
+    TEST = "test"
+
+
+@dataclass(frozen=True, slots=True)
+class Reset:
+    """What `--reset-checkpoint` says.
+
+    Attributes:
+        at: from which time sources are read, in milliseconds since 1970; None: from the first record.
+        gap: nothing is read again.
+    """
+
+    at: int | None
+    gap: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PlanOptions:
+    """What the user says about a build.
+
+    Attributes:
+        full_refresh: rebuild the selected models from their first row.
+        reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
+        accept: consequences that are accepted: `downstream-stops`, `files-gone`.
+    """
+
+    full_refresh: bool = False
+    reset: Reset | None = None
+    accept: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """What an input has that its reader has not read.
+
+    Attributes:
+        name: of the input.
+        what: `files`, `snapshots` or `tables`; empty: only the system behind it knows.
+        count: how many; None: not known.
+        names: of the first of them.
+    """
+
+    name: str
+    what: str = ""
+    count: int | None = None
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a build does to a node.
+
+    Attributes:
+        node: its id.
+        kind: what becomes of it.
+        reasons: why, in sentences.
+        refusals: why it cannot be built; empty: it can.
+        unread: what it reads next, by input.
+        unchanged: there is nothing to do; False: there is; None: only a build can tell.
+        comparison: of a model with what wrote its table last; None: a test.
+        notes: what the build notes of an edit, and of settings without effect as long as a checkpoint lives.
+    """
+
+    node: str
+    kind: ActionKind
+    reasons: tuple[str, ...] = ()
+    refusals: tuple[Diagnostic, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    unchanged: bool | None = None
+    comparison: Comparison | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The actions of a build, in its order, by node id."""
+
+    actions: Mapping[str, Action]
+
+    @property
+    def refusals(self) -> tuple[Diagnostic, ...]:
+        """All that forbids the build, each once."""
+        return tuple(dict.fromkeys(refusal for action in self.actions.values() for refusal in action.refusals))
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether it is certain that there is nothing to do."""
+        return all(action.unchanged for action in self.actions.values())
+
+    def rejected(self) -> Iterator[str]:
+        """Yield the ids of the nodes that cannot be built."""
+        yield from (node for node, action in self.actions.items() if action.refusals)

@@ -1,0 +1,116 @@
+"""The plan of a build: an action for each node, from the manifest, what is deployed and what the user says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from engine.compile import DataTest, Manifest, Materialized, Model, Node
+from engine.errors import Diagnostic
+from engine.plan import setting_changes
+from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
+from engine.plan.actions.refresh_checks import refresh_refusals
+from engine.plan.actions.reset_checks import reset_refusals
+from engine.plan.compare_models import Change, Comparison, compare_model
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.state import Phase
+
+# Edits that a new checkpoint allows, and those that matter only once something is written.
+_WITH_RESET = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
+_UNWRITTEN = {Change.STATE_BREAKING, Change.KEY_CHANGED}
+_NOTED = {Change.FORWARD, Change.ADDITIVE}
+
+
+def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, options: PlanOptions) -> Plan:
+    """Decide what a build does to each node.
+
+    Args:
+        manifest: the compiled project.
+        selected: ids of models and tests, in the order of the build.
+        deployed: what there is of them and of what they read.
+        options: what the user says about the build.
+    """
+    nodes = [manifest.nodes[node] for node in selected]
+    models = {node.id for node in nodes if isinstance(node, Model)}
+    actions: dict[str, Action] = {}
+    for node in nodes:
+        if isinstance(node, Model):
+            actions[node.id] = _model_action(manifest, node, deployed, options, models)
+        else:
+            actions[node.id] = Action(node.id, ActionKind.TEST, refusals=tuple(_unreadable(node, deployed)))
+    return Plan(actions)
+
+
+def _model_action(
+    manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions, models: set[str]
+) -> Action:
+    known = deployed.models.get(model.id, DeployedModel())
+    comparison = compare_model(manifest, model, known.writer, deployed.streams.get(model.id))
+    kind = _kind(model, known, options)
+    refusals = [*known.faults, *_unfinished(model, known), *_unreadable(model, deployed)]
+    if options.full_refresh:
+        refusals += refresh_refusals(manifest, model, models, deployed.built, options.accept)
+    if options.reset is not None and model.streaming:
+        refusals += reset_refusals(manifest, model, options.reset)
+    if comparison.refusal is not None and not _allowed(model, known, comparison, kind):
+        refusals.append(comparison.refusal)
+    notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
+    if kind is ActionKind.RESUME and known.writer is not None:
+        notes += setting_changes.state_store_notes(model, known.writer.frozen)
+    return Action(model.id, kind, comparison.reasons, tuple(refusals), comparison=comparison, notes=notes)
+
+
+def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
+    if options.full_refresh:
+        return ActionKind.REFRESH
+    if not model.streaming:
+        there = known.view if model.materialized is Materialized.VIEW else known.table is not None
+        return ActionKind.REBUILD if there else ActionKind.CREATE
+    written = known.written
+    if options.reset is not None and written is not None and (written.history or _started(known)):
+        return ActionKind.RESET
+    unmade = known.state is None or known.state.phase is not Phase.PUBLISHED
+    return ActionKind.CREATE if unmade or unwritten(known) else ActionKind.RESUME
+
+
+def _started(known: DeployedModel) -> bool:
+    """Whether a generation has a checkpoint, or had one."""
+    begun = known.checkpoint is not None and known.checkpoint.begun
+    return known.state is not None and (known.state.query_id is not None or begun)
+
+
+def unwritten(known: DeployedModel) -> bool:
+    """Return whether a published generation has committed nothing to its table or the quarantine so far."""
+    state, table = known.state, known.written
+    if state is None or state.batch is not None or table is None or table.uuid != state.uuid or table.history:
+        return False
+    query = known.checkpoint.query_id if known.checkpoint is not None else None
+    commits = known.quarantine.history if known.quarantine is not None else ()
+    return query is None or all(commit.marker("query-id") != query for commit in commits)
+
+
+def _allowed(model: Model, known: DeployedModel, comparison: Comparison, kind: ActionKind) -> bool:
+    """Whether an edit that cannot continue with what is there need not: what is there goes, or is nothing yet."""
+    if kind is ActionKind.REFRESH:
+        return True
+    if kind is ActionKind.RESET:
+        return comparison.change in _WITH_RESET
+    return model.streaming and comparison.change in _UNWRITTEN and unwritten(known)
+
+
+def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
+    if known.dropping:
+        message = f"a drop of {model.relation} was begun and not finished"
+        hint = f"Finish it: engine drop {model.relation}"
+        yield Diagnostic("unfinished-drop", message, hint, node=model.relation.name)
+
+
+def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:
+    """The sources of a node that have nothing to read."""
+    if isinstance(node, Model):
+        read: Iterable[str] = (item.node for item in node.inputs)
+    else:
+        read = node.depends_on if isinstance(node, DataTest) else ()
+    for name in read:
+        source = deployed.sources.get(name)
+        if source is not None and source.fault is not None:
+            yield source.fault

@@ -1,0 +1,62 @@
+"""`--reset-checkpoint`: what it says, and what forbids it for a model."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from engine.compile import Manifest, Model, Source
+from engine.errors import Diagnostic, Location, UsageError
+from engine.plan import new_checkpoint
+from engine.plan.actions.action import Reset
+from engine.plan.new_checkpoint import EARLIEST, NOW
+from engine.sources.starting_offsets import milliseconds
+
+
+def reset_of(text: str) -> Reset:
+    """Read the option's value.
+
+    Raises:
+        UsageError: it is no time.
+    """
+    if text == EARLIEST:
+        return Reset(None)
+    if text == NOW:
+        return Reset(time.time_ns() // 1_000_000, gap=True)
+    at = milliseconds(text)
+    if at is None:
+        hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
+        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint)
+    return Reset(at)
+
+
+def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[Diagnostic]:
+    """Yield why a stream cannot be reset."""
+    read = [manifest.nodes[item.node] for item in model.inputs if item.stream]
+    sources = [node for node in read if isinstance(node, Source)]
+    place = Location(model.file)
+    rewritten = new_checkpoint.rewritten(model)
+    if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
+        yield _shrinking(model, rewritten=rewritten)
+    if not reset.gap and not model.write.unique_key and not rewritten:
+        message = f"rows that are in {model.relation} already would be read and added again"
+        hint = (
+            "Reading again is for models with a 'unique_key'. Go on with what is new (--reset-checkpoint now), or "
+            f"build it anew: engine build -f -s {model.name}"
+        )
+        yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
+    for source in sources:
+        if reset.at is not None and not new_checkpoint.timed(source.spec):
+            message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot begin at a time"
+            hint = f"Write --reset-checkpoint {EARLIEST}, or build it anew: engine build -f -s {model.name}"
+            yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
+
+
+def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
+    message = f"totals of '{model.name}' have no event time in their key: they would begin at zero, and replace those"
+    message += f" in {model.relation}"
+    if rewritten:
+        message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
+        message += "complete): rows would be missing in it that are not read again"
+    hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
+    return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))

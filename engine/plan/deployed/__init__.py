@@ -1,0 +1,1 @@
+"""What is deployed: state, checkpoints, tables and source files, read without Java."""

@@ -1,0 +1,91 @@
+"""What Spark's checkpoint of a stream says: how far it has read, and what a build that was killed left open."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from engine.state import checkpoint as spark_checkpoint
+from engine.state.file_log import Logged, file_sources, logged, reaches
+from engine.state.first_offsets import begun
+
+
+@dataclass(frozen=True, slots=True)
+class FileLog:
+    """Spark's log of the files of a stream.
+
+    Attributes:
+        source: its number in the checkpoint.
+        files: that were listed.
+        read_to: the last entry that a committed micro-batch reads; -1: none.
+    """
+
+    source: int
+    files: tuple[Logged, ...]
+    read_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointFacts:
+    """A checkpoint.
+
+    Attributes:
+        path: of it.
+        query_id: Spark's id of the query; None: it was never started.
+        started: the newest micro-batch that was started.
+        committed: the newest that is done.
+        begun: where its sources begin is fixed.
+        settings: of Spark, that it keeps.
+        offsets: where each source stands behind the committed micro-batch; empty: there is none.
+        watermark_moved: the committed micro-batch moved the watermark with which it began.
+        logs: of sources that are files; None: they cannot be read.
+    """
+
+    path: Path
+    query_id: str | None = None
+    started: int | None = None
+    committed: int | None = None
+    begun: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    offsets: tuple[Mapping[str, Any], ...] = ()
+    watermark_moved: bool = False
+    logs: tuple[FileLog, ...] | None = ()
+
+
+def read_checkpoint(path: Path) -> CheckpointFacts:
+    """Read a checkpoint; one that does not exist says nothing."""
+    committed = spark_checkpoint.last_committed(path)
+    offsets = spark_checkpoint.source_offsets(path, committed) if committed is not None else []
+    return CheckpointFacts(
+        path,
+        spark_checkpoint.query_id(path),
+        spark_checkpoint.last_started(path),
+        committed,
+        begun(path),
+        spark_checkpoint.settings(path),
+        tuple(offsets),
+        committed is not None and watermark_moved(path, committed),
+        _logs(path, committed),
+    )
+
+
+def watermark_moved(path: Path, batch: int) -> bool:
+    """Return whether a micro-batch moved the watermark with which it began."""
+    try:
+        said = json.loads((path / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
+        return (spark_checkpoint.next_watermark(path) or 0) > int(said.get("batchWatermarkMs", 0))
+    except (OSError, ValueError, IndexError, AttributeError):
+        return False
+
+
+def _logs(path: Path, committed: int | None) -> tuple[FileLog, ...] | None:
+    try:
+        return tuple(
+            FileLog(number, tuple(logged(path, number)), reaches(path, number, committed))
+            for number in file_sources(path)
+        )
+    except (OSError, ValueError, LookupError, TypeError):
+        return None

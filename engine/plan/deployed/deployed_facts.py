@@ -1,0 +1,94 @@
+"""What is deployed, as records: no field reads anything."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.errors import Diagnostic
+from engine.lake.table_facts import TableFacts
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts
+from engine.plan.source_changes import Recorded, StreamSource
+from engine.sources.files.listing import Listed
+from engine.state import ModelState
+
+
+@dataclass(frozen=True, slots=True)
+class LastWriter:
+    """The query that wrote a model's table last.
+
+    Attributes:
+        fingerprint: of it.
+        facts: behind the fingerprint; None: lost.
+        recorded: how its generation began; None for batch models, and where nothing was recorded.
+        frozen: settings of Spark that the checkpoint keeps.
+    """
+
+    fingerprint: str
+    facts: Mapping[str, Any] | None
+    recorded: Recorded | None = None
+    frozen: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedModel:
+    """What there is of a model.
+
+    Attributes:
+        state: of its table, as it is once a refresh that was killed is decided; None: it was never built.
+        writer: of its table; None: nothing of it was ever whole.
+        table: what readers see; None: there is no table.
+        written: the same with staged rows, which its writer continues from.
+        view: a view has the table's name.
+        quarantine: the table `<model>__quarantine`; None: there is none.
+        checkpoint: of a stream that was started.
+        leftovers: generations, tables or batches that a killed build left, to be removed by the next.
+        dropping: a drop of the table was begun and not finished.
+        faults: why something of it cannot be read.
+    """
+
+    state: ModelState | None = None
+    writer: LastWriter | None = None
+    table: TableFacts | None = None
+    written: TableFacts | None = None
+    view: bool = False
+    quarantine: TableFacts | None = None
+    checkpoint: CheckpointFacts | None = None
+    leftovers: bool = False
+    dropping: bool = False
+    faults: tuple[Diagnostic, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeployedSource:
+    """What there is of a source.
+
+    Attributes:
+        fault: why it cannot be read; None: there is something to read.
+        files: those that a batch would read now, by name; None: that is known to Spark only.
+        table: of a source that is an Iceberg table.
+    """
+
+    fault: Diagnostic | None = None
+    files: tuple[Listed, ...] | None = None
+    table: TableFacts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Deployed:
+    """What there is of a selection.
+
+    Attributes:
+        models: by id, the selected ones and those that they read.
+        sources: by id, those that are read.
+        streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
+        built: ids of the models that have a state, among the selected ones and the streams from them.
+        environment: of a build: project, target, schema.
+    """
+
+    models: Mapping[str, DeployedModel] = field(default_factory=dict)
+    sources: Mapping[str, DeployedSource] = field(default_factory=dict)
+    streams: Mapping[str, tuple[StreamSource, ...]] = field(default_factory=dict)
+    built: frozenset[str] = frozenset()
+    environment: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,72 @@
+"""The sources of a streaming query in the order of its SQL, and what a generation recorded of those it began with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from engine.compile import Input, Manifest, Model, Source
+from engine.errors import StateError
+from engine.plan import source_changes
+from engine.plan.source_changes import Recorded, StreamSource
+from engine.sources import Place, credentials, iceberg, kafka, kind_of, spark_reader
+from engine.sources.credentials import identified
+from engine.sources.files import file_source, listing
+from engine.sources.spec import reader_options
+from engine.state import TableState
+
+RECORD = "sources.json"
+
+
+def recorded(folder: TableState, generation: int) -> Recorded | None:
+    """What a generation recorded of its sources; None: it was begun by a version that recorded nothing.
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
+    data = folder.note(generation, RECORD)
+    try:
+        return None if data is None else Recorded.of(data)
+    except (KeyError, TypeError, AttributeError) as error:
+        path = folder.generation(generation) / RECORD
+        hint = "Restore the file from a backup; without it the engine cannot tell what the checkpoint has read."
+        raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
+
+
+def in_text(manifest: Manifest, model: Model, place: Place) -> tuple[StreamSource, ...]:
+    """The sources that a model reads as streams, in the order of its compiled SQL."""
+    views = streams_by_view(model)
+    named = (slot.view.strip("`") for slot in model.slots)
+    return tuple(identified_stream(manifest, views[view], place) for view in named if view in views)
+
+
+def streams_by_view(model: Model) -> dict[str, Input]:
+    """Return the inputs that a model reads as streams, by the name of the view that its SQL has for each."""
+    return {item.view.strip("`"): item for item in model.inputs if item.stream}
+
+
+def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSource:
+    """Return what tells the source of an input from all others, with places resolved."""
+    node = manifest.nodes[item.node]
+    if not isinstance(node, Source):
+        table = str(node.relation) if isinstance(node, Model) else item.name
+        return StreamSource(item.node, item.name, "table", {"table": table})
+    spec = node.spec
+    known = source_changes.of_source(item.name, spec.format, spec.settings)
+    identity: dict[str, Any] = dict(known.identity)
+    if spec.format in file_source.FORMATS:
+        path = str(spec.settings.get("path", ""))
+        inside = not listing.is_uri(path) and not path.startswith("/")
+        where = path if listing.is_uri(path) else f"file:{place.root / path}"
+        identity["location"] = identified(source_changes.normalized(where), "location")
+        identity |= {"root": str(place.root)} if inside else {}
+    elif spec.format in iceberg.FORMATS:
+        identity["table"] = iceberg.full_name(spec, place)
+    elif spec.format not in kafka.FORMATS and (kind := kind_of(spec.format)) is not None:
+        identity["location"] = identified(kind.location(spec), "location")
+    connection = str(spec.settings.get("connection") or "")
+    if connection and (spec.format in file_source.FORMATS or spec.format.startswith(spark_reader.PREFIX)):
+        # Where a connection leads, without its credentials: another password is no other source.
+        leads = credentials.where(reader_options(connection, place.connection(connection)))
+        identity |= {"connection": leads} if leads else {}
+    return replace(known, node=item.node, identity=identity)
