@@ -26,7 +26,8 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.lake.catalog import catalog_settings
-from engine.lake.table_facts import Lake, TableFacts
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts
 
 if TYPE_CHECKING:
     from pyiceberg.catalog.sql import SqlCatalog

@@ -22,7 +22,7 @@ from engine.cli.arguments import Group
 from engine.cli.command_setup import CommandSettings, Selection, Warnings, check_project, compiled, log_file, selected
 from engine.cli.console.terminal import open_streams, write, writing
 from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, output_lost
-from engine.cli.options import project_options, run_options, selection_options
+from engine.cli.options import plan_options, project_options, run_options, selection_options
 from engine.errors import UsageError
 
 # Terminals get colours unless NO_COLOR says otherwise (no-color.org).
@@ -152,6 +152,24 @@ def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int
 
 # dbt has both names.
 cli.add_command(ls, "list")
+
+
+@cli.command()
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="What to print.")
+@plan_options
+@selection_options
+@project_options
+def plan(output: str, **options: Any) -> int:
+    """Show what a build would do to each model, and why; nothing is started or written."""
+    wanted, shared = _split(options)
+    how = {key: shared.pop(key) for key in ("full_refresh", "accept", "reset_checkpoint")}
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.plan_command import show_plan
+
+        return show_plan(chosen, wanted, how, output)
+
+    return carry_out(work, **shared)
 
 
 @cli.command()

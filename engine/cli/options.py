@@ -63,18 +63,32 @@ def selection_options(command: Command) -> Command:
     return command
 
 
-def run_options(command: Command) -> Command:
-    """How to run."""
+def plan_options(command: Command) -> Command:
+    """What decides how models are built."""
     for decorate in (
         _option(
-            "--accept", env="ACCEPT", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]),
+            "--accept",
+            env="ACCEPT",
+            multiple=True,
+            type=click.Choice(["downstream-stops", "files-gone"]),
             help="A consequence of a full refresh that you accept.",
         ),
         _option(
-            "--reset-checkpoint", env="RESET_CHECKPOINT", metavar="now|earliest|TIME",
+            "--reset-checkpoint",
+            env="RESET_CHECKPOINT",
+            metavar="now|earliest|TIME",
             help="New checkpoints for the selected streams, whose rows stay; where their sources begin.",
         ),
-        _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Build the selected models anew."),
+        _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models."),
+    ):
+        command = decorate(command)
+    return command
+
+
+def run_options(command: Command) -> Command:
+    """How to run."""
+    for decorate in (
+        plan_options,
         _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
         _option(
             "--threads", env="THREADS", type=click.IntRange(1, 64), default=4, show_default=True,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def comment_view(session: SparkSession, catalog: str, schema: str, name: str, wa
 
 
 def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:
-    text = _other_text(table.properties(), wanted)
+    text = other_text(table.properties(), wanted)
     columns = _other_columns(_schema(jvm, table), wanted)
     if text is None and not columns:
         return False
@@ -78,7 +78,7 @@ def _change_table(jvm: Any, table: Any, wanted: Comments) -> bool:
 
 
 def _change_view(jvm: Any, view: Any, wanted: Comments) -> bool:
-    text, schema = _other_text(view.properties(), wanted), _schema(jvm, view)
+    text, schema = other_text(view.properties(), wanted), _schema(jvm, view)
     columns = _other_columns(schema, wanted)
     if columns:
         for path, field in _fields(schema):
@@ -106,17 +106,26 @@ def _schema(jvm: Any, stored: Any) -> dict[str, Any]:
     return found
 
 
-def _other_text(properties: Mapping[str, str], wanted: Comments) -> str | None:
-    """The comment of the whole, if it is another one now."""
+def other_text(properties: Mapping[str, str], wanted: Comments) -> str | None:
+    """Return the comment of the whole, if it is another one now."""
     return wanted.table if wanted.table is not None and wanted.table != (properties.get(_OF_ALL) or "") else None
 
 
 def _other_columns(schema: Mapping[str, Any], wanted: Comments) -> dict[str, str]:
-    """The comments of columns that are other ones now, by their paths as stored."""
+    return other_columns(((path, field.get("doc") or "") for path, field in _fields(schema)), wanted)
+
+
+def other_columns(stored: Iterable[tuple[str, str]], wanted: Comments) -> dict[str, str]:
+    """Return the comments of columns that are other ones now, by their paths as stored.
+
+    Args:
+        stored: the path of each column and field, and its comment.
+        wanted: the comments.
+    """
     if wanted.columns is None:
         return {}
-    said = ((path, wanted.columns.get(path.lower(), ""), field.get("doc") or "") for path, field in _fields(schema))
-    return {path: comment for path, comment, stored in said if comment != stored}
+    said = ((path, wanted.columns.get(path.lower(), ""), comment) for path, comment in stored)
+    return {path: comment for path, comment, there in said if comment != there}
 
 
 def _fields(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:

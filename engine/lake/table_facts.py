@@ -1,29 +1,18 @@
-"""Reading tables without a JVM, through PyIceberg (imported late: it takes a third of a second).
-
-The catalog, the metadata and the files may come with a project that somebody else wrote: nothing in them chooses what
-runs, and nothing outside the warehouse is read.
-"""
+"""What the metadata of tables say, from plain JSON: Iceberg's specification, Appendix C."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
+from uuid import UUID
 
-from engine.errors import EngineError, SetupError
-from engine.lake.catalog import catalog_database
-from engine.lake.catalog.catalog_settings import CatalogConfig
-from engine.lake.catalog.isolation import isolate
-from engine.lake.catalog.moved_lake import moved
-from engine.lake.iceberg_types import spark_type
+from engine.lake.catalog.locations import resolve
+from engine.lake.catalog.metadata_document import read_document
 
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
-
-if TYPE_CHECKING:
-    from pyiceberg.table import Table
-    from pyiceberg.table.snapshots import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +45,7 @@ class TableFacts:
     snapshots: frozenset[int] = frozenset()
     main: int | None = None
     branches: frozenset[str] = frozenset()
+    docs: tuple[tuple[str, str], ...] = ()
 
     @property
     def snapshot(self) -> int | None:
@@ -79,174 +69,123 @@ class TableFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class TableColumn:
-    """A column of a table: its name, its type as Spark DDL, and its comment."""
+class ViewFacts:
+    """A view: its properties, and the comments of its columns by path."""
 
-    name: str
-    type: str
-    doc: str = ""
+    properties: Mapping[str, str]
+    docs: tuple[tuple[str, str], ...] = ()
 
 
-class Lake:
-    """A catalog and its tables; without a database file yet it is empty."""
+@dataclass(frozen=True, slots=True)
+class TableMetadata:
+    """A metadata file (Iceberg's specification, Appendix C), and the warehouse that it is in."""
 
-    def __init__(self, config: CatalogConfig) -> None:
-        self._config = config
+    warehouse: Path
+    content: Mapping[str, Any]
 
-    @contextmanager
-    def _table(self, schema: str, name: str) -> Iterator[Table | None]:
-        """A table, or None; what goes wrong while it is read is an error of the catalog."""
-        location = catalog_database.location(self._config, schema, name)
-        if location is None:
-            yield None
-            return
-        isolate()
-        from engine.lake.catalog.warehouse_paths import OutsideError, open_table
-
-        try:
-            yield open_table(self._config.path / "warehouse", (schema, name), location)
-        except EngineError:
-            raise
-        except OutsideError as error:
-            raise moved(self._config) or self._outside(f"{schema}.{name}", error) from error
-        except FileNotFoundError as error:
-            raise moved(self._config) or catalog_database.unreadable(self._config, str(error)) from error
-        # Readers of JSON, Avro and Parquet raise anything over bytes that are not what they should be.
-        except Exception as error:
-            raise catalog_database.unreadable(self._config, f"the table {schema}.{name}: {_reason(error)}") from error
-
-    def _outside(self, table: str, location: Exception) -> SetupError:
-        warehouse = self._config.path / "warehouse"
-        message = f"the table {table} names a file outside the warehouse {warehouse}: {str(location)[:200]!r}"
-        return SetupError("lake-outside", message, "Copy the table into the warehouse, or remove it from the catalog.")
-
-    def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
-        """The facts of a table, or None if there is none; its history is that of a branch if it has that.
-
-        Args:
-            schema: of the table.
-            name: of the table.
-            branch: whose history is wanted; None: main's.
-            back_to: a snapshot that should be in the history; if it is not, what has expired since is taken from the
-                metadata files before, as far as the table still names them.
+    @classmethod
+    def read(cls, warehouse: Path, location: str) -> TableMetadata:
+        """Read a file; the folder of its table must be below the warehouse, too.
 
         Raises:
-            SetupError: `catalog`; `lake-outside`; `lake-moved` if its folder was renamed.
+            OutsideError: it, or the folder, is not below the warehouse.
+            Exception: of any kind where it is not the metadata of a table.
         """
-        with self._table(schema, name) as table:
-            return None if table is None else _facts(table, branch, back_to)
+        found = cls(warehouse, read_document(warehouse, location))
+        resolve(warehouse, str(found.content["location"]))
+        return found
 
-    def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
-        """The columns of a table with their types as Spark has them, or None if there is no such table."""
-        with self._table(schema, name) as table:
-            if table is None:
-                return None
-            return tuple(TableColumn(f.name, spark_type(f.field_type), f.doc or "") for f in table.schema().fields)
+    def facts(self, branch: str | None, back_to: int | None) -> TableFacts:
+        """Return what it says; see `engine.lake.lake_reader.Lake.table`."""
+        known = self.content
+        refs = {str(key): int(ref["snapshot-id"]) for key, ref in (known.get("refs") or {}).items()
+                if ref.get("type") == "branch"}  # fmt: skip
+        main = _snapshot_id(known.get("current-snapshot-id"))
+        schemas = {schema.get("schema-id"): schema for schema in known.get("schemas") or [known["schema"]]}
+        schema = schemas[known.get("current-schema-id", next(iter(schemas)))]
+        return TableFacts(
+            uuid=str(UUID(known["table-uuid"])),
+            properties=texts(known.get("properties")),
+            history=tuple(self._history(refs.get(branch or "", main), back_to)),
+            columns=tuple((str(field["name"]), _type(field["type"])) for field in schema["fields"]),
+            snapshots=frozenset(self._snapshots()),
+            main=main,
+            branches=frozenset(refs) - {"main"},
+            docs=tuple(documented(schema)),
+        )
 
-    def names_at(self, schema: str, name: str, snapshot: int) -> dict[str, str | None]:
-        """The names that today's columns of a table had at a snapshot; None: they came later."""
-        with self._table(schema, name) as table:
-            found = table.snapshot_by_id(snapshot) if table else None
-            if table is None or found is None:
-                return {}
-            now = table.schema()
-            then = table.schemas().get(found.schema_id, now) if found.schema_id is not None else now
-            old = {f.field_id: f.name for f in then.fields}
-            return {f.name: old.get(f.field_id) for f in now.fields}
+    def _snapshots(self) -> dict[int, Mapping[str, Any]]:
+        return {int(snapshot["snapshot-id"]): snapshot for snapshot in self.content.get("snapshots") or ()}
 
-    def names(self, schema: str) -> tuple[str, ...]:
-        """The tables of a schema.
+    def _history(self, head: int | None, back_to: int | None) -> Iterator[SnapshotFacts]:
+        by_id = self._snapshots()
+        older = self._older_snapshots()
+        wanted, reached = head, back_to is None
+        seen: set[int] = set()
+        while wanted is not None:
+            if wanted in seen:
+                message = f"the snapshot {wanted} is its own ancestor"
+                raise ValueError(message)
+            seen.add(wanted)
+            while wanted not in by_id and not reached:
+                more = next(older, None)
+                if more is None:
+                    break
+                by_id = {**more, **by_id}
+            found = by_id.get(wanted)
+            if found is None:
+                return
+            at = int(found["timestamp-ms"])
+            if not 0 <= at <= _LAST_MS:
+                message = f"the snapshot {wanted} has no possible time"
+                raise ValueError(message)
+            reached = reached or wanted == back_to
+            summary = texts(found.get("summary"))
+            parent = _snapshot_id(found.get("parent-snapshot-id"))
+            yield SnapshotFacts(wanted, parent, summary.pop("operation", ""), summary, at)
+            wanted = parent
 
-        Raises:
-            SetupError: `lake-outside`, `catalog`.
+    def _older_snapshots(self) -> Iterator[dict[int, Mapping[str, Any]]]:
+        """The snapshots of the metadata files before, the newest first: they know what expired since.
+
+        Files that are gone are skipped; Iceberg keeps `write.metadata.previous-versions-max` of them.
         """
-        return catalog_database.names(self._config, schema)
-
-    def rows(self, schema: str, name: str, limit: int | None) -> tuple[list[str], list[tuple[Any, ...]]] | None:
-        """Column names and rows of a table, or None if there is none.
-
-        Dates and times that Python does not have are texts. Rows of a table with a VARIANT column cannot be read.
-        """
-        with self._table(schema, name) as table:
-            if table is None:
-                return None
-            from engine.lake.catalog.metadata_values import rows_of
-
-            data = table.scan(limit=limit).to_arrow()
-            return list(data.column_names), rows_of(data)
-
-    def count(self, schema: str, name: str) -> int | None:
-        """The number of rows, deletes taken into account."""
-        with self._table(schema, name) as table:
-            return None if table is None else int(table.scan().count())
+        for entry in reversed(self.content.get("metadata-log") or ()):
+            try:
+                before = TableMetadata(self.warehouse, read_document(self.warehouse, str(entry["metadata-file"])))
+                yield before._snapshots()
+            except (OSError, EOFError, ValueError, LookupError, TypeError, RecursionError):
+                continue
 
 
-def _reason(error: Exception) -> str:
-    """What a reader says, without the content that some of them show."""
-    from pyiceberg.exceptions import ValidationError
-
-    text = "" if isinstance(error, ValidationError) else str(error).partition("\n")[0][:200]
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+def _snapshot_id(value: object) -> int | None:
+    """The id of a snapshot; -1 means none."""
+    return int(value) if isinstance(value, int) and value != -1 else None
 
 
-def _facts(table: Table, branch: str | None, back_to: int | None) -> TableFacts:
-    refs = {key: ref for key, ref in table.refs().items() if ref.snapshot_ref_type == "branch"}
-    main = table.metadata.current_snapshot_id
-    head = refs[branch].snapshot_id if branch in refs else main
-    return TableFacts(
-        uuid=str(table.metadata.table_uuid),
-        properties=dict(table.metadata.properties),
-        history=tuple(_history(table, head, back_to)),
-        columns=tuple((f.name, str(f.field_type)) for f in table.schema().fields),
-        snapshots=frozenset(s.snapshot_id for s in table.metadata.snapshots),
-        main=main,
-        branches=frozenset(refs) - {"main"},
-    )
+def texts(value: object) -> dict[str, str]:
+    """Return a mapping of texts to texts; empty if it is something else."""
+    return {str(key): str(text) for key, text in value.items()} if isinstance(value, Mapping) else {}
 
 
-def _history(table: Table, head: int | None, back_to: int | None) -> Iterator[SnapshotFacts]:
-    by_id = {s.snapshot_id: s for s in table.metadata.snapshots}
-    older = _older_snapshots(table)
-    wanted, reached = head, back_to is None
-    seen: set[int] = set()
-    while wanted is not None:
-        if wanted in seen:
-            message = f"the snapshot {wanted} is its own ancestor"
-            raise ValueError(message)
-        seen.add(wanted)
-        while wanted not in by_id and not reached:
-            more = next(older, None)
-            if more is None:
-                break
-            by_id = more | by_id
-        snapshot = by_id.get(wanted)
-        if snapshot is None:
-            return
-        if not 0 <= snapshot.timestamp_ms <= _LAST_MS:
-            message = f"the snapshot {wanted} has no possible time"
-            raise ValueError(message)
-        reached = reached or wanted == back_to
-        summary = snapshot.summary
-        properties = dict(summary.additional_properties) if summary else {}
-        operation = summary.operation.value if summary else ""
-        wanted = snapshot.parent_snapshot_id
-        yield SnapshotFacts(snapshot.snapshot_id, wanted, operation, properties, snapshot.timestamp_ms)
+def _type(kind: Any) -> str:
+    """A type in one line, as PyIceberg prints it."""
+    if isinstance(kind, str):
+        return kind
+    match kind["type"]:
+        case "struct":
+            fields = (f"{f['id']}: {f['name']}: {'required' if f['required'] else 'optional'} {_type(f['type'])}"
+                      for f in kind["fields"])  # fmt: skip
+            return f"struct<{', '.join(fields)}>"
+        case "list":
+            return f"list<{_type(kind['element'])}>"
+    return f"map<{_type(kind['key'])}, {_type(kind['value'])}>"
 
 
-def _older_snapshots(table: Table) -> Iterator[dict[int, Snapshot]]:
-    """The snapshots of the metadata files before, the newest first: they know what expired since.
-
-    Files that are gone are skipped; Iceberg keeps `write.metadata.previous-versions-max` of them.
-    """
-    from pyiceberg.exceptions import ValidationError
-
-    from engine.lake.catalog.warehouse_paths import WarehouseIO, read_metadata
-
-    files = table.io
-    assert isinstance(files, WarehouseIO)  # noqa: S101 - a table of this module
-    for entry in reversed(table.metadata.metadata_log):
-        try:
-            before = read_metadata(files, entry.metadata_file)
-        except (OSError, ValueError, ValidationError):
-            continue
-        yield {s.snapshot_id: s for s in before.snapshots}
+def documented(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the comments of the columns of a schema, and of the fields of their structs, by path."""
+    for field in struct["fields"]:
+        path = f"{above}{field['name']}"
+        yield path, str(field.get("doc") or "")
+        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
+            yield from documented(field["type"], f"{path}.")

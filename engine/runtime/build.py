@@ -28,11 +28,12 @@ from engine.events import (
     fold,
 )
 from engine.lake.catalog import catalog_settings
-from engine.lake.table_facts import Lake
+from engine.lake.lake_reader import Lake
 from engine.lake.table_writer import create_namespace
-from engine.plan import PlanOptions, make_plan
+from engine.plan import Plan, PlanOptions, make_plan
+from engine.plan.actions.build_order import run_order
 from engine.plan.actions.refused_build import refused_build
-from engine.plan.deployed.read_deployed import read_deployed
+from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.batch.run_batch import run_batch
 from engine.runtime.context.run_context import Outcome, Run
@@ -40,7 +41,7 @@ from engine.runtime.inputs.register_inputs import CORE, jar_sets
 from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.lifecycle.full_refresh import settle
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
-from engine.runtime.scheduler import dependencies, execute, run_order
+from engine.runtime.scheduler import dependencies, execute
 from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended
 from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions
@@ -126,14 +127,22 @@ def build(
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
     tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
     place = target.place(root)
+    sources = read_sources(manifest, place, order)
+
+    def planned() -> Plan:
+        plan = make_plan(manifest, order, read_deployed(manifest, target, place, order, sources), options.planned)
+        if (refusal := refused_build(manifest, plan)) is not None:
+            raise refusal
+        return plan
+
+    if any(source.fault is not None for source in sources.values()):
+        planned()  # which raises before anything is made
     for folder in (target.catalog.path, target.state):
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
-        plan = make_plan(manifest, order, read_deployed(manifest, target, place, order), options.planned)
-        if (refusal := refused_build(manifest, plan)) is not None:
-            raise refusal
+        plan = planned()
         for model in models:
             settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
         own = spark_session(target, options.target_dir, locks, jar_sets(manifest, [*models, *tests]))

@@ -13,7 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from engine.errors import StateError
+
 _COMPACT = ".compact"
+# Beside the checkpoint: the times of files that were read as they are now, not as Spark noted them.
+ACCEPTED = "files.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +85,18 @@ def _files(path: Path) -> Iterator[Logged]:
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         entry = json.loads(line)
         yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
+
+
+def accepted_times(generation: Path) -> dict[str, int]:
+    """The times of files, by URI, that count instead of those in Spark's log of a generation (its folder).
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
+    path = generation / ACCEPTED
+    try:
+        return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, AttributeError) as error:
+        raise StateError("state-unreadable", f"{path} cannot be read: {error}") from error

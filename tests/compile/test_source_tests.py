@@ -9,7 +9,8 @@ from pathlib import Path
 from engine.compile.artifacts.write_artifacts import write_artifacts
 from engine.compile.nodes.manifest import Severity
 from engine.compile.selection.select_nodes import select
-from engine.runtime.scheduler import dependencies, run_order
+from engine.plan.actions.build_order import run_order
+from engine.runtime.scheduler import dependencies
 from tests.project.helper import clean, findings, line, only
 
 SHOP = """

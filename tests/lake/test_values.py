@@ -11,9 +11,9 @@ import pytest
 from pyiceberg.exceptions import ValidationError
 
 from engine.cli.commands.show import format_rows
+from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.metadata_values import day_text, rows_of, time_text
 from engine.lake.catalog.variant import parse_metadata
-from engine.lake.iceberg_types import spark_type
 
 DAYS = [
     (0, "1970-01-01"), (-719_162, "0001-01-01"), (2_932_896, "9999-12-31"), (-719_163, "0000-12-31"),

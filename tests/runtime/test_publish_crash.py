@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.lake.commits import STAGED
-from engine.lake.table_facts import Lake, TableFacts
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts
 from engine.state import checkpoint as spark_checkpoint
 from tests.faults.points import killing
 from tests.lab import EVENTS, Lab, killed_alone

@@ -184,7 +184,7 @@ def test_a_star_over_a_model_that_gained_a_column_is_rejected_before_anything_is
     before = lab.snapshot("paid")
     result = lab.run("build")
     assert result.code == 1
-    assert result.codes() == ["model-changed"]
+    assert result.codes() == ["model-changed", "build-rejected"]
     assert (
         "buffers of its left side changed from orders.id, orders.at to orders.id, orders.at, orders.kind" in result.text
     )

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 
 from engine.lake.catalog.catalog_settings import CatalogConfig, prepare
-from engine.lake.table_facts import Lake
+from engine.lake.lake_reader import Lake
 from tests.lab import REPOSITORY, Lab, writable_catalog
 
 PROJECT = """
@@ -415,7 +415,7 @@ def test_damaged_files_of_a_table_are_a_diagnostic(lab: Hostile, part: str, cont
 def test_metadata_that_unpack_to_too_much_are_a_diagnostic(lab: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
     import gzip
 
-    monkeypatch.setattr("engine.lake.catalog.warehouse_paths.METADATA_BYTES", 10_000, raising=False)
+    monkeypatch.setattr("engine.lake.catalog.metadata_document.METADATA_BYTES", 10_000, raising=False)
     path = lab.metadata.with_name("00009-x.gz.metadata.json")
     path.write_bytes(gzip.compress(b" " * 20_000 + lab.metadata.read_bytes()))
     lab.point(path.as_uri())

@@ -23,7 +23,7 @@ Rows = tuple[list[str], list[tuple[Any, ...]]]
 
 def show_table(chosen: CommandSettings, name: str | None, limit: int, output: str) -> None:
     """Print rows of a stored table, without Java unless it has a VARIANT column."""
-    from engine.lake.table_facts import Lake
+    from engine.lake.lake_reader import Lake
 
     result = compiled(chosen, warnings=Warnings.SELECTED)
     model = _model(result.manifest, name)

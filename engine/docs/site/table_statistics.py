@@ -12,7 +12,8 @@ from engine.compile.nodes.manifest import Manifest, Materialized, Model
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.commits import STAGED
-from engine.lake.table_facts import Lake, SnapshotFacts, TableFacts
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import SnapshotFacts, TableFacts
 
 QUARANTINE = "__quarantine"
 # A chart shows no more.

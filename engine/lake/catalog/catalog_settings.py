@@ -1,4 +1,4 @@
-"""The catalog block of a target as settings for Spark; `engine.lake.table_facts` reads the same catalog without Java.
+"""The catalog block of a target as settings for Spark; `engine.lake.lake_reader` reads the same catalog without Java.
 
 The catalog's name must be the same on both sides, or everything looks empty without an error; views need
 JDBC schema version V1; without WAL a second writer meets SQLITE_BUSY (all measured, Iceberg 1.12.0).

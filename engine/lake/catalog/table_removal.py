@@ -8,26 +8,21 @@ row) and CatalogUtil.dropTableData, which leaves files alone where `gc.enabled` 
 
 from __future__ import annotations
 
-import gzip
-import json
 import os
 import shutil
-import stat
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.locations import OutsideError, resolve, roots
+from engine.lake.catalog.metadata_document import read_document
 
-# Of one metadata file, unpacked, as PyIceberg's reader takes it (`engine.lake.catalog.warehouse_paths`).
-_METADATA_BYTES = 1 << 27
 # <schema>/<table>
 _DEPTH = 2
 
@@ -64,7 +59,7 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
         SetupError: `lake-outside`, `catalog`: the catalog cannot be read.
     """
     try:
-        metadata = _metadata(config, entry.location)
+        metadata = read_document(config.path / "warehouse", entry.location)
         folder = resolve(config.path / "warehouse", str(metadata.get("location", "")))
     except OutsideError:
         return StoredRelation(entry, kept="its metadata is outside the warehouse")
@@ -129,26 +124,6 @@ def remove_folder(config: CatalogConfig, folder: Path) -> bool:
         message = f"the files in {folder} cannot be removed: {error.strerror}"
         raise SetupError("catalog", message, "Make the folder writable and run the command again.") from error
     return True
-
-
-def _metadata(config: CatalogConfig, location: str) -> dict[str, Any]:
-    path = resolve(config.path / "warehouse", location)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            message = f"{path} is not a file"
-            raise ValueError(message)
-        packed = urlsplit(location).path.endswith(".gz.metadata.json")
-        source: Any = gzip.GzipFile(fileobj=stream) if packed else stream
-        content = source.read(_METADATA_BYTES + 1)
-    if len(content) > _METADATA_BYTES:
-        message = f"{path} is too large"
-        raise ValueError(message)
-    known = json.loads(content)
-    if not isinstance(known, dict):
-        message = f"{path} is not the metadata of a table"
-        raise ValueError(message)  # noqa: TRY004 - as the JSON reader says it
-    return known
 
 
 def _texts(value: object) -> dict[str, str]:

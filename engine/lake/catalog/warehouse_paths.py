@@ -7,26 +7,20 @@ is this one whatever they say, it has no properties, and every location is resol
 
 from __future__ import annotations
 
-import gzip
+import json
 import stat
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from pyarrow.fs import LocalFileSystem
 from pyiceberg.catalog.noop import NoopCatalog
 from pyiceberg.io.pyarrow import PyArrowFile, PyArrowFileIO
 from pyiceberg.table import Table
-from pyiceberg.table.metadata import TableMetadata
 from typing_extensions import override
 
-from engine.lake.catalog.locations import OutsideError, resolve_below, roots
+from engine.lake.catalog.locations import resolve_below, roots
+from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.variant import parse_metadata
-
-# Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
-METADATA_BYTES = 1 << 27
-
-
-__all__ = ["OutsideError", "WarehouseIO", "open_table", "read_metadata"]
 
 
 class WarehouseIO(PyArrowFileIO):
@@ -80,23 +74,6 @@ def open_table(warehouse: Path, identifier: tuple[str, str], location: str) -> T
         ValueError: it does not hold the metadata of a table.
     """
     files = WarehouseIO(warehouse)
-    metadata = read_metadata(files, location)
+    metadata = parse_metadata(json.dumps(read_document(warehouse, location)))
     files.resolve(metadata.location)
     return Table(identifier, metadata, location, files, NoopCatalog("none"))
-
-
-def read_metadata(files: WarehouseIO, location: str) -> TableMetadata:
-    """The content of a metadata file.
-
-    Raises:
-        OSError: it cannot be read, or is not below the warehouse.
-        ValueError: it does not hold the metadata of a table.
-    """
-    with files.new_input(location).open() as stream:
-        packed = location.endswith(".gz.metadata.json")
-        source: Any = gzip.GzipFile(fileobj=cast("Any", stream)) if packed else stream
-        content = source.read(METADATA_BYTES + 1)
-    if len(content) > METADATA_BYTES:
-        message = f"a metadata file holds more than {METADATA_BYTES >> 20} MB"
-        raise ValueError(message)
-    return parse_metadata(content.decode())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
 from engine.errors import Diagnostic
@@ -10,6 +10,8 @@ from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.refresh_checks import refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
+from engine.plan.actions.unchanged import work_left
+from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import Change, Comparison, compare_model
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.state import Phase
@@ -34,14 +36,19 @@ def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, o
     actions: dict[str, Action] = {}
     for node in nodes:
         if isinstance(node, Model):
-            actions[node.id] = _model_action(manifest, node, deployed, options, models)
+            actions[node.id] = _model_action(manifest, node, deployed, options, models, actions)
         else:
             actions[node.id] = Action(node.id, ActionKind.TEST, refusals=tuple(_unreadable(node, deployed)))
     return Plan(actions)
 
 
 def _model_action(
-    manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions, models: set[str]
+    manifest: Manifest,
+    model: Model,
+    deployed: Deployed,
+    options: PlanOptions,
+    models: set[str],
+    before: Mapping[str, Action],
 ) -> Action:
     known = deployed.models.get(model.id, DeployedModel())
     comparison = compare_model(manifest, model, known.writer, deployed.streams.get(model.id))
@@ -56,15 +63,21 @@ def _model_action(
     notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
     if kind is ActionKind.RESUME and known.writer is not None:
         notes += setting_changes.state_store_notes(model, known.writer.frozen)
-    return Action(model.id, kind, comparison.reasons, tuple(refusals), comparison=comparison, notes=notes)
+    unread = unread_inputs(manifest, model, kind, deployed, before) if model.streaming else ()
+    work, certain = work_left(manifest, model, kind, deployed, before, unread)
+    unchanged = None if refusals or not certain else True
+    if work or any(item.count for item in unread) or comparison.change is not Change.UNCHANGED:
+        unchanged = False
+    reasons = (*comparison.reasons, *work)
+    return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes)
 
 
 def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
     if options.full_refresh:
         return ActionKind.REFRESH
     if not model.streaming:
-        there = known.view if model.materialized is Materialized.VIEW else known.table is not None
-        return ActionKind.REBUILD if there else ActionKind.CREATE
+        there = known.view if model.materialized is Materialized.VIEW else known.table
+        return ActionKind.CREATE if there is None else ActionKind.REBUILD
     written = known.written
     if options.reset is not None and written is not None and (written.history or _started(known)):
         return ActionKind.RESET

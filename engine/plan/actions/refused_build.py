@@ -17,11 +17,9 @@ def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
     found = plan.refusals
     if not found:
         return None
-    error = EngineError(found[0].code, found[0].message)
     rejected = [node for node in plan.rejected() if isinstance(manifest.nodes[node], Model)]
     others = list(_others(manifest, plan, rejected))
-    error.diagnostics = (*found, _left_out(rejected, others)) if rejected and others else found
-    return error
+    return EngineError.of((*found, _left_out(rejected, others)) if rejected and others else found)
 
 
 def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.state import checkpoint as spark_checkpoint
-from engine.state.file_log import Logged, file_sources, logged, reaches
+from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
 from engine.state.first_offsets import begun
 
 
@@ -42,6 +42,7 @@ class CheckpointFacts:
         offsets: where each source stands behind the committed micro-batch; empty: there is none.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
         logs: of sources that are files; None: they cannot be read.
+        accepted: by URI, times of files that count instead of those in the logs.
     """
 
     path: Path
@@ -53,10 +54,15 @@ class CheckpointFacts:
     offsets: tuple[Mapping[str, Any], ...] = ()
     watermark_moved: bool = False
     logs: tuple[FileLog, ...] | None = ()
+    accepted: Mapping[str, int] = field(default_factory=dict)
 
 
 def read_checkpoint(path: Path) -> CheckpointFacts:
-    """Read a checkpoint; one that does not exist says nothing."""
+    """Read a checkpoint; one that does not exist says nothing.
+
+    Raises:
+        StateError: `state-unreadable`.
+    """
     committed = spark_checkpoint.last_committed(path)
     offsets = spark_checkpoint.source_offsets(path, committed) if committed is not None else []
     return CheckpointFacts(
@@ -69,6 +75,7 @@ def read_checkpoint(path: Path) -> CheckpointFacts:
         tuple(offsets),
         committed is not None and watermark_moved(path, committed),
         _logs(path, committed),
+        accepted_times(path.parent),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import Diagnostic
-from engine.lake.table_facts import TableFacts
+from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.sources.files.listing import Listed
@@ -40,7 +40,7 @@ class DeployedModel:
         writer: of its table; None: nothing of it was ever whole.
         table: what readers see; None: there is no table.
         written: the same with staged rows, which its writer continues from.
-        view: a view has the table's name.
+        view: that has the table's name.
         quarantine: the table `<model>__quarantine`; None: there is none.
         checkpoint: of a stream that was started.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
@@ -52,7 +52,7 @@ class DeployedModel:
     writer: LastWriter | None = None
     table: TableFacts | None = None
     written: TableFacts | None = None
-    view: bool = False
+    view: ViewFacts | None = None
     quarantine: TableFacts | None = None
     checkpoint: CheckpointFacts | None = None
     leftovers: bool = False
@@ -68,11 +68,13 @@ class DeployedSource:
         fault: why it cannot be read; None: there is something to read.
         files: those that a batch would read now, by name; None: that is known to Spark only.
         table: of a source that is an Iceberg table.
+        columns: of that table, with their types as Spark has them.
     """
 
     fault: Diagnostic | None = None
     files: tuple[Listed, ...] | None = None
     table: TableFacts | None = None
+    columns: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Deployed:
         streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
         built: ids of the models that have a state, among the selected ones and the streams from them.
         environment: of a build: project, target, schema.
+        spark_version: that is installed.
     """
 
     models: Mapping[str, DeployedModel] = field(default_factory=dict)
@@ -92,3 +95,4 @@ class Deployed:
     streams: Mapping[str, tuple[StreamSource, ...]] = field(default_factory=dict)
     built: frozenset[str] = frozenset()
     environment: Mapping[str, str] = field(default_factory=dict)
+    spark_version: str = ""

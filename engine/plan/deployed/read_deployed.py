@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from importlib import metadata
 
-from engine.compile import DataTest, Manifest, Model, Source, Target
+from engine.compile import DataTest, Manifest, Materialized, Model, Node, Source, Target
 from engine.errors import Diagnostic, EngineError
-from engine.lake.catalog import catalog_database
 from engine.lake.catalog.moved_lake import check as check_not_moved
 from engine.lake.commits import STAGED
-from engine.lake.table_facts import Lake, TableFacts
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.killed_refresh import published_refresh
@@ -30,7 +31,9 @@ _ATTEMPTS, _PAUSE = 3, 0.05
 _BATCHES = "batches"
 
 
-def read_deployed(manifest: Manifest, target: Target, place: Place, selected: Iterable[str]) -> Deployed:
+def read_deployed(
+    manifest: Manifest, target: Target, place: Place, selected: Iterable[str], sources: Mapping[str, DeployedSource]
+) -> Deployed:
     """Read what there is of some nodes and of what they read.
 
     Args:
@@ -38,41 +41,48 @@ def read_deployed(manifest: Manifest, target: Target, place: Place, selected: It
         target: where it is built.
         place: the project's folder, and what the target knows.
         selected: ids of models and tests.
+        sources: see `read_sources`.
 
     Raises:
         SetupError: `lake-moved`, `lake-outside`, `catalog`: the catalog cannot be read.
     """
     check_not_moved(target.catalog)
     lake = Lake(target.catalog)
-    chosen = [manifest.nodes[node] for node in selected]
-    models = [node for node in chosen if isinstance(node, Model)]
-    tests = [node for node in chosen if isinstance(node, DataTest)]
-    read = {i: manifest.nodes[i] for m in models for i in _reads(manifest, m)}
-    tested = {i: manifest.nodes[i] for test in tests for i in test.depends_on}
-    upstream = [n for i, n in read.items() if isinstance(n, Model) and n not in models]
-    views = {schema: _views(target, schema) for schema in {m.relation.schema for m in [*models, *upstream]}}
+    models = [node for i in selected if isinstance(node := manifest.nodes[i], Model)]
+    read = dict.fromkeys(i for model in models for i in _read_by_model(manifest, model))
+    upstream = [n for i in read if isinstance(n := manifest.nodes[i], Model) and n not in models]
     names = {schema: lake.names(schema) for schema in {m.relation.schema for m in models}}
-    found = {m.id: _steady(partial(_model, target, lake, m, names[m.relation.schema], views)) for m in models}
+    found = {m.id: _steady(partial(_model, target, lake, m, names[m.relation.schema])) for m in models}
     return Deployed(
-        {**found, **{m.id: _steady(partial(_upstream, lake, m, views)) for m in upstream}},
-        {i: _source(n, place) for i, n in {**read, **tested}.items() if isinstance(n, Source)},
+        {**found, **{m.id: _steady(partial(_upstream, lake, m)) for m in upstream}},
+        sources,
         {m.id: in_text(manifest, m, place) for m in models if m.streaming},
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
+        metadata.version("pyspark"),
     )
 
 
-def _reads(manifest: Manifest, model: Model) -> Iterator[str]:
+def read_sources(manifest: Manifest, place: Place, selected: Iterable[str]) -> dict[str, DeployedSource]:
+    """Read what there is of the sources of some models and tests, by id."""
+    nodes = [manifest.nodes[node] for node in selected]
+    read = dict.fromkeys(i for node in nodes for i in _read_by(manifest, node))
+    return {i: _source(node, place) for i in read if isinstance(node := manifest.nodes[i], Source)}
+
+
+def _read_by(manifest: Manifest, node: Node) -> Iterable[str]:
+    if isinstance(node, Model):
+        return _read_by_model(manifest, node)
+    return node.depends_on if isinstance(node, DataTest) else ()
+
+
+def _read_by_model(manifest: Manifest, model: Model) -> Iterator[str]:
     """Yield the ids of what a model reads; behind views that of their queries."""
     for item in model.inputs:
         yield item.node
         node = manifest.nodes[item.node]
-        if isinstance(node, Model) and not node.streaming:
-            yield from _reads(manifest, node)
-
-
-def _views(target: Target, schema: str) -> frozenset[str]:
-    return frozenset(entry.name for entry in catalog_database.entries(target.catalog, schema) if entry.view)
+        if isinstance(node, Model) and node.materialized is Materialized.VIEW:
+            yield from _read_by_model(manifest, node)
 
 
 def _steady(read: Callable[[], DeployedModel]) -> DeployedModel:
@@ -93,15 +103,12 @@ def _diagnostics(error: EngineError | OSError) -> tuple[Diagnostic, ...]:
     return (Diagnostic("state-unreadable", f"{error.filename} cannot be read: {error.strerror}"),)
 
 
-def _upstream(lake: Lake, model: Model, views: dict[str, frozenset[str]]) -> DeployedModel:
+def _upstream(lake: Lake, model: Model) -> DeployedModel:
     """What a model that is not selected gives to those that read it."""
-    relation = model.relation
-    return DeployedModel(table=lake.table(relation.schema, relation.name), view=relation.name in views[relation.schema])
+    return DeployedModel(table=lake.table(model.relation.schema, model.relation.name))
 
 
-def _model(
-    target: Target, lake: Lake, model: Model, names: tuple[str, ...], views: dict[str, frozenset[str]]
-) -> DeployedModel:
+def _model(target: Target, lake: Lake, model: Model, names: tuple[str, ...]) -> DeployedModel:
     folder, relation = table_state(target, model), model.relation
     dropping = folder.drop() is not None
     pending = folder.pending()
@@ -124,7 +131,7 @@ def _model(
         _writer(model, folder, state, table),
         table,
         written,
-        relation.name in views[relation.schema],
+        lake.view(relation.schema, relation.name) if table is None else None,
         quarantine,
         checkpoint,
         pending is not None or _left(folder, state, relation.name, names),
@@ -157,9 +164,11 @@ def _source(source: Source, place: Place) -> DeployedSource:
         KINDS[spec.format].check(spec, place)
         files = listing.listed_here(spec, place) if spec.format in file_source.FORMATS else None
         table = iceberg.facts(spec, place) if spec.format in iceberg.FORMATS else None
+        own = table is not None and not spec.schema
+        columns = {column.name: column.type for column in iceberg.columns_now(spec, place)} if own else {}
     except EngineError as error:
         return DeployedSource(error.diagnostic.at(source.location, source.name))
-    return DeployedSource(files=tuple(files) if files is not None else None, table=table)
+    return DeployedSource(files=tuple(files) if files is not None else None, table=table, columns=columns)
 
 
 def _built(

@@ -15,6 +15,8 @@ from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
+from engine.plan.actions.batch_inputs import batch_positions, same_rows, same_tables
+from engine.plan.actions.descriptions import table_comment
 from engine.plan.deployed import generations
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
@@ -25,9 +27,7 @@ from engine.runtime.lifecycle.replaced_materialization import kind_changed
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
 from engine.runtime.sinks.prepared_batch import Committing, committing
-from engine.runtime.sinks.table_comments import table_comment
 from engine.runtime.spark_support import explain, hooks
-from engine.runtime.spark_support.repeatable import volatile
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.sources import KINDS
 from engine.state import ModelState, Phase, TableState
@@ -205,20 +205,10 @@ def _in_place_of_view(
 
 def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]) -> bool:
     """Whether building would give what is there already."""
-    if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
-        return False
-    if model.materialized is Materialized.VIEW:
-        return _same_tables(state.inputs, inputs) and _same_columns(run, model)
-    same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
-    return same_table and same_inputs(state.inputs, inputs) and not volatile(run.manifest, model)
-
-
-def _same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether a view was made over the tables that its models have now: one may have another alias or schema since."""
-    known = [
-        {node: place.get("table") for node, place in i.items() if isinstance(place, Mapping)} for i in (before, now)
-    ]
-    return known[0] == known[1]
+    if model.materialized is not Materialized.VIEW:
+        return same_rows(run.manifest, model, state, table, inputs)
+    made = state.phase is Phase.PUBLISHED and state.fingerprint == model.fingerprint
+    return made and same_tables(state.inputs, inputs) and _same_columns(run, model)
 
 
 def _same_columns(run: Run, model: Model) -> bool:
@@ -233,34 +223,15 @@ def _same_columns(run: Run, model: Model) -> bool:
     return now.simpleString() == there.simpleString()
 
 
-def same_inputs(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
-    """Whether inputs are where they were; versions that did not note the columns of tables have left them out."""
-    if before.keys() != now.keys():
-        return False
-    for node, position in now.items():
-        known = before[node]
-        if isinstance(known, Mapping) and isinstance(position, Mapping):
-            older = "snapshot" in known and "columns" not in known
-            noted = {key: value for key, value in position.items() if key != "columns"} if older else position
-            if not same_inputs(known, noted):
-                return False
-        elif known != position:
-            return False
-    return True
-
-
 def positions(run: Run, model: Model) -> dict[str, Any]:
-    """What a batch model reads now: snapshots of tables, a hash of listed files; views count by what they read."""
-    found: dict[str, Any] = {}
-    for item in model.inputs:
-        node = run.manifest.nodes[item.node]
-        if isinstance(node, Source):
-            kind = KINDS[node.spec.format]
-            kind.check(node.spec, run.place)
-            found[item.node] = dict(kind.position(run.spark, node.spec, run.place))
-        elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
-            found[item.node] = {"view": node.fingerprint, **positions(run, node)}
-        elif isinstance(node, Model):
-            table = run.lake.table(node.relation.schema, node.relation.name)
-            found[item.node] = table.position if table else None
-    return found
+    """What a batch model reads now (see `engine.plan.actions.batch_inputs.batch_positions`)."""
+
+    def of_source(source: Source) -> Mapping[str, Any]:
+        kind = KINDS[source.spec.format]
+        kind.check(source.spec, run.place)
+        return kind.position(run.spark, source.spec, run.place)
+
+    def of_table(node: Model) -> TableFacts | None:
+        return run.lake.table(node.relation.schema, node.relation.name)
+
+    return batch_positions(run.manifest, model, of_source, of_table)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from engine import __version__
 from engine.compile import Manifest, Model, Target
 from engine.events import Emit, Status
-from engine.lake.table_facts import Lake
+from engine.lake.lake_reader import Lake
 from engine.plan import Plan, Reset
 from engine.plan.deployed import generations
 from engine.plan.deployed.state_folder import environment, table_state

@@ -15,11 +15,11 @@ from engine.compile import Model, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.plan.deployed.checkpoint_facts import watermark_moved
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.source_file_check import accepted_times, modified
+from engine.runtime.inputs.source_file_check import modified
 from engine.sources.files import listing
 from engine.sources.files.file_source import FORMATS
 from engine.state import checkpoint as spark_checkpoint
-from engine.state.file_log import file_sources, logged, reaches
+from engine.state.file_log import accepted_times, file_sources, logged, reaches
 
 _LIMIT = "globalLimit"
 

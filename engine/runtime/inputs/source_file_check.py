@@ -8,7 +8,6 @@ the two is read as it is by then. See docs/design/011-files-that-change.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -24,13 +23,12 @@ from engine.sources.files import file_schema, listing
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.blob_store import Folder
-from engine.state.file_log import Logged, file_sources, logged, reaches
+from engine.state.file_log import ACCEPTED, Logged, accepted_times, file_sources, logged, reaches
 from engine.state.model_state import as_json
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_FILE = "files.json"
 _SHOWN = 3
 
 
@@ -112,7 +110,7 @@ def verify(
     """
     nodes = [node for item in model.inputs if item.stream and isinstance(node := run.manifest.nodes[item.node], Source)]
     specs = tuple(node.spec for node in nodes if "max_files_per_trigger" in KINDS[node.spec.format].KEYS)
-    path = folder.generation(generation) / _FILE
+    path = folder.generation(generation) / ACCEPTED
     found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(path.parent))
     if specs:
         before = dict(found.accepted)
@@ -120,21 +118,6 @@ def verify(
         if found.accepted != before:
             Folder(path.parent).put(path.name, as_json(found.accepted))
     return found
-
-
-def accepted_times(generation: Path) -> dict[str, int]:
-    """What `Landed.accepted` was when a generation (its folder) was last built.
-
-    Raises:
-        StateError: `state-unreadable`.
-    """
-    path = generation / _FILE
-    try:
-        return {str(uri): int(time) for uri, time in json.loads(path.read_text(encoding="utf-8")).items()}
-    except FileNotFoundError:
-        return {}
-    except (OSError, ValueError, AttributeError) as error:
-        raise StateError("state-unreadable", f"{path} cannot be read: {error}") from error
 
 
 def _compare(found: Landed, reached: int | None) -> None:

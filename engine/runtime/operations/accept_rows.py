@@ -8,7 +8,7 @@ from pathlib import Path
 from engine.compile import Manifest, Model, Target
 from engine.events import Event
 from engine.lake.commits import STAGED
-from engine.lake.table_facts import Lake
+from engine.lake.lake_reader import Lake
 from engine.plan import Plan
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session

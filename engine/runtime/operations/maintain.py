@@ -20,8 +20,9 @@ from engine.compile import Manifest, Model, Relation, Target
 from engine.lake import branches, maintenance_procedures
 from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
+from engine.lake.lake_reader import Lake
 from engine.lake.maintenance_procedures import TableName
-from engine.lake.table_facts import Lake, SnapshotFacts, TableFacts
+from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
 from engine.runtime.quality import quarantine

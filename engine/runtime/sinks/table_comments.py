@@ -9,18 +9,13 @@ from engine import faults
 from engine.compile import Materialized, Model
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
-from engine.lake.comments import Comments, comment_table, comment_view
-from engine.secrets import scrub
+from engine.lake.comments import comment_table, comment_view
+from engine.plan.actions.descriptions import comments_of
 
 if TYPE_CHECKING:
     from engine.runtime.context.run_context import Run
 
 _log = logging.getLogger("engine.runtime")
-
-
-def table_comment(model: Model) -> str:
-    """The comment that a model's table is made with; empty: none."""
-    return _plain(model.description) if model.operation.persist_docs.relation else ""
 
 
 def describe(run: Run, model: Model) -> None:
@@ -33,8 +28,7 @@ def describe(run: Run, model: Model) -> None:
     persist, relation = model.operation.persist_docs, model.relation
     if not (persist.relation or persist.columns):
         return
-    columns = {column.name.lower(): _plain(column.description) for column in model.columns}
-    wanted = Comments(table_comment(model) if persist.relation else None, columns if persist.columns else None)
+    wanted = comments_of(model)
     try:
         if model.materialized is Materialized.VIEW:
             comment_view(run.spark, relation.catalog, relation.schema, relation.name, wanted)
@@ -47,8 +41,3 @@ def describe(run: Run, model: Model) -> None:
         hint = "The rows are there. The next build tries again; the log has the reason."
         place = Location(model.file)
         run.emit(Diagnosed(Diagnostic("comments", message, hint, Level.WARNING, node=model.name, location=place)))
-
-
-def _plain(text: str) -> str:
-    """The text without secrets, and without half characters, which Java refuses."""
-    return scrub(text).encode("utf-8", "replace").decode("utf-8")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Relation
-from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode
+from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.errors import Location, RunError, StateError
@@ -15,13 +15,13 @@ from engine.lake import table_writer as lake
 from engine.lake.quoted_names import quoted
 from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
 from engine.lake.table_facts import TableFacts
-from engine.lake.table_layout import MERGED, REWRITTEN, PartitionField, SortField, TableLayout
+from engine.lake.table_layout import PartitionField, SortField, TableLayout
 from engine.plan import ActionKind, Change
+from engine.plan.actions.descriptions import changed_properties, table_comment, table_properties
 from engine.plan.deployed import generations
 from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
 from engine.runtime.sinks.history_output import with_validity
-from engine.runtime.sinks.table_comments import table_comment
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
@@ -33,15 +33,10 @@ if TYPE_CHECKING:
 def layout(model: Model, generation: int) -> TableLayout:
     """The layout of the model's table."""
     write = model.write
-    rewritten = not model.streaming or write.output_mode is OutputMode.COMPLETE
-    defaults = REWRITTEN if rewritten else MERGED if write.unique_key else {}
-    version = {"format-version": str(write.format_version)} if write.format_version else {}
-    tags = {"engine.tags": ",".join(model.tags)} if model.tags else {}
-    own = {"engine.model": model.name, "engine.generation": str(generation), **tags}
     return TableLayout(
         tuple(PartitionField(p.transform, p.column, p.number, p.field_name) for p in write.partition_by),
         tuple(SortField(s.column, s.descending, s.nulls_first) for s in write.sort_by),
-        {**defaults, **version, **write.table_properties, **own},
+        table_properties(model, generation),
         table_comment(model),
     )
 
@@ -239,12 +234,5 @@ def as_spelled(model: Model, columns: Iterable[str]) -> Model:
 
 def set_properties(model: Model, session: SparkSession, table: TableFacts) -> None:
     """Bring the properties of an earlier table to what the project says; those it does not name stay."""
-    wanted = layout(model, 1).properties
-    changed = {key: text for key, text in wanted.items() if not _kept(key) and table.properties.get(key) != text}
-    if changed:
+    if changed := changed_properties(model, table):
         lake.set_properties(session, model.relation.sql, changed)
-
-
-def _kept(key: str) -> bool:
-    """Properties that Iceberg does not list, and those that say whose the table is."""
-    return key in {"format-version", "engine.generation", "engine.model"}

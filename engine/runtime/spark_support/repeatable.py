@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from engine.compile import Manifest, Materialized, Model
+from engine.compile import Model
 from engine.compile.sql.determinism import deterministic_text
-
-
-def volatile(manifest: Manifest, model: Model) -> bool:
-    """Whether the query, or a view that it reads, reads the clock or draws random numbers."""
-    views = (manifest.nodes[item.node] for item in model.inputs)
-    return not model.deterministic or any(
-        isinstance(view, Model) and view.materialized is Materialized.VIEW and volatile(manifest, view)
-        for view in views
-    )
 
 
 def repeatable(model: Model) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
@@ -130,7 +130,11 @@ def check(spec: SourceSpec, place: Place) -> None:
 
 def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
     """How many files Spark would read, and a hash of their paths, sizes and times."""
-    files = listing.listed(session, spec, place)
+    return position_of(listing.listed(session, spec, place))
+
+
+def position_of(files: Sequence[listing.Listed]) -> dict[str, Any]:
+    """The same of files that were listed."""
     text = json.dumps([astuple(file) for file in files])
     return {"files": len(files), "hash": hashlib.sha256(text.encode()).hexdigest()}
 

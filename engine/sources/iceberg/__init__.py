@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError, SetupError, StateError
+from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.quoted_names import quoted
-from engine.lake.table_facts import Lake, TableColumn, TableFacts
+from engine.lake.table_facts import TableFacts
 from engine.sources.iceberg import iceberg_options, snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
 from engine.sources.iceberg.stream_reader import SKIP_DELETES, table_stream

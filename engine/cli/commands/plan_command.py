@@ -1,0 +1,90 @@
+"""`engine plan`: what a build would do to each node, and why, without Java and without writing anything."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engine.characters import one_line
+from engine.cli.command_setup import CommandSettings, Selection, Warnings, compiled, selected
+from engine.cli.commands.build_command import plan_options, wanted
+from engine.cli.console.terminal import json_text, write
+from engine.compile import Manifest, Model, UnitTest
+from engine.compile.artifacts.dbt_manifest import unique_id
+
+if TYPE_CHECKING:
+    from engine.plan import Action, Plan, Unread
+
+
+def show_plan(chosen: CommandSettings, selection: Selection, how: Mapping[str, Any], output: str) -> bool:
+    """Print the plan of a build; False if the build would be rejected."""
+    from engine.plan import plan_selection
+    from engine.plan.actions.refused_build import refused_build
+
+    as_text = output == "text"
+    result = compiled(chosen, heard=as_text, warnings=Warnings.SELECTED)
+    manifest = result.manifest
+    nodes = wanted(manifest, selected(chosen, manifest, selection, tell=as_text, daily=True), "build")
+    plan = plan_selection(manifest, result.target, chosen.root, nodes, plan_options(how))
+    lines = _text(manifest, plan) if as_text else (json_text(_record(manifest, a)) for a in plan.actions.values())
+    for line in lines:
+        write(line)
+    refused = refused_build(manifest, plan)
+    if refused is not None:
+        chosen.out.diagnostics(refused.diagnostics)
+    return refused is None
+
+
+def _text(manifest: Manifest, plan: Plan) -> Iterator[str]:
+    """A line a model, its reasons and what it reads below it; tests are counted."""
+    counted: Counter[str] = Counter()
+    for action in plan.actions.values():
+        node = manifest.nodes[action.node]
+        if not isinstance(node, Model):
+            counted["unit test" if isinstance(node, UnitTest) else "data test"] += 1
+            continue
+        word = _word(action)
+        counted[word] += 1
+        yield one_line(f"{word:<10} {node.materialized.value} {node.relation}")
+        details = [*action.reasons, *(_reads(unread) for unread in action.unread if unread.count != 0)]
+        yield from (f"{'':<10} {one_line(detail)}" for detail in details)
+    if counted:
+        yield ", ".join(
+            f"{number} {word}{'s' if 'test' in word and number > 1 else ''}" for word, number in counted.items()
+        )
+
+
+def _word(action: Action) -> str:
+    if action.refusals:
+        return "rejected"
+    return "unchanged" if action.unchanged else action.kind.value
+
+
+def _reads(unread: Unread) -> str:
+    """What a stream reads next."""
+    if unread.count is None:
+        return f"reads what is new in {unread.name}"
+    names = ", ".join(unread.names)
+    more = f": {names}{', ...' if unread.count > len(unread.names) else ''}" if names else ""
+    what = unread.what[:-1] if unread.count == 1 else unread.what
+    return f"reads {unread.count:,} new {what} of {unread.name}{more}"
+
+
+def _record(manifest: Manifest, action: Action) -> dict[str, Any]:
+    node = manifest.nodes[action.node]
+    known: dict[str, Any] = {
+        "unique_id": unique_id(node.id, manifest.project),
+        "name": node.name,
+        "action": action.kind.value,
+    }
+    if isinstance(node, Model):
+        change = action.comparison.change.value if action.comparison is not None else None
+        known |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
+    return known | {
+        "unchanged": action.unchanged,
+        "reasons": list(action.reasons),
+        "notes": list(action.notes),
+        "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
+        "refusals": [refusal.to_dict() for refusal in action.refusals],
+    }

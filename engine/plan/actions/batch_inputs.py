@@ -1,0 +1,82 @@
+"""What a batch table or view was computed from, compared with what it would be computed from now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from engine.compile import Manifest, Materialized, Model, Source
+from engine.lake.table_facts import TableFacts
+from engine.state import ModelState, Phase
+
+
+def batch_positions(
+    manifest: Manifest,
+    model: Model,
+    of_source: Callable[[Source], Mapping[str, Any] | None],
+    of_table: Callable[[Model], TableFacts | None],
+) -> dict[str, Any]:
+    """Return what a batch model reads now: snapshots of tables, a hash of listed files; views count by what they read.
+
+    Args:
+        manifest: the compiled project.
+        model: of it.
+        of_source: gives where a source is now; None: not known.
+        of_table: gives the table of a model as readers see it.
+    """
+    found: dict[str, Any] = {}
+    for item in model.inputs:
+        node = manifest.nodes[item.node]
+        if isinstance(node, Source):
+            position = of_source(node)
+            found[item.node] = dict(position) if position is not None else None
+        elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
+            found[item.node] = {"view": node.fingerprint, **batch_positions(manifest, node, of_source, of_table)}
+        elif isinstance(node, Model):
+            table = of_table(node)
+            found[item.node] = table.position if table else None
+    return found
+
+
+def same_rows(
+    manifest: Manifest, model: Model, state: ModelState, table: TableFacts | None, inputs: Mapping[str, Any]
+) -> bool:
+    """Return whether computing a batch table again would give what it has."""
+    if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
+        return False
+    same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
+    return same_table and state.inputs == inputs and not volatile(manifest, model)
+
+
+def same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether a view was made over the tables that its models have now: one may have moved since."""
+    known = [
+        {node: place.get("table") for node, place in i.items() if isinstance(place, Mapping)} for i in (before, now)
+    ]
+    return known[0] == known[1]
+
+
+def same_columns(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
+    """Return whether a view reads the same tables and views, with the same columns, as when it was made."""
+    if before.keys() != now.keys():
+        return False
+    for old, new in ((before[node], now[node]) for node in now):
+        if not (isinstance(old, Mapping) and isinstance(new, Mapping)):
+            if old != new:
+                return False
+        elif "view" in new:
+            inner = [{node: at for node, at in one.items() if node != "view"} for one in (old, new)]
+            if old.get("view") != new["view"] or not same_columns(inner[0], inner[1]):
+                return False
+        elif any(old.get(key) != new.get(key) for key in ("table", "columns")):
+            return False
+    return True
+
+
+def volatile(manifest: Manifest, model: Model) -> bool:
+    """Whether the query, or a view that it reads, reads the clock or draws random numbers."""
+    views = (manifest.nodes[item.node] for item in model.inputs)
+    return not model.deterministic or any(
+        isinstance(view, Model) and view.materialized is Materialized.VIEW and volatile(manifest, view)
+        for view in views
+    )

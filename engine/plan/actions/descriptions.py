@@ -1,0 +1,59 @@
+"""What the project says of a model and its table, as the table should have it: comments and properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from engine.compile import Materialized, Model
+from engine.compile.nodes.model_settings import OutputMode
+from engine.lake.comments import Comments, other_columns, other_text
+from engine.lake.table_facts import TableFacts
+from engine.lake.table_layout import MERGED, REWRITTEN
+from engine.plan.deployed.deployed_facts import DeployedModel
+from engine.secrets import scrub
+
+
+def comments_of(model: Model) -> Comments:
+    """Return the comments that a model's table or view should have."""
+    persist = model.operation.persist_docs
+    columns = {column.name.lower(): _plain(column.description) for column in model.columns}
+    return Comments(table_comment(model) if persist.relation else None, columns if persist.columns else None)
+
+
+def table_comment(model: Model) -> str:
+    """Return the comment that a model's table is made with; empty: none."""
+    return _plain(model.description) if model.operation.persist_docs.relation else ""
+
+
+def described(model: Model, known: DeployedModel) -> bool:
+    """Return whether a model's table or view has the comments that it should have."""
+    facts = known.view if model.materialized is Materialized.VIEW else known.table
+    wanted = comments_of(model)
+    return facts is not None and other_text(facts.properties, wanted) is None and not other_columns(facts.docs, wanted)
+
+
+def table_properties(model: Model, generation: int) -> dict[str, str]:
+    """Return the properties that a model's table is made with, beside the defaults of all tables."""
+    write = model.write
+    rewritten = not model.streaming or write.output_mode is OutputMode.COMPLETE
+    defaults = REWRITTEN if rewritten else MERGED if write.unique_key else {}
+    version = {"format-version": str(write.format_version)} if write.format_version else {}
+    tags = {"engine.tags": ",".join(model.tags)} if model.tags else {}
+    own = {"engine.model": model.name, "engine.generation": str(generation), **tags}
+    return {**defaults, **version, **write.table_properties, **own}
+
+
+def changed_properties(model: Model, table: TableFacts) -> Mapping[str, str]:
+    """Return the properties of an earlier table that the project says otherwise; those it does not name stay."""
+    wanted = table_properties(model, 1)
+    return {key: text for key, text in wanted.items() if not _kept(key) and table.properties.get(key) != text}
+
+
+def _kept(key: str) -> bool:
+    """Properties that Iceberg does not list, and those that say whose the table is."""
+    return key in {"format-version", "engine.generation", "engine.model"}
+
+
+def _plain(text: str) -> str:
+    """The text without secrets, and without half characters, which Java refuses."""
+    return scrub(text).encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,191 @@
+"""Whether a build of a model would do nothing: only where files and the catalog leave no doubt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from engine import __version__
+from engine.compile import Manifest, Materialized, Model, Source
+from engine.compile.nodes.model_settings import OutputMode
+from engine.lake.commits import STAGED
+from engine.lake.table_facts import TableFacts
+from engine.plan.actions.action import Action, ActionKind, Unread
+from engine.plan.actions.batch_inputs import batch_positions, same_columns, volatile
+from engine.plan.actions.descriptions import changed_properties, described
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.deployed.generations import committed_batch
+from engine.sources.files import file_source, listing
+from engine.state import ModelState, Phase
+
+
+def work_left(
+    manifest: Manifest,
+    model: Model,
+    kind: ActionKind,
+    deployed: Deployed,
+    upstream: Mapping[str, Action],
+    unread: Sequence[Unread],
+) -> tuple[tuple[str, ...], bool]:
+    """Return what a build would do to a model, in sentences, and whether that is all that can be known.
+
+    Args:
+        manifest: the compiled project.
+        model: of it.
+        kind: what becomes of it.
+        deployed: what there is.
+        upstream: the actions of the nodes that are built before it.
+        unread: what its streams have not read.
+    """
+    known = deployed.models.get(model.id, DeployedModel())
+    state = known.state
+    if kind not in {ActionKind.RESUME, ActionKind.REBUILD} or state is None:
+        return (), False
+    found = list(_of_any(model, known, state, deployed))
+    if model.streaming:
+        found += _of_stream(manifest, model, known, state, deployed)
+        certain = all(item.count is not None for item in unread) and _same_sources(manifest, model, state, deployed)
+        return tuple(found), certain
+    changed, certain = _of_batch(manifest, model, known, state, deployed)
+    waits = any(not upstream[i.node].unchanged for i in model.inputs if i.node in upstream)
+    return (*found, *changed), certain and not waits
+
+
+def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Deployed) -> Iterator[str]:
+    """What a build does to any model."""
+    if state.fingerprint != model.fingerprint:
+        yield "its query is written in another way"
+    if state.engine_version != __version__:
+        yield f"it was built by version {state.engine_version or 'unknown'} of the engine"
+    if state.spark_version != deployed.spark_version:
+        yield f"it was built with Spark {state.spark_version or 'unknown'}"
+    if state.model != model.name or state.environment != deployed.environment:
+        yield "it was built under another name, project or target"
+    if known.leftovers:
+        yield "a build that was killed left something to remove"
+    if known.table is not None and STAGED in known.table.branches:
+        yield "staged rows are not published"
+    if not described(model, known):
+        yield "its descriptions changed"
+    if model.operation.explain:
+        yield "it shows its plan (explain)"
+
+
+def _of_stream(
+    manifest: Manifest, model: Model, known: DeployedModel, state: ModelState, deployed: Deployed
+) -> Iterator[str]:
+    checkpoint, table = known.checkpoint, known.written
+    if checkpoint is None:
+        yield "its checkpoint is lost"
+        return
+    done = checkpoint.committed == checkpoint.started == state.batch
+    if not done or checkpoint.query_id != state.query_id:
+        yield "a micro-batch was started and not finished"
+    if checkpoint.watermark_moved and model.stateful and model.write.output_mode is not OutputMode.COMPLETE:
+        yield "the watermark has moved: what it has passed is still to be written"
+    if table is None or table.uuid != state.uuid or not _whole(table, state):
+        yield "its table is not as it was written"
+    elif changed_properties(model, table):
+        yield "its table properties changed"
+    if model.operation.pre_hook or model.operation.post_hook:
+        yield "its hooks run with each build"
+    if state.begin.get("at") is not None and "past" not in state.begin:
+        yield "files before its new beginning are still to be skipped"
+    yield from _of_files(manifest, model, checkpoint, deployed)
+
+
+def _whole(table: TableFacts, state: ModelState) -> bool:
+    """Whether a table has the last commit of its writer, and none that the state does not know."""
+    reached = committed_batch(table.history, state)
+    known = state.snapshot is None or table.holds(state.snapshot)
+    names = {name.lower() for name, _ in table.columns}
+    columns = all(name.lower() in names for name in state.columns)
+    return known and columns and (reached is None or (state.batch is not None and reached <= state.batch))
+
+
+def _of_files(manifest: Manifest, model: Model, checkpoint: CheckpointFacts, deployed: Deployed) -> Iterator[str]:
+    """What a build does about files that were read."""
+    noted = {listing.decoded(file.uri): file.modified for log in checkpoint.logs or () for file in log.files}
+    noted |= checkpoint.accepted
+    for item in model.inputs:
+        node, source = manifest.nodes[item.node], deployed.sources.get(item.node)
+        if not item.stream or not isinstance(node, Source) or source is None or source.files is None:
+            continue
+        if source.files and "after_reading" in node.spec.settings:
+            yield f"files of '{item.name}' are to be archived or deleted"
+        if any(noted.get(file.uri, file.modified) != file.modified for file in source.files):
+            yield f"files of '{item.name}' changed after being read"
+
+
+def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed: Deployed) -> bool:
+    """Whether files and the catalog tell all of the sources of a stream, and they are those of its checkpoint."""
+    for item in model.inputs:
+        node, source = manifest.nodes[item.node], deployed.sources.get(item.node)
+        if not item.stream:
+            continue
+        if isinstance(node, Source):
+            if source is None or node.spec.format not in {*file_source.FORMATS, "iceberg"}:
+                return False
+            if source.table is None and source.files is None:
+                return False
+            before = state.sources.get(node.id, {}).get("columns")
+            if source.table is not None and not node.spec.schema and before != source.columns:
+                return False
+        table = source.table if source is not None else deployed.models.get(item.node, DeployedModel()).table
+        start = state.starts.get(item.node)
+        streamed = not isinstance(node, Source) or source is None or source.files is None
+        if streamed and (table is None or start is None or start.get("seed") or start.get("uuid") != table.uuid):
+            return False
+    return True
+
+
+def _of_batch(
+    manifest: Manifest, model: Model, known: DeployedModel, state: ModelState, deployed: Deployed
+) -> tuple[list[str], bool]:
+    """What changed that a batch table or view was made from, in sentences, and whether all of it is known."""
+    inputs = batch_inputs_now(manifest, model, deployed)
+    if state.phase is not Phase.PUBLISHED:
+        return ["a build of it was not finished"], True
+    if model.materialized is Materialized.VIEW:
+        certain = all(_declared(manifest, item.node) for item in model.inputs)
+        changed = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
+        return changed, certain
+    found = []
+    if volatile(manifest, model):
+        found.append("it reads the clock or draws random numbers")
+    if known.written is None or (known.written.uuid, known.written.snapshot) != (state.uuid, state.snapshot):
+        found.append("its table is not as it was written")
+    names = {item.node: item.name for item in model.inputs}
+    unknown = [node for node, position in inputs.items() if not _is_known(position)]
+    other = [n for n in {*inputs, *state.inputs} if n not in unknown and inputs.get(n) != state.inputs.get(n)]
+    found += [f"'{names.get(node, node.partition('.')[2])}' changed" for node in sorted(other)]
+    return found, not unknown
+
+
+def batch_inputs_now(manifest: Manifest, model: Model, deployed: Deployed) -> dict[str, Any]:
+    """Return what a batch model reads now; None for a source of which only Spark knows."""
+
+    def of_source(node: Source) -> Mapping[str, Any] | None:
+        source = deployed.sources.get(node.id)
+        if source is None or source.fault is not None:
+            return None
+        if source.table is not None:
+            return source.table.position
+        return file_source.position_of(source.files) if source.files is not None else None
+
+    return batch_positions(manifest, model, of_source, lambda node: deployed.models.get(node.id, DeployedModel()).table)
+
+
+def _is_known(position: Any) -> bool:
+    if isinstance(position, Mapping):
+        return all(_is_known(inner) for inner in position.values())
+    return position is not None
+
+
+def _declared(manifest: Manifest, node_id: str) -> bool:
+    """Whether the columns of what a view reads are those of the project's files or of the catalog."""
+    node = manifest.nodes[node_id]
+    if isinstance(node, Source):
+        return bool(node.spec.schema) or node.spec.format in {"text", "iceberg"}
+    return not isinstance(node, Model) or all(_declared(manifest, item.node) for item in node.inputs)

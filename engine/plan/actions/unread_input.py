@@ -1,0 +1,93 @@
+"""What a stream has not read of its inputs, as far as files and the catalog tell."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from engine.compile import Manifest, Model, Source
+from engine.lake.table_facts import TableFacts
+from engine.plan.actions.action import Action, ActionKind, Unread
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.sources.files import listing
+from engine.sources.files.listing import Listed
+
+_NAMES = 3
+
+
+def unread_inputs(
+    manifest: Manifest,
+    model: Model,
+    kind: ActionKind,
+    deployed: Deployed,
+    upstream: Mapping[str, Action],
+) -> tuple[Unread, ...]:
+    """Return what each stream of a model reads next.
+
+    Args:
+        manifest: the compiled project.
+        model: that reads streams.
+        kind: how its query starts.
+        deployed: what there is.
+        upstream: the actions of the nodes that are built before it.
+    """
+    known = deployed.models.get(model.id, DeployedModel())
+    checkpoint = known.checkpoint if kind is ActionKind.RESUME else None
+    found = []
+    for item in model.inputs:
+        node = manifest.nodes[item.node]
+        if not item.stream:
+            continue
+        source = deployed.sources.get(item.node)
+        table = deployed.models.get(item.node, DeployedModel()).table
+        if kind is ActionKind.RESET:
+            found.append(Unread(item.name))
+        elif isinstance(node, Source) and source is not None and source.files is not None:
+            logs = None if kind is ActionKind.RESUME and checkpoint is None else _logs(known, checkpoint, item.node)
+            found.append(_files(item.name, source.files, logs))
+        elif isinstance(node, Source):
+            found.append(_snapshots(item.name, source.table if source is not None else None, checkpoint))
+        elif (before := upstream.get(item.node)) is not None and not before.unchanged:
+            found.append(Unread(item.name, "snapshots"))
+        else:
+            found.append(_snapshots(item.name, table, checkpoint))
+    return tuple(found)
+
+
+def _logs(known: DeployedModel, checkpoint: CheckpointFacts | None, node: str) -> Sequence[FileLog] | None:
+    """The logs of a source's files, one a relation that reads it; None: they cannot be told from those of others."""
+    if checkpoint is None:
+        return ()
+    recorded = known.writer.recorded if known.writer is not None else None
+    if recorded is None or checkpoint.logs is None:
+        return None
+    numbers = {stream.number for stream in recorded.streams if stream.node == node}
+    return [log for log in checkpoint.logs if log.source in numbers]
+
+
+def _files(name: str, files: Collection[Listed], logs: Sequence[FileLog] | None) -> Unread:
+    if logs is None:
+        return Unread(name, "files")
+    read = [{listing.decoded(f.uri) for f in log.files if f.entry <= log.read_to} for log in logs]
+    new = [file.uri for file in files if not read or any(file.uri not in uris for uris in read)]
+    return Unread(name, "files", len(new), tuple(uri.rpartition("/")[2] for uri in new[:_NAMES]))
+
+
+def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts | None) -> Unread:
+    """The commits of a table behind the one where a stream stands."""
+    if table is None:
+        return Unread(name)
+    if checkpoint is None:
+        return Unread(name, "snapshots", len(table.history))
+    ids = [snapshot.id for snapshot in table.history]
+    behind = [ids.index(i) for i in snapshots_read(checkpoint) if i in ids]
+    if behind:
+        return Unread(name, "snapshots", min(behind))
+    return Unread(name, "snapshots", 0 if not ids else None)
+
+
+def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:
+    """Yield the snapshots where the tables stand that a stream reads."""
+    for offset in checkpoint.offsets:
+        if isinstance(found := offset.get("snapshot_id"), int):
+            yield found

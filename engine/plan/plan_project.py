@@ -1,0 +1,32 @@
+"""The plan of a project as it is now: read, then decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from engine.compile import Manifest, Target
+from engine.plan.actions.action import Plan, PlanOptions
+from engine.plan.actions.build_order import run_order
+from engine.plan.actions.plan_nodes import make_plan
+from engine.plan.deployed.read_deployed import read_deployed, read_sources
+
+
+def plan_selection(
+    manifest: Manifest, target: Target, root: Path, selected: Iterable[str], options: PlanOptions
+) -> Plan:
+    """Return what a build of some nodes would do. Needs neither Java nor locks, and writes nothing.
+
+    Args:
+        manifest: a project without errors.
+        target: where it is built.
+        root: the project's folder.
+        selected: ids of models and tests.
+        options: what the user says about the build.
+
+    Raises:
+        SetupError: the catalog cannot be read.
+    """
+    order, place = run_order(manifest, selected), target.place(root)
+    sources = read_sources(manifest, place, order)
+    return make_plan(manifest, order, read_deployed(manifest, target, place, order, sources), options)

@@ -1,0 +1,160 @@
+"""`engine plan` and a build that is rejected: told from files alone, with no Java to be had and nothing written."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from engine.cli.main import invoke
+from engine.compile import compile_project
+from engine.project import load_project
+from engine.state import ModelState, Phase, TableState
+from tests.lab import EVENTS, REPOSITORY
+from tests.plan.test_plan import PLAIN, WINDOWED, header
+
+PROJECT = """
+name: shop
+target: dev
+targets:
+  dev:
+    catalog: {type: sqlite, name: lake, path: .engine/lake}
+    schema: s
+"""
+EDITED = header(size="2 hours") + WINDOWED
+
+
+@pytest.fixture
+def edited(tmp_path: Path) -> Path:
+    """A project whose model `hours` was built with another window, beside models that were never built."""
+    write(tmp_path, "project.yml", PROJECT)
+    write(tmp_path, "sources/shop.yml", EVENTS)
+    write(tmp_path, "landing/events/a.json", '{"id": 1}\n')
+    write(tmp_path, "models/hours.sql", header() + WINDOWED)
+    model = compile_project(load_project(tmp_path)).manifest.model("hours")
+    state = ModelState(str(model.relation), 1, Phase.PUBLISHED, "u", model.fingerprint, "q", 3, model=model.name)
+    folder = TableState(tmp_path / ".engine/state", "lake", "s", "hours")
+    folder.save(state)
+    folder.save_facts(1, model.fingerprint, model.facts)
+    write(tmp_path, "models/hours.sql", EDITED)
+    write(tmp_path, "models/plain.sql", PLAIN)
+    write(tmp_path, "models/daily.sql", "select count(*) as n from {{ ref('hours') }}")
+    write(tmp_path, "models/one.sql", "select 1 as a")
+    return tmp_path
+
+
+def write(root: Path, name: str, text: str) -> None:
+    path = root / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(root)): p.read_bytes() for p in root.rglob("*") if p.is_file()}
+
+
+def run(root: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, str]:
+    capsys.readouterr()
+    code = invoke([*arguments, "--project-dir", str(root)])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def without_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(*_: object) -> None:
+        raise AssertionError("Java was looked for")
+
+    monkeypatch.setattr("engine.runtime.build.find_java", none)
+
+
+def test_a_build_with_a_changed_model_starts_no_java_and_says_what_the_others_are(
+    edited: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_java(monkeypatch)
+    code, out, err = run(edited, capsys, "build")
+    assert code == 1
+    assert "the window of GROUP BY changed" in err
+    assert "nothing was started, because 1 model is rejected; without that this would be built: one, plain" in err
+    assert "--exclude hours+" in err
+    assert "START" not in out
+    # The others do start.
+    assert "Java was looked for" in run(edited, capsys, "build", "--exclude", "hours+")[2]
+
+
+def test_every_refusal_is_said_at_once(
+    edited: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_java(monkeypatch)
+    write(edited, "sources/gone.yml", EVENTS.replace("name: shop", "name: gone").replace("landing/events", "nowhere"))
+    write(edited, "models/lost.sql", PLAIN.replace("shop", "gone"))
+    code, _, err = run(edited, capsys, "build")
+    assert (code, err.count("error:")) == (1, 2)
+    assert "[model-changed]" in err
+    assert "[landing-missing]" in err
+
+
+def test_the_plan_is_shown_without_java_and_nothing_is_written(edited: Path) -> None:
+    before = files(edited)
+    code = (
+        "import sys\nfrom engine.cli.main import invoke\n"
+        "code = invoke(['plan', '--project-dir', sys.argv[1]])\n"
+        "print(code, sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'py4j', 'pyarrow', 'pyiceberg'}))\n"
+    )
+    environment = {**os.environ, "JAVA_HOME": "/nowhere", "ENGINE_CACHE": str(edited.parent / "cache")}
+    command = [sys.executable, "-c", code, str(edited)]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=True)
+    lines = ended.stdout.splitlines()
+    assert lines[-1] == "1 []"
+    assert "rejected   streaming_table lake.s.hours" in lines
+    assert "create     streaming_table lake.s.plain" in lines
+    assert "           reads 1 new file of shop.events: a.json" in lines
+    assert "create     table lake.s.daily" in lines
+    assert lines[-2] == "1 rejected, 3 create"
+    assert "[model-changed]" in ended.stderr
+    assert files(edited) == before
+
+
+def test_the_plan_as_json(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(edited, capsys, "plan", "--output", "json", "-s", "hours", "plain", "-q")
+    records = {record["name"]: record for record in map(json.loads, out.splitlines())}
+    assert code == 1
+    assert (records["hours"]["action"], records["hours"]["change"]) == ("resume", "state-breaking")
+    assert [refusal["code"] for refusal in records["hours"]["refusals"]] == ["model-changed"]
+    assert records["plain"]["reads"] == [{"name": "shop.events", "what": "files", "new": 1}]
+    assert (records["plain"]["action"], records["plain"]["unchanged"]) == ("create", False)
+
+
+def test_the_plan_of_a_full_refresh(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(edited, capsys, "plan", "-f", "-s", "hours")
+    assert (code, err) == (0, "")
+    assert "refresh    streaming_table lake.s.hours" in out
+
+
+def test_a_state_that_cannot_be_read_is_a_refusal_of_its_model(
+    edited: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(edited, ".engine/state/lake/s/hours/1/model.json", "{")
+    code, out, err = run(edited, capsys, "plan")
+    assert code == 1
+    assert "[state-unreadable]" in err
+    assert "create     streaming_table lake.s.plain" in out
+
+
+def test_a_refresh_that_was_killed_is_planned_as_it_will_be_decided(
+    edited: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = TableState(edited / ".engine/state", "lake", "s", "hours")
+    state = folder.load()
+    assert state is not None
+    folder.save(replace(state, generation=2, phase=Phase.BUILDING, table="lake.s.hours__g2"))
+    write(edited, "models/hours.sql", header() + WINDOWED)
+    code, out, _ = run(edited, capsys, "plan", "-s", "hours", "--output", "json")
+    record = json.loads(out)
+    assert (code, record["action"], record["unchanged"]) == (0, "resume", False)
+    assert "a build that was killed left something to remove" in record["reasons"]
+    assert folder.generations() == (1, 2)
