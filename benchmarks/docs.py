@@ -84,7 +84,9 @@ def _generate(root: Path, runs: int) -> None:
 
 def _write(root: Path, runs: int) -> None:
     from engine.compile import compile_project
-    from engine.docs import Facts, read_results, write_site
+    from engine.docs.site.last_run import read_results
+    from engine.docs.site.site_data import Facts
+    from engine.docs.site.write_site import write_site
     from engine.project import load_project
 
     manifest = compile_project(load_project(root)).manifest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from engine.errors import Diagnostic
@@ -170,6 +171,11 @@ class RunResults:
     def count(self, *statuses: Status) -> int:
         """How many nodes ended in one of these ways."""
         return sum(r.status in statuses for r in self.results)
+
+
+def now() -> str:
+    """Return the time of an event, in UTC."""
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def fold(events: Iterable[Event]) -> RunResults:

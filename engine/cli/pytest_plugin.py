@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from engine.compile import Compiled, DataTest, UnitTest
     from engine.errors import Diagnostic
-    from engine.runtime.build import RunUnit
     from engine.runtime.testing.run_data_test import DataTestVerdict
     from engine.runtime.testing.source_rows import SourceRows
+    from engine.runtime.turns import RunUnit
 
 _FILE = "project.yml"
 _OPEN = pytest.StashKey["_Open"]()
@@ -73,7 +73,7 @@ class _Open:
         from engine.cli.unit_test_session import run_units
         from engine.compile import UnitTest
         from engine.runtime.build import spark_session
-        from engine.runtime.inputs.register_inputs import jar_sets
+        from engine.runtime.context.needed_jars import jar_sets
         from engine.runtime.testing.run_data_test import run_test
         from engine.runtime.testing.source_rows import SourceRows
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Manifest, Target
 
 if TYPE_CHECKING:
-    from engine.runtime.build import RunUnit
+    from engine.runtime.turns import RunUnit
 
 
 _OPTIONS = "spark.driver.extraJavaOptions"

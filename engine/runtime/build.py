@@ -5,15 +5,14 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, fields, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Manifest, Model, Target, UnitTest
-from engine.errors import Diagnostic, EngineError, Location
+from engine.compile import DataTest, Manifest, Model, Target
+from engine.errors import Diagnostic
 from engine.events import (
     Diagnosed,
     Emit,
@@ -24,32 +23,20 @@ from engine.events import (
     RunResults,
     RunStarted,
     Status,
-    TestFinished,
     fold,
+    now,
 )
 from engine.lake.catalog import catalog_settings
 from engine.lake.lake_reader import Lake
-from engine.lake.table_writer import create_namespace
 from engine.plan import Plan, PlanOptions, make_plan
 from engine.plan.actions.build_order import run_order
 from engine.plan.actions.refused_build import refused_build
+from engine.plan.actions.staged_rows import decided_by_tests
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.state_folder import table_state
-from engine.runtime.batch.run_batch import run_batch
-from engine.runtime.context.run_context import Outcome, Run
-from engine.runtime.inputs.register_inputs import CORE, jar_sets
-from engine.runtime.lifecycle import publish, replaced_materialization
-from engine.runtime.lifecycle.full_refresh import settle
+from engine.runtime.context.needed_jars import CORE, jar_sets
+from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
-from engine.runtime.scheduler import dependencies, execute
-from engine.runtime.sinks.table_comments import describe
-from engine.runtime.spark_support.java_ended import java_ended
-from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions
-from engine.runtime.streams.run_stream import run_stream
-from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
-from engine.runtime.testing.shared_test_scan import SharedScan, shared
-from engine.runtime.testing.source_rows import SourceRows
-from engine.secrets import scrub
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.jvm import LOG_NAME
@@ -60,12 +47,9 @@ from engine.target_folder import own_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_INTERRUPTED = "interrupted"
-_ENDED = "because Java has ended"
-_log = logging.getLogger("engine.runtime")
+    from engine.runtime.turns import RunUnit
 
-# Runs a unit test; what they are made of stands right of this stage.
-RunUnit = Callable[["SparkSession", UnitTest], DataTestVerdict]
+_log = logging.getLogger("engine.runtime")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,39 +125,51 @@ def build(
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
     lake = Lake(target.catalog)
-    with locked([table_state(target, m) for m in [*models, *publish.decided_by_tests(manifest, order)]]) as locks:
+    with locked([table_state(target, m) for m in [*models, *decided_by_tests(manifest, order)]]) as locks:
         plan = planned()
+        if plan.unchanged:
+            both(RunStarted(run_id, options.command, target.name, len(order), now()))
+            _nothing_new(manifest, target, plan, both)
+            return _ended(both, events, begin, orphan_notes(manifest, target, root))
+        # What Spark needs is imported when it is clear that it is needed.
+        from engine.runtime.lifecycle.full_refresh import settle
+        from engine.runtime.turns import run_nodes
+
         for model in models:
-            settle(model, table_state(target, model), lake.table(model.relation.schema, model.relation.name))
+            settle(model, table_state(target, model), lake)
         own = spark_session(target, options.target_dir, locks, jar_sets(manifest, [*models, *tests]))
         with own if opened is None else nullcontext(opened) as spark:
-            both(RunStarted(run_id, options.command, target.name, len(order), _now()))
-            # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
-            made = [*(m.relation for m in models), *(t.stored for t in tests if t.stored)]
-            for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):
-                create_namespace(spark, catalog, schema)
+            both(RunStarted(run_id, options.command, target.name, len(order), now()))
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
-            gates = publish.gates(run, order)
             log = options.target_dir / "logs" / LOG_NAME
-            turns = _Turns(run, order, gates, shared(tests), SourceRows(spark, manifest, place), run_unit, log)
-            execute(
-                order,
-                dependencies(manifest, order),
-                turns.work,
-                threads=options.threads,
-                fail_fast=options.fail_fast,
-                interrupt=turns.interrupt,
-            )
-            gates.close()
-    if options.command != "test":
-        for note in orphan_notes(manifest, target, root):
-            both(Diagnosed(note))
-    both(RunFinished(time.monotonic() - begin))
+            run_nodes(run, order, run_unit, log, threads=options.threads, fail_fast=options.fail_fast)
+    notes = orphan_notes(manifest, target, root) if options.command != "test" else ()
+    return _ended(both, events, begin, notes)
+
+
+def _ended(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Diagnostic]) -> RunResults:
+    for note in notes:
+        emit(Diagnosed(note))
+    emit(RunFinished(time.monotonic() - begin))
     return fold(events)
 
 
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
+def _nothing_new(manifest: Manifest, target: Target, plan: Plan, emit: Emit) -> None:
+    """Report the models of a plan that has nothing to do."""
+    total = len(plan.actions)
+    for index, (node, action) in enumerate(plan.actions.items(), 1):
+        model = manifest.nodes[node]
+        if not isinstance(model, Model):
+            raise TypeError(node)
+        kind, relation, state = model.materialized.value, str(model.relation), table_state(target, model).load()
+        snapshot = state.snapshot if state is not None else None
+        emit(ModelStarted(node, index, total, kind, relation))
+        emit(
+            ModelFinished(
+                node, index, total, kind, relation, Status.UNCHANGED, 0.0, "nothing new", at=now(),
+                snapshot_id=snapshot, note="; ".join(action.notes),
+            )
+        )  # fmt: skip
 
 
 @contextmanager
@@ -204,150 +200,3 @@ def spark_session(
         yield session.spark
     finally:
         session.close()
-
-
-@dataclass(slots=True)
-class _Turns:
-    """Runs nodes one by one and tells what happens."""
-
-    run: Run
-    order: list[str]
-    gates: publish.Gates
-    looks: Mapping[str, SharedScan]
-    source_rows: SourceRows
-    run_unit: RunUnit | None = None
-    log: Path = Path()
-    ended: bool = False
-
-    def work(self, node_id: str, failed_above: str | None) -> Status:
-        """Run or skip one node."""
-        node = self.run.manifest.nodes[node_id]
-        index, total = self.order.index(node_id) + 1, len(self.order)
-        begin = time.monotonic()
-        if isinstance(node, DataTest | UnitTest):
-            try:
-                verdict = self._decided(node, self._test(node, failed_above))
-            except Exception as error:  # noqa: BLE001 - it ends this test; the others run
-                finding = self._unexpected(error, node.name, node.location)
-                verdict = DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
-            if self.run.stop.is_set() and verdict.status.failed:
-                verdict = DataTestVerdict(Status.ERROR, 0, _INTERRUPTED)
-            for finding in verdict.findings:
-                self.run.emit(Diagnosed(finding))
-            seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
-            self.run.emit(TestFinished(node_id, index, total, verdict.status, seconds, failures, message, at=_now()))
-            return verdict.status
-        if not isinstance(node, Model):
-            raise TypeError(node_id)
-        kind, relation = node.materialized.value, str(node.relation)
-        if failed_above is None:
-            self.run.emit(ModelStarted(node_id, index, total, kind, relation))
-        try:
-            outcome = self._model(node, failed_above)
-        except Exception as error:  # noqa: BLE001 - it ends this model; the others run
-            outcome = self._failed((self._unexpected(error, node.name, Location(node.file)),))
-        self.run.emit(
-            ModelFinished(
-                node=node_id,
-                index=index,
-                total=total,
-                kind=kind,
-                relation=relation,
-                seconds=time.monotonic() - begin,
-                at=_now(),
-                **{f.name: getattr(outcome, f.name) for f in fields(outcome)},
-            )
-        )
-        return outcome.status
-
-    def interrupt(self) -> None:
-        """Make running models end soon: streams between two polls, batch queries at once."""
-        self.run.stop.set()
-        self.run.spark.sparkContext.cancelAllJobs()
-
-    def _decided(self, test: DataTest | UnitTest, verdict: DataTestVerdict) -> DataTestVerdict:
-        """Publish what waited for a test, if it was the last; that it could not be published is a failed test."""
-        if isinstance(test, UnitTest):
-            return verdict
-        failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
-        try:
-            return replace(verdict, findings=(*verdict.findings, *self.gates.tested(test, verdict.status)))
-        except failures as error:
-            _log.exception("publishing after %s", test.name)
-            findings = diagnose(error, self.run.manifest.nodes[test.model])  # type: ignore[arg-type]
-            return DataTestVerdict(Status.ERROR, verdict.failures, findings[0].message, (*verdict.findings, *findings))
-
-    def _skipped(self, failed_above: str) -> str:
-        return f"because of {failed_above.split('.', 1)[1]}"
-
-    def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> DataTestVerdict:
-        if failed_above is not None:
-            return DataTestVerdict(Status.SKIPPED, 0, self._skipped(failed_above))
-        if self.ended:
-            return DataTestVerdict(Status.SKIPPED, 0, _ENDED)
-        if isinstance(test, UnitTest):
-            if self.run_unit is None:
-                raise TypeError(test.id)
-            return self.run_unit(self.run.spark, test)
-        failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
-        try:
-            return self._data_test(test)
-        except failures as error:
-            _log.exception("test %s", test.name)
-            if (ended := self._ended()) is not None:
-                return DataTestVerdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
-            node = self.run.manifest.nodes[test.model]
-            if isinstance(node, Model):
-                finding = diagnose_test(error, test, node)
-            else:
-                told = diagnose(error, node)[0]  # type: ignore[arg-type]
-                finding = replace(told, node=test.name, location=test.location)
-            return DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
-
-    def _data_test(self, test: DataTest) -> DataTestVerdict:
-        look, session = self.looks.get(test.id), self.source_rows.session(test)
-        if look is not None and look.clean(self.run, test, session):
-            return no_failures(test)
-        return run_test(session, test, publish.reading_what_waits(self.run, test))
-
-    def _model(self, model: Model, failed_above: str | None) -> Outcome:
-        if failed_above is not None:
-            return Outcome(Status.SKIPPED, self._skipped(failed_above))
-        if self.ended:
-            return Outcome(Status.SKIPPED, _ENDED)
-        failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
-        try:
-            replaced_materialization.announce(self.run, model)
-            outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
-            if not publish.apart(self.run, model):
-                describe(self.run, model)
-            for finding in self.gates.built(model):
-                self.run.emit(Diagnosed(finding))
-        except failures as error:
-            _log.exception("model %s", model.name)
-            ended = self._ended()
-            return self._failed((ended.at(Location(model.file), model.name),) if ended else diagnose(error, model))
-        return outcome
-
-    def _unexpected(self, error: Exception, node: str, place: Location | None) -> Diagnostic:
-        """What to tell of an error that nobody expected: it ends one model or test, with its trace in the log."""
-        _log.error("%s", node, exc_info=error)
-        if (ended := self._ended()) is not None:
-            return ended.at(place, node)
-        message = scrub(f"the engine itself failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-        hint = "The trace is in target/logs/engine.log: please report it. Nothing that was committed is affected."
-        return Diagnostic("internal", message, hint, node=node, location=place)
-
-    def _ended(self) -> Diagnostic | None:
-        """Why nothing more can run; None: Java is there."""
-        found = java_ended(self.run.spark, self.log)
-        self.ended = self.ended or found is not None
-        return found
-
-    def _failed(self, findings: tuple[Diagnostic, ...]) -> Outcome:
-        if self.run.stop.is_set():
-            # What Spark says of a job that was cancelled is nothing to fix; the log has it.
-            return Outcome(Status.ERROR, _INTERRUPTED)
-        for finding in findings:
-            self.run.emit(Diagnosed(finding))
-        return Outcome(Status.ERROR, findings[0].message)

@@ -18,11 +18,13 @@ _SITE = "docs"
 def generate(chosen: CommandSettings) -> bool:
     """Write the artifacts and the site; False if the project has errors, which the site shows."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
-    from engine.docs import Facts, read_results, write_site
     from engine.docs.catalog import write_catalog
     from engine.docs.site.freshness_status import read_freshness
+    from engine.docs.site.last_run import read_results
+    from engine.docs.site.site_data import Facts
     from engine.docs.site.table_statistics import read_tables
     from engine.docs.site.watermark_path import read_watermarks
+    from engine.docs.site.write_site import write_site
     from engine.runtime.context.run_results import read_results as stored_results
 
     result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)

@@ -73,7 +73,7 @@ def warm_up(*, force: bool = False) -> Path:
     """
     from engine.lake.catalog import catalog_settings
     from engine.runtime.build import Options, build
-    from engine.runtime.inputs.register_inputs import CORE
+    from engine.runtime.context.needed_jars import CORE
     from engine.spark import archive
     from engine.spark.jars import jar_paths
     from engine.spark.java import find_java

@@ -17,6 +17,7 @@ from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
 from engine.plan.actions.batch_inputs import batch_positions, same_rows, same_tables
 from engine.plan.actions.descriptions import table_comment
+from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
@@ -99,7 +100,7 @@ def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool)
     Raises:
         StateError: `staged-rows`, `publish-diverged`.
     """
-    if refresh or table is None or not (publish.waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
+    if refresh or table is None or not (waits(model) or model.write.overwrite is Overwrite.PARTITIONS):
         return table
     return publish.as_written(run, model)
 
@@ -194,7 +195,7 @@ def _in_place_of_view(
         view_writer.drop_view(session, model.relation.sql)
         faults.reach("exchanging", model.name)
         made = session.table(staging.sql)
-        if publish.waits(model):
+        if waits(model):
             lake.create_table(session, model.relation.sql, made, table_setup.layout(model, 1))
         done = commit(made, markers)
         lake.drop_table(session, staging.sql)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Input, Manifest, Model, Source, Watermark
+from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.errors import RunError
 from engine.runtime.inputs.upstream_tables import TableReading
@@ -18,20 +18,6 @@ from engine.sources.iceberg.stream_reader import table_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-
-CORE = ("core",)
-
-
-def jar_sets(manifest: Manifest, nodes: Iterable[Model | DataTest]) -> tuple[str, ...]:
-    """The sets of jars that a session needs to run some models and data tests."""
-    read = (manifest.nodes[i] for node in nodes for i in _read_by(node))
-    specs = [node.spec for node in read if isinstance(node, Source)]
-    return (*CORE, *sorted({name for spec in specs for name in KINDS[spec.format].jars(spec)}))
-
-
-def _read_by(node: Model | DataTest) -> Iterable[str]:
-    return node.depends_on if isinstance(node, DataTest) else (item.node for item in node.inputs)
 
 
 def register(

@@ -16,6 +16,7 @@ from engine import faults
 from engine.compile import Model, Relation
 from engine.lake import table_writer as lake
 from engine.lake import view_writer
+from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_replacement import without_lost_partitions
 from engine.plan.deployed import generations
@@ -35,7 +36,7 @@ def staging(model: Model, generation: int) -> Relation:
     return Relation(relation.catalog, relation.schema, f"{relation.name}__g{generation}")
 
 
-def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
+def settle(model: Model, folder: TableState, lake_now: Lake) -> None:
     """End a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
 
     What a kill left of generations before goes in any case: a reader that stands nowhere would keep snapshots for ever.
@@ -46,6 +47,7 @@ def settle(model: Model, folder: TableState, table: TableFacts | None) -> None:
         known = folder.load()
         folder.discard_before(known.generation if known is not None else 0)
         return
+    table = lake_now.table(model.relation.schema, model.relation.name)
     done = published_refresh(model, pending, table)
     if done is not None:
         _record(model, folder, done)

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from engine.compile import DataTest, Manifest, Model, Severity
-from engine.compile.nodes.model_settings import Publish
 from engine.compile.nodes.topological_order import ancestors
 from engine.errors import Diagnostic, Level, Location, StateError
 from engine.events import Status
@@ -22,17 +21,13 @@ from engine.lake import branches
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED, STAGED_LAYOUT
 from engine.lake.table_facts import TableFacts
+from engine.plan.actions.staged_rows import decided_by_tests, waits
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.sinks.table_comments import describe
 from engine.state import ModelState, Phase, TableState
 
 _WAYS = "accept them as they are: engine publish {0} --accept; or build it anew: engine build -f -s {0}"
-
-
-def waits(model: Model) -> bool:
-    """Whether the rows of a model wait for its tests."""
-    return model.write.publish is Publish.ON_TESTS_PASS
 
 
 def branch_of(model: Model) -> str | None:
@@ -237,10 +232,3 @@ def gates(run: Run, nodes: Iterable[str]) -> Gates:
     models += decided_by_tests(run.manifest, chosen)
     decide = {model.id: deciding(run.manifest, model) for model in models}
     return Gates(run, decide, {model: set(tests & chosen) for model, tests in decide.items()})
-
-
-def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
-    """The models that are not part of a run, and of which rows may wait for tests that are."""
-    chosen = set(nodes)
-    found = {test.model for i in chosen if isinstance(test := manifest.nodes[i], DataTest)} - chosen
-    return [model for i in sorted(found) if isinstance(model := manifest.nodes[i], Model) and waits(model)]

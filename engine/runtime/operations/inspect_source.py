@@ -11,7 +11,7 @@ from engine.compile import Source, Target
 from engine.errors import RunError
 from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
-from engine.runtime.inputs.register_inputs import CORE
+from engine.runtime.context.needed_jars import CORE
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.sources import KINDS, avro
 from engine.sources.credentials import shown, shown_setting

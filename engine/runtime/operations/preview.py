@@ -13,7 +13,8 @@ from engine.lake.catalog import catalog_settings
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.project import ModelText, load_project
 from engine.runtime.build import spark_session
-from engine.runtime.inputs.register_inputs import CORE, jar_sets, register
+from engine.runtime.context.needed_jars import CORE, jar_sets
+from engine.runtime.inputs.register_inputs import register
 from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 

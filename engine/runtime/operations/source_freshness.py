@@ -16,8 +16,8 @@ from engine.compile import Manifest, Source, Target
 from engine.errors import EngineError
 from engine.lake.catalog import catalog_settings
 from engine.runtime.build import spark_session
+from engine.runtime.context.needed_jars import CORE
 from engine.runtime.context.timestamps import moment
-from engine.runtime.inputs.register_inputs import CORE
 from engine.runtime.operations.kafka_lag import waiting
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.runtime.spark_support.unreadable_files import unreadable

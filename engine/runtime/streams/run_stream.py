@@ -17,6 +17,7 @@ from engine.events import Status
 from engine.lake import table_writer as lake
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
+from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations
 from engine.runtime.context.expected_table import descends_in
 from engine.runtime.context.run_context import Outcome, Run
@@ -177,7 +178,7 @@ def _resuming(
 
 def _rebuilt(run: Run, model: Model, session: SparkSession, writer: BatchWriter) -> int | None:
     """Publish a generation that was built beside the table, unless it waits for its tests: the table's snapshot."""
-    if publish.waits(model):
+    if waits(model):
         writer.record(phase=Phase.STAGED)
         return None
     done = full_refresh.publish(run, model, writer.folder, session, writer.state)
