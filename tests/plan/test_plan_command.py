@@ -14,8 +14,9 @@ import pytest
 from engine.cli.main import invoke
 from engine.compile import compile_project
 from engine.project import load_project
-from engine.state import ModelState, Phase, TableState
+from engine.state import Phase, TableState
 from tests.lab import EVENTS, REPOSITORY
+from tests.plan.lake_by_hand import built
 from tests.plan.test_plan import PLAIN, WINDOWED, header
 
 PROJECT = """
@@ -36,11 +37,9 @@ def edited(tmp_path: Path) -> Path:
     write(tmp_path, "sources/shop.yml", EVENTS)
     write(tmp_path, "landing/events/a.json", '{"id": 1}\n')
     write(tmp_path, "models/hours.sql", header() + WINDOWED)
-    model = compile_project(load_project(tmp_path)).manifest.model("hours")
-    state = ModelState(str(model.relation), 1, Phase.PUBLISHED, "u", model.fingerprint, "q", 3, model=model.name)
-    folder = TableState(tmp_path / ".engine/state", "lake", "s", "hours")
-    folder.save(state)
-    folder.save_facts(1, model.fingerprint, model.facts)
+    built(
+        tmp_path, compile_project(load_project(tmp_path)).manifest.model("hours"), [tmp_path / "landing/events/a.json"]
+    )
     write(tmp_path, "models/hours.sql", EDITED)
     write(tmp_path, "models/plain.sql", PLAIN)
     write(tmp_path, "models/daily.sql", "select count(*) as n from {{ ref('hours') }}")
@@ -158,3 +157,27 @@ def test_a_refresh_that_was_killed_is_planned_as_it_will_be_decided(
     assert (code, record["action"], record["unchanged"]) == (0, "resume", False)
     assert "a build that was killed left something to remove" in record["reasons"]
     assert folder.generations() == (1, 2)
+
+
+def test_a_build_with_nothing_to_do_ends_without_java(
+    edited: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_java(monkeypatch)
+    write(edited, "models/hours.sql", header() + WINDOWED)
+    code, out, err = run(edited, capsys, "build", "-s", "hours")
+    assert (code, err) == (0, "")
+    assert "UNCHANGED, nothing new" in out
+    assert json.loads((edited / "target/run_results.json").read_text())["results"][0]["adapter_response"]["unchanged"]
+    write(edited, "landing/events/b.json", '{"id": 2}\n')
+    assert "Java was looked for" in run(edited, capsys, "build", "-s", "hours")[2]
+
+
+def test_a_table_that_is_gone_is_said_before_java_starts(
+    edited: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_java(monkeypatch)
+    write(edited, "models/hours.sql", header() + WINDOWED)
+    (edited / ".engine/lake/catalog.db").unlink()
+    code, _, err = run(edited, capsys, "build")
+    assert (code, err.count("error:")) == (1, 1)
+    assert "[table-missing]" in err

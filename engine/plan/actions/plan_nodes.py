@@ -10,6 +10,7 @@ from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.refresh_checks import refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
+from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import Change, Comparison, compare_model
@@ -54,6 +55,7 @@ def _model_action(
     comparison = compare_model(manifest, model, known.writer, deployed.streams.get(model.id))
     kind = _kind(model, known, options)
     refusals = [*known.faults, *_unfinished(model, known), *_unreadable(model, deployed)]
+    refusals += table_faults(model, kind, known)
     if options.full_refresh:
         refusals += refresh_refusals(manifest, model, models, deployed.built, options.accept)
     if options.reset is not None and model.streaming:

@@ -6,6 +6,11 @@ from collections.abc import Iterable
 
 from engine.compile import DataTest, Manifest, Model
 from engine.compile.nodes.model_settings import Publish
+from engine.errors import Diagnostic, Location
+from engine.lake.commits import STAGED, STAGED_LAYOUT
+from engine.lake.table_facts import TableFacts
+
+WAYS = "accept them as they are: engine publish {0} --accept; or build it anew: engine build -f -s {0}"
 
 
 def waits(model: Model) -> bool:
@@ -18,3 +23,46 @@ def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
     chosen = set(nodes)
     found = {test.model for i in chosen if isinstance(test := manifest.nodes[i], DataTest)} - chosen
     return [model for i in sorted(found) if isinstance(model := manifest.nodes[i], Model) and waits(model)]
+
+
+def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> Diagnostic | None:
+    """Return why the staged rows of a model cannot be continued: `staged-rows`, `publish-diverged`; None: they can.
+
+    Args:
+        model: whose table.
+        staged: the table with the history of its branch.
+        main: the table as readers see it.
+    """
+    place = Location(model.file)
+    if not waits(model):
+        message = f"rows of {model.relation} wait for its tests, and '{model.name}' does not say so any more"
+        hint = f"Write publish: on_tests_pass again, or {WAYS.format(model.name)}"
+        return Diagnostic("staged-rows", message, hint, node=model.name, location=place)
+    if main is None or not main.history or _behind(staged, main):
+        return None
+    message = (
+        f"{model.relation} was changed by others while rows of '{model.name}' wait for its tests: "
+        f"they cannot be put behind snapshot {staged.main}"
+    )
+    hint = (
+        f"Rebuild it: engine build -f -s {model.name}. Or roll the table back to the snapshot before: others must not "
+        f"write to a table with a branch '{STAGED}'."
+    )
+    return Diagnostic("publish-diverged", message, hint, node=model.name, location=place)
+
+
+def _behind(staged: TableFacts, main: TableFacts) -> bool:
+    """Whether what readers see is a part of what is staged; commits that rewrite files and no rows do not count.
+
+    A replacement of the whole table waits for itself alone.
+    """
+    if STAGED_LAYOUT in staged.properties:
+        return True
+    for snapshot in main.history:
+        if staged.holds(snapshot.id):
+            return True
+        if snapshot.operation != "replace":
+            return False
+        if snapshot.parent is not None and staged.holds(snapshot.parent):
+            return True
+    return False

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.checkpoint_damage import Damage, find_damage
 from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
 from engine.state.first_offsets import begun
 
@@ -42,6 +43,7 @@ class CheckpointFacts:
         offsets: where each source stands behind the committed micro-batch; empty: there is none.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
         logs: of sources that are files; None: they cannot be read.
+        damage: a log that a crash of the machine cut off.
         accepted: by URI, times of files that count instead of those in the logs.
     """
 
@@ -54,11 +56,12 @@ class CheckpointFacts:
     offsets: tuple[Mapping[str, Any], ...] = ()
     watermark_moved: bool = False
     logs: tuple[FileLog, ...] | None = ()
+    damage: Damage | None = None
     accepted: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_checkpoint(path: Path) -> CheckpointFacts:
-    """Read a checkpoint; one that does not exist says nothing.
+def read_checkpoint(path: Path, *, files: bool = True) -> CheckpointFacts:
+    """Read a checkpoint, with the logs of its files if they are wanted; one that does not exist says nothing.
 
     Raises:
         StateError: `state-unreadable`.
@@ -74,7 +77,8 @@ def read_checkpoint(path: Path) -> CheckpointFacts:
         spark_checkpoint.settings(path),
         tuple(offsets),
         committed is not None and watermark_moved(path, committed),
-        _logs(path, committed),
+        _logs(path, committed) if files else None,
+        find_damage(path),
         accepted_times(path.parent),
     )
 

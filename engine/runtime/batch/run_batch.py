@@ -15,15 +15,17 @@ from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
+from engine.plan.actions import state_checks
 from engine.plan.actions.batch_inputs import batch_positions, same_rows, same_tables
 from engine.plan.actions.descriptions import table_comment
 from engine.plan.actions.staged_rows import waits
-from engine.plan.deployed import generations
+from engine.plan.deployed import generations, ownership_marks
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Outcome, Run
 from engine.runtime.inputs.register_inputs import register
-from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization, state_check
+from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization
 from engine.runtime.lifecycle.replaced_materialization import kind_changed
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup
@@ -50,8 +52,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
     refresh = run.plan.actions[model.id].kind is ActionKind.REFRESH
     if table is not None:
         if state is None and not refresh:
-            state_check.fresh(model, table)
-        state_check.check_ours(model, table, state)
+            state_checks.fresh(model, table)
+        state_checks.check_ours(model, table, state)
     inputs = positions(run, model)
     written = _written(run, model, table, refresh=refresh)
     if state is not None and not refresh and up_to_date(run, model, state, written, inputs):
@@ -118,7 +120,7 @@ def _begun(
 def _check_kept(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
     """Check that a table of which partitions are kept is the one that they were written to."""
     if model.write.overwrite is Overwrite.PARTITIONS:
-        state_check.check_table(model, state, folder, table)
+        state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
 
 
 def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None) -> str:
@@ -187,10 +189,10 @@ def _in_place_of_view(
     """What commits the rows of a table that takes the place of a view: they are written before the view goes."""
     staging = full_refresh.staging(model, state.generation)
     layout = table_setup.layout(model, state.generation)
-    layout = replace(layout, properties={**layout.properties, ownership.STAGING: "true"})
+    layout = replace(layout, properties={**layout.properties, ownership_marks.STAGING: "true"})
 
     def beside(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
-        ownership.drop_beside(session, model, folder, staging, ownership.STAGING, state.generation)
+        ownership.drop_beside(session, model, folder, staging, ownership_marks.STAGING, state.generation)
         lake.replace(rows, staging.sql, layout, markers, model.write.write_options)
         view_writer.drop_view(session, model.relation.sql)
         faults.reach("exchanging", model.name)

@@ -14,6 +14,7 @@ from engine.compile import Model, Relation
 from engine.errors import Location, StateError
 from engine.lake import table_writer as lake
 from engine.lake.table_facts import TableFacts
+from engine.plan.deployed.ownership_marks import ROLES, SEED, STAGING
 from engine.state import TableState
 
 if TYPE_CHECKING:
@@ -21,14 +22,7 @@ if TYPE_CHECKING:
 
     from engine.runtime.context.run_context import Run
 
-STAGING, SEED = "engine.staging", "engine.seed"
 _WHAT = {STAGING: "a rebuild", SEED: "an initial snapshot"}
-_ROLES = (STAGING, SEED, "engine.quarantine", "engine.deleted")
-
-
-def made_by(model: Model, properties: Mapping[str, str]) -> bool:
-    """Return whether a table was made for a model's own rows, and not to stand beside them."""
-    return properties.get("engine.model") == model.name and not any(role in properties for role in _ROLES)
 
 
 def made_beside(
@@ -49,7 +43,7 @@ def made_beside(
     if properties.get(role) == "true":
         return True
     numbered = properties.get("engine.generation") == str(generation)
-    return numbered and not any(r in properties for r in _ROLES) and not (folder.folder.parent / name).exists()
+    return numbered and not any(r in properties for r in ROLES) and not (folder.folder.parent / name).exists()
 
 
 def adopted(run: Run, model: Model, relation: Relation, facts: TableFacts) -> bool:

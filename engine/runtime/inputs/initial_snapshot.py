@@ -23,6 +23,7 @@ from engine.lake import table_writer as lake
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
+from engine.plan.deployed import ownership_marks
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.upstream_tables import (
@@ -95,7 +96,7 @@ def clear(run: Run, model: Model, session: SparkSession, generations: Collection
         facts = run.lake.table(relation.schema, name) if match and int(match[1]) not in generations else None
         if match is None or facts is None:
             continue
-        if ownership.made_beside(model, folder, name, facts.properties, ownership.SEED, int(match[1])):
+        if ownership.made_beside(model, folder, name, facts.properties, ownership_marks.SEED, int(match[1])):
             lake.drop_table(session, Relation(relation.catalog, relation.schema, name).sql)
 
 
@@ -127,9 +128,9 @@ def _make(run: Run, model: Model, session: SparkSession, state: ModelState, upst
     then = run.lake.names_at(schema, name, start.snapshot or -1)
     kept = {now: old for now, old in then.items() if old is not None}
     rows = rows.select(*(f.col(quoted(old)).alias(now) for now, old in kept.items()))
-    ownership.drop_beside(session, model, run.state(model), relation, ownership.SEED, state.generation)
+    ownership.drop_beside(session, model, run.state(model), relation, ownership_marks.SEED, state.generation)
     own = {"engine.model": model.name, "engine.generation": str(state.generation)}
-    properties = {**own, ownership.SEED: "true"}
+    properties = {**own, ownership_marks.SEED: "true"}
     lake.create_table(session, relation.sql, rows, TableLayout(properties=properties))
     markers = {**run.markers(model, state), _MARK: mark}
     lake.append(lake.stage(rows, relation.sql), markers)

@@ -19,7 +19,7 @@ from engine.lake import view_writer
 from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_replacement import without_lost_partitions
-from engine.plan.deployed import generations
+from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.killed_refresh import as_published, published_refresh
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
@@ -65,7 +65,7 @@ def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
         if match is None or facts is None:
             continue
         number = int(match[1])
-        if ownership.made_beside(model, folder, name, facts.properties, ownership.STAGING, number):
+        if ownership.made_beside(model, folder, name, facts.properties, ownership_marks.STAGING, number):
             lake.drop_table(session, staging(model, number).sql)
 
 

@@ -19,15 +19,13 @@ from engine.errors import Diagnostic, Level, Location, StateError
 from engine.events import Status
 from engine.lake import branches
 from engine.lake import table_writer as lake
-from engine.lake.commits import STAGED, STAGED_LAYOUT
+from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
-from engine.plan.actions.staged_rows import decided_by_tests, waits
+from engine.plan.actions.staged_rows import WAYS, decided_by_tests, staged_fault, waits
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh
 from engine.runtime.sinks.table_comments import describe
 from engine.state import ModelState, Phase, TableState
-
-_WAYS = "accept them as they are: engine publish {0} --accept; or build it anew: engine build -f -s {0}"
 
 
 def branch_of(model: Model) -> str | None:
@@ -49,43 +47,19 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
     table = run.lake.table(model.relation.schema, model.relation.name, STAGED, back_to)
     if table is None or STAGED not in table.branches:
         return table
-    if not waits(model):
-        message = f"rows of {model.relation} wait for its tests, and '{model.name}' does not say so any more"
-        hint = f"Write publish: on_tests_pass again, or {_WAYS.format(model.name)}"
-        raise StateError("staged-rows", message, hint, node=model.name, location=Location(model.file))
-    check_behind(run, model, table)
+    _check(run, model, table)
     return table
 
 
-def check_behind(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that what readers see is a part of what waits; commits that rewrite files and no rows do not count.
-
-    A replacement of the whole table waits for itself alone.
+def _check(run: Run, model: Model, table: TableFacts) -> None:
+    """Check that the rows that wait can be published.
 
     Raises:
-        StateError: `publish-diverged`.
+        StateError: `staged-rows`, `publish-diverged`.
     """
-    if STAGED_LAYOUT in table.properties:
-        return
     main = run.lake.table(model.relation.schema, model.relation.name)
-    for snapshot in main.history if main is not None else ():
-        if table.holds(snapshot.id):
-            return
-        if snapshot.operation != "replace":
-            break
-        if snapshot.parent is not None and table.holds(snapshot.parent):
-            return
-    if main is None or not main.history:
-        return
-    message = (
-        f"{model.relation} was changed by others while rows of '{model.name}' wait for its tests: "
-        f"they cannot be put behind snapshot {table.main}"
-    )
-    hint = (
-        f"Rebuild it: engine build -f -s {model.name}. Or roll the table back to the snapshot before: others must not "
-        f"write to a table with a branch '{STAGED}'."
-    )
-    raise StateError("publish-diverged", message, hint, node=model.name, location=Location(model.file))
+    if (fault := staged_fault(model, table, main)) is not None:
+        raise StateError.of((fault,))
 
 
 def publish(run: Run, model: Model) -> int | None:
@@ -105,7 +79,7 @@ def publish(run: Run, model: Model) -> int | None:
     table = run.lake.table(relation.schema, relation.name, STAGED)
     if table is None or STAGED not in table.branches:
         return None
-    check_behind(run, model, table)
+    _check(run, model, table)
     snapshot = branches.publish(run.spark, relation.sql)
     if not model.streaming:
         # The columns of a replacement came with it, without their comments.
@@ -220,7 +194,7 @@ def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
     message = f"new rows of '{model.name}' wait, and readers see those before: not passed: {names}"
     hint = (
         f"When the reason is fixed, engine build or engine test -s {model.name} publishes them. Or "
-        f"{_WAYS.format(model.name)}. In SQL they are {rows.replace('`', '')}"
+        f"{WAYS.format(model.name)}. In SQL they are {rows.replace('`', '')}"
     )
     return Diagnostic("rows-wait", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 

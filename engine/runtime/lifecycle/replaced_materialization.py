@@ -17,8 +17,8 @@ from engine.lake import table_writer as lake
 from engine.lake import view_writer
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
+from engine.plan.actions import state_checks
 from engine.runtime.context.run_context import Run
-from engine.runtime.lifecycle import state_check
 from engine.runtime.sinks.deleted_keys import SUFFIX as DELETED
 from engine.state import ModelState
 
@@ -76,7 +76,7 @@ def clear_table(session: SparkSession, model: Model, state: ModelState | None, t
     """
     if table is None:
         return
-    state_check.check_ours(model, table, state)
+    state_checks.check_ours(model, table, state)
     trial = f"{model.relation.sql[:-1]}__trial`"
     view_writer.check_view(session, trial, model.sql, {"engine.model": model.name, "engine.trial": "true"})
     lake.drop_table(session, model.relation.sql)

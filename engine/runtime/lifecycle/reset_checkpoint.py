@@ -17,12 +17,13 @@ from typing import Any
 from engine.compile import Model, Source
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
+from engine.plan.actions import state_checks
 from engine.plan.deployed import generations
 from engine.plan.new_checkpoint import EARLIEST
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.no_data_batch import owed
 from engine.runtime.inputs.source_file_check import Landed, number
-from engine.runtime.lifecycle import publish, state_check
+from engine.runtime.lifecycle import publish
 from engine.runtime.sinks.deleted_keys import began_by
 from engine.runtime.writer.micro_batch_writer import BatchWriter
 from engine.sources import SourceSpec, iceberg, kafka
@@ -46,7 +47,7 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
     before = folder.load()
     if run.reset is None or table is None:
         raise ValueError(model.name)
-    state_check.check_ours(model, table, before)
+    state_checks.check_ours(model, table, before)
     generation = generations.next_number(folder, table)
     # Where the state is lost, the deletes of the generations that are in the table say for which query they count.
     remembers = (before.remembers or before.query_id) if before else began_by(run, model, table)

@@ -22,7 +22,7 @@ from engine.errors import StateError
 from engine.lake.catalog import catalog_database, table_removal
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.table_removal import StoredRelation
-from engine.runtime.context.ownership import SEED, STAGING
+from engine.plan.deployed.ownership_marks import SEED, STAGING
 from engine.runtime.lifecycle.orphaned_tables import KnownTable
 from engine.state import TableState, known_tables
 

@@ -18,7 +18,7 @@ from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import PartitionField, SortField, TableLayout
 from engine.plan import ActionKind, Change
 from engine.plan.actions.descriptions import changed_properties, table_comment, table_properties
-from engine.plan.deployed import generations
+from engine.plan.deployed import generations, ownership_marks
 from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
 from engine.runtime.sinks.history_output import with_validity
@@ -59,7 +59,7 @@ def make(model: Model, relation: Relation, generation: int, folder: TableState, 
         StateError: `name-taken`: the staging table's name is somebody else's; nothing was changed.
     """
     if relation != model.relation:
-        ownership.drop_beside(frame.sparkSession, model, folder, relation, ownership.STAGING, generation)
+        ownership.drop_beside(frame.sparkSession, model, folder, relation, ownership_marks.STAGING, generation)
     folder.discard(generation)
     return remake(model, relation, new_state(relation, generation), folder, frame)
 
@@ -82,7 +82,7 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
     lake.drop_table(session, relation.sql)
     made = layout(model, state.generation)
     if relation != model.relation:
-        made = replace(made, properties={**made.properties, ownership.STAGING: "true"})
+        made = replace(made, properties={**made.properties, ownership_marks.STAGING: "true"})
     lake.create_table(session, relation.sql, columns_of(model, frame), made)
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
 

@@ -17,8 +17,10 @@ from engine.events import Status
 from engine.lake import table_writer as lake
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
+from engine.plan.actions import state_checks
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.context.expected_table import descends_in
 from engine.runtime.context.run_context import Outcome, Run
 from engine.runtime.inputs import dedup_keys, initial_snapshot, stream_sources
@@ -35,7 +37,6 @@ from engine.runtime.lifecycle import (
     publish,
     replaced_materialization,
     reset_checkpoint,
-    state_check,
 )
 from engine.runtime.quality import expectations
 from engine.runtime.quality.bad_records import Watched
@@ -233,12 +234,12 @@ def _ready(
     state = folder.load()
     table = publish.as_written(run, model, state.snapshot if state is not None else None)
     if state is None or state.phase is not Phase.PUBLISHED:
-        state_check.fresh(model, table)
+        state_checks.fresh(model, table)
         replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
         return first_build.begin(run, model, folder, frame), None
     if run.plan.actions[model.id].kind is ActionKind.CREATE:
         return first_build.begin(run, model, folder, frame), None
-    state_check.check_table(model, state, folder, table)
+    state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
     if table is not None:
         table_setup.check_columns(model, table_setup.columns_of(model, frame), given)
     return state, table
@@ -270,7 +271,7 @@ def _rebuilding(run: Run, model: Model, folder: TableState, frame: DataFrame) ->
         made = replace(made, phase=Phase.PUBLISHED)
         folder.save(made)
         return made, None
-    state_check.check_ours(model, table, folder.load())
+    state_checks.check_ours(model, table, folder.load())
     return full_refresh.begin(model, folder, frame, table), None
 
 

@@ -1,24 +1,56 @@
-"""Before a streaming query starts: do state and table still belong together?
+"""Whether the state and the table of a model still belong together.
 
-Spark and Iceberg go on silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a
-hole; both measured); here each of them stops the model with what happened and the ways on. Nothing has been
-written when one of these errors is raised. For what is read see `engine.runtime.inputs.upstream_tables`.
+Spark and Iceberg continue silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a
+hole; both measured); here each of them rejects the model, with what happened and how to fix it. The plan asks, and the
+runtime asks again before it writes. For what is read see `engine.runtime.inputs.upstream_tables`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from engine.compile import Model
-from engine.errors import REBUILD, StateError
+from engine.compile.nodes.model_settings import Overwrite
+from engine.errors import REBUILD, Diagnostic, Location, StateError
+from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
+from engine.plan.actions.action import ActionKind
+from engine.plan.actions.staged_rows import staged_fault, waits
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts
+from engine.plan.deployed.deployed_facts import DeployedModel
 from engine.plan.deployed.generations import committed_batch, wrote
-from engine.runtime.context.ownership import made_by
-from engine.state import ModelState, TableState
-from engine.state import checkpoint as spark_checkpoint
-from engine.state.checkpoint_damage import OFFSETS, find_damage
+from engine.plan.deployed.ownership_marks import made_by
+from engine.state import ModelState, Phase
+from engine.state.checkpoint_damage import OFFSETS
 
 _BACKUP = "Restore the missing part from a backup, or " + REBUILD
+
+
+def table_faults(model: Model, kind: ActionKind, known: DeployedModel) -> Iterator[Diagnostic]:
+    """Yield why a model cannot continue with the table that is there.
+
+    Args:
+        model: to be built.
+        kind: what becomes of it.
+        known: what there is of it.
+    """
+    state, table = known.state, known.table
+    try:
+        begun = state is not None and (state.phase is Phase.PUBLISHED or not model.streaming)
+        if kind is not ActionKind.REFRESH and not begun:
+            fresh(model, table)
+        if table is not None and (not model.streaming or kind in {ActionKind.REFRESH, ActionKind.RESET}):
+            check_ours(model, table, state)
+        if kind is ActionKind.RESUME and state is not None:
+            check_table(model, state, known.checkpoint or CheckpointFacts(Path()), known.written)
+    except StateError as error:
+        yield from (diagnostic.at(Location(model.file), model.name) for diagnostic in error.diagnostics)
+    staged = known.written is not None and STAGED in known.written.branches
+    if model.stored and staged and kind is not ActionKind.REFRESH and known.written is not None:
+        wanted = model.streaming or waits(model) or model.write.overwrite is Overwrite.PARTITIONS
+        if wanted and (fault := staged_fault(model, known.written, known.table)) is not None:
+            yield fault
 
 
 def fresh(model: Model, table: TableFacts | None) -> None:
@@ -48,7 +80,7 @@ def check_ours(model: Model, table: TableFacts, state: ModelState | None = None)
         raise StateError("state-missing", message, hint, node=model.name)
 
 
-def check_table(model: Model, state: ModelState, folder: TableState, table: TableFacts | None) -> None:
+def check_table(model: Model, state: ModelState, checkpoint: CheckpointFacts, table: TableFacts | None) -> None:
     """Check that the table and the checkpoint are those the state knows.
 
     Raises:
@@ -63,7 +95,7 @@ def check_table(model: Model, state: ModelState, folder: TableState, table: Tabl
         message = f"{name} is another table than the one this state was made for (it was dropped and recreated)"
         raise StateError("table-replaced", message, _BACKUP.format(model.name), node=model.name)
     _check_history(model, state, table)
-    _check_checkpoint(model, state, folder, table)
+    _check_checkpoint(model, state, checkpoint, table)
 
 
 def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
@@ -99,27 +131,25 @@ def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
     raise StateError("state-copied", message, hint, node=model.name)
 
 
-def _check_checkpoint(model: Model, state: ModelState, folder: TableState, table: TableFacts) -> None:
+def _check_checkpoint(model: Model, state: ModelState, checkpoint: CheckpointFacts, table: TableFacts) -> None:
     ended = [b for b in (state.batch, committed_batch(table.history, state)) if b is not None]
     if state.query_id is None and not ended:
         return
-    checkpoint = folder.checkpoint(state.generation)
-    found = spark_checkpoint.query_id(checkpoint)
-    started = spark_checkpoint.last_started(checkpoint)
+    found, started = checkpoint.query_id, checkpoint.started
     ours = found is not None and state.query_id in {None, found}
     if ours and (not ended or (started is not None and started >= max(ended))):
         _check_logs(model, checkpoint, max(ended, default=-1))
         return
-    message = f"the checkpoint of {model.relation} in {checkpoint} is lost or damaged"
+    message = f"the checkpoint of {model.relation} in {checkpoint.path} is lost or damaged"
     if found is not None and found != state.query_id:
-        message = f"the checkpoint in {checkpoint} belongs to another query than {model.relation}"
+        message = f"the checkpoint in {checkpoint.path} belongs to another query than {model.relation}"
     hint = "Starting from scratch would write every row a second time. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
 
 
-def _check_logs(model: Model, checkpoint: Path, ended: int) -> None:
+def _check_logs(model: Model, checkpoint: CheckpointFacts, ended: int) -> None:
     """Check that Spark can read the newest logs; what is written of a micro-batch is known without them."""
-    damage = find_damage(checkpoint)
+    damage = checkpoint.damage
     if damage is None:
         return
     names = " and ".join(str(path) for path in damage.files)
