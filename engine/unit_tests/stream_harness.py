@@ -17,9 +17,8 @@ from engine.runtime.quality import expectations
 from engine.runtime.quality.quarantine import Quarantine, quarantines
 from engine.runtime.sinks import Output, output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted
-from engine.runtime.spark_support.repeatable import repeatable
 from engine.runtime.spark_support.spark_errors import spark_exceptions
-from engine.runtime.writer.kept_batches import KeptBatches
+from engine.runtime.writer.batch_rules import rules_of
 from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
@@ -187,8 +186,6 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
     frame = session.sql(model.sql)
     table_setup.check_declared(model, frame)
     state = table_setup.make(model, model.relation, 1, folder, frame)
-    several = expectations.splits(model.expectations) or model.write.delete_when is not None
-    kept = KeptBatches(folder.generation(1) / "batches", "test") if several and not repeatable(model) else None
     quarantine = Quarantine(model, None) if quarantines(model, fed.watched) else None
     deleted = Deleted(model, None) if model.write.delete_when is not None else None
     return Trial(
@@ -197,7 +194,7 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
         feeds=fed.feeds,
         folder=folder,
         frame=expectations.checked(frame, model.expectations),
-        rules=Rules(fed.watched, model.expectations, quarantine, kept),
+        rules=rules_of(model, fed.watched, quarantine, folder.generation(1)),
         output=output_of(model, model.relation.sql, deleted),
         state=state,
         clock=FixedClock(session),

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine import __version__
@@ -39,17 +38,15 @@ from engine.runtime.lifecycle import (
     reset_checkpoint,
 )
 from engine.runtime.quality import expectations
-from engine.runtime.quality.bad_records import Watched
-from engine.runtime.quality.quarantine import Quarantine, quarantine_of, quarantines
+from engine.runtime.quality.quarantine import quarantine_of, quarantines
 from engine.runtime.sinks import output_of, table_setup
 from engine.runtime.sinks.deleted_keys import deleted_of
 from engine.runtime.spark_support import explain, hooks
-from engine.runtime.spark_support.repeatable import repeatable
 from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.runtime.spark_support.state_order import in_order_of_state
 from engine.runtime.streams.state_maintenance import compact
-from engine.runtime.writer.kept_batches import KeptBatches
-from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules
+from engine.runtime.writer.batch_rules import rules_of
+from engine.runtime.writer.micro_batch_writer import BatchWriter
 from engine.runtime.writer.query_progress import Progress
 from engine.sources import Place
 from engine.state import ModelState, Phase, TableState
@@ -133,7 +130,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
         reached=reached,
         snapshots=generations.committed_batches(table.history if table else (), state),
         rules=replace(
-            _rules(model, watched, quarantine, folder.generation(state.generation) / "batches"),
+            rules_of(model, watched, quarantine, folder.generation(state.generation)),
             changed=partial(_rejected, landed, Beginnings(run, model, readings, landed.checkpoint)),
             refresh=partial(refresh_static, session, run.manifest, model),
         ),
@@ -202,13 +199,6 @@ def _reached(state: ModelState, table: TableFacts | None) -> int | None:
 def _rejected(landed: Landed, beginnings: Beginnings, batch: int) -> EngineError | None:
     """Why a micro-batch that was computed cannot be committed, because of what was read; None: it can."""
     return landed.refused(batch) or beginnings.rejected(batch)
-
-
-def _rules(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, batches: Path) -> Rules:
-    several = expectations.splits(model.expectations) or model.write.delete_when is not None
-    parted = several and not repeatable(model)
-    kept = KeptBatches(batches, model.fingerprint) if parted else None
-    return Rules(watched, model.expectations, quarantine, kept)
 
 
 def _session(run: Run, model: Model) -> SparkSession:
