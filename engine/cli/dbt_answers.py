@@ -10,7 +10,6 @@ COMMANDS = {
     "clone": "build into the other target: engine build -t NAME",
     "run-operation": "write the SQL as pre_hook or post_hook of a model",
     "source-freshness": "engine source freshness",
-    "plan": "engine build says what changed before it starts; engine ls -s state:modified --state FOLDER lists it",
 }
 OPTIONS = {
     "--profile": "targets stand in project.yml: -t NAME",
