@@ -16,6 +16,7 @@ from pyspark.errors import AnalysisException, ParseException
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.output.clause_checks import misplaced
+from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import check, parse
 from engine.compile.streaming.check_model import ALWAYS
 from tests.compile.batch_queries import ACCEPTED, FAILING, REFUSED
@@ -121,6 +122,6 @@ def test_queries_that_spark_runs_as_streams_have_no_fault_either(tmp_path: Path)
             continue
         asked += 1
         seen = columns_of(tree, inputs, {}, sql)
-        assert [*misplaced(tree), *seen.faults, *seen.unresolved] == [], sql
+        assert [*misplaced(QueryNodes.of(tree)), *seen.faults, *seen.unresolved] == [], sql
         assert [f for f in check(tree, tables, "append") if f.code in ALWAYS] == [], sql
     assert asked > 120

@@ -10,6 +10,7 @@ from sqlglot import exp
 from engine.compile.columns import ColumnFault
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.parse import first_offset
+from engine.compile.sql.query_nodes import QueryNodes
 
 _WHERE = "Filter the result: HAVING for groups, or an outer SELECT."
 _GROUP = "Group by columns, or compute the value in a subquery and group by it."
@@ -54,31 +55,39 @@ _KINDS_BY_NAME = {
 }  # fmt: skip
 
 
+_SOUGHT: tuple[type[exp.Expr], ...] = (
+    exp.AggFunc, exp.Anonymous, exp.Window, exp.Explode, exp.Inline, exp.Stack, exp.Rand, exp.Randn, exp.Randstr,
+    exp.Shuffle, exp.Uniform, exp.Uuid,
+)  # fmt: skip
+
+
 class _Call(Struct, frozen=True):
-    """A function that does not stand everywhere: what it is, the clause it is in, and the item of that clause."""
+    """A function that does not stand everywhere: what it is, the clause it is in, the item of that, and how deep."""
 
     node: exp.Expr
     kind: str
     clause: str
     item: exp.Expr
+    depth: int
 
 
-def misplaced(tree: exp.Expr) -> Iterator[ColumnFault]:
+def misplaced(nodes: QueryNodes) -> Iterator[ColumnFault]:
     """The first misplaced function of each clause of each SELECT."""
     selects: dict[int, tuple[exp.Select, list[_Call]]] = {}
-    # One walk for all: most queries have few such calls, and many nodes.
-    for node in tree.walk():
+    for node in nodes.every(*_SOUGHT):
         kind = _kind(node)
         if kind and (place := _place(node)) is not None:
-            select, clause, item = place
-            selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item))
+            select, clause, item, depth = place
+            selects.setdefault(id(select), (select, []))[1].append(_Call(node, kind, clause, item, depth))
     for select, calls in selects.values():
-        yield from _misplaced(select, calls)
+        yield from _misplaced(select, sorted(calls, key=_order) if len(calls) > 1 else calls)
+
+
+def _order(call: _Call) -> tuple[int, int]:
+    return call.depth, first_offset(call.node)
 
 
 def _kind(node: exp.Expr) -> str:
-    if not isinstance(node, (exp.Func, exp.Window)):
-        return ""
     if isinstance(node, exp.Anonymous):
         kind = _KINDS_BY_NAME.get(node.name.lower(), "")
     else:
@@ -86,19 +95,19 @@ def _kind(node: exp.Expr) -> str:
     return kind or (_AGGREGATE if is_aggregate(node) else "")
 
 
-def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr] | None:
-    """The SELECT that a call belongs to, its clause, and the item of that; None behind a UNION."""
+def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr, int] | None:
+    """The SELECT that a call belongs to, its clause, the item of that, and how deep in it; None behind a UNION."""
     found: tuple[str, exp.Expr] | None = None
-    child, above = node, node.parent
+    child, above, depth = node, node.parent, 0
     while above is not None and (child.arg_key == "pivots" or not isinstance(above, exp.Query)):
         if found is None and isinstance(above, _INSIDE):
             found = _INSIDE_CLAUSES.get((type(above), child.arg_key or ""), _INSIDE_CLAUSES[type(above), ""]), child
-        child, above = above, above.parent
+        child, above, depth = above, above.parent, depth + 1
     if not isinstance(above, exp.Select):
         return None
     key = child.arg_key or ""
     clause, item = found or (_CLAUSES.get(key, key), child)
-    return above, clause, item
+    return above, clause, item, depth
 
 
 def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:

@@ -128,7 +128,7 @@ def _faults(
         message = f"no input has a column '{missing.name}'"
         hint = with_printed(near(missing.name, missing.near or _readable(model, known)), text.rendered, missing.offset)
         yield Diagnostic("unknown-column", message, hint, node=model.name, location=place)
-    for fault in (*facts.faults, *misplaced(text.query.tree)):
+    for fault in (*facts.faults, *misplaced(text.query.nodes)):
         unsure = {"unknown-function": text.foreign, "type-mismatch": not text.ansi}
         if not unsure.get(fault.code):
             place = text.rendered.location(fault.offset)

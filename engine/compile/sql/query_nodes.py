@@ -9,6 +9,8 @@ from sqlglot import exp
 _Node = TypeVar("_Node", bound=exp.Expr)
 _LASTING: tuple[type[exp.Expr], ...] = (
     exp.Query, exp.Join, exp.Table, exp.CTE, exp.AggFunc, exp.Anonymous, exp.Where, exp.Pivot,
+    exp.Window, exp.Explode, exp.Inline, exp.Stack, exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform,
+    exp.Uuid,
 )  # fmt: skip
 
 
@@ -38,7 +40,7 @@ class QueryNodes:
         return cls(nodes)
 
     def lasting(self) -> QueryNodes:
-        """Only what is asked for once the query was read: queries, relations, joins, calls of aggregates and others."""
+        """Only what is asked for once the query was read: queries, relations, joins, calls that some clauses do not hold."""
         return QueryNodes({kind: nodes for kind, nodes in self._nodes.items() if issubclass(kind, _LASTING)})
 
     def every(self, *kinds: type[_Node]) -> list[_Node]:

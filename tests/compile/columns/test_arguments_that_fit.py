@@ -11,6 +11,7 @@ import pytest
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.output.clause_checks import misplaced
+from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import parse
 from tests.compile.columns.asked import answered_otherwise
 from tests.lab import LabSession
@@ -44,7 +45,7 @@ def faults(sql: str) -> list[str]:
     assert tree is not None, sql
     found = columns_of(tree, {"t": InputColumns("model.t", tuple(TYPES.items()))}, {}, sql)
     missing = [f"no column {name.name}" for name in found.unresolved]
-    return [*missing, *(fault.message for fault in (*found.faults, *misplaced(tree)))]
+    return [*missing, *(fault.message for fault in (*found.faults, *misplaced(QueryNodes.of(tree))))]
 
 
 def test_compile_refuses_the_types_that_spark_refuses() -> None:
