@@ -1,3 +1,20 @@
 """Headrace: SQL-first streaming tables on Spark Structured Streaming and Apache Iceberg."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from engine.api import Project
+
 __version__ = "0.1.0"
+__all__ = ["Project", "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    """`Project`, loaded when it is asked for: every module of the engine imports this one."""
+    if name != "Project":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from engine.api import Project
+
+    return Project

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from engine.api import Project, Selection
 from engine.characters import visible
 from engine.cli.console.printing import Printer, printer
 from engine.cli.console.terminal import indented, write
@@ -19,10 +20,11 @@ from engine.secrets import scrub
 from engine.target_folder import TargetFolder
 from engine.user_cache import project_cache
 
-TARGET_DIR = "target"
+if TYPE_CHECKING:
+    from engine.compile import Compiled, Manifest
+
 LOG = "logs/engine.log"
 _INDENT = 4
-_ALLOWED = "With --allow-empty this is a warning."
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
@@ -33,15 +35,18 @@ class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a comm
 class CommandSettings:
     """The shared options of a command."""
 
-    root: Path
-    target: str | None
-    variables: Mapping[str, Any]
+    project: Project
     out: Printer
+
+    @property
+    def root(self) -> Path:
+        """The project's folder."""
+        return self.project.root
 
     @property
     def target_dir(self) -> Path:
         """Folder of artifacts and logs."""
-        return self.root / TARGET_DIR
+        return self.project.target_dir
 
     def told(self, warnings: Sequence[Diagnostic]) -> None:
         """Remember that people were shown warnings."""
@@ -62,7 +67,8 @@ def settings(project_dir: Path, target: str | None, variables: str, log_format: 
     parsed, found = load_yaml(variables, "--vars")
     if found or not isinstance(parsed.data or {}, dict):
         raise UsageError("usage", f"--vars is not a mapping: {variables}", "Write --vars '{name: value}'.")
-    return CommandSettings(project_dir.resolve(), target or None, parsed.data or {}, printer(log_format, quiet=quiet))
+    project = Project(project_dir, target=target or None, vars=parsed.data)
+    return CommandSettings(project, printer(log_format, quiet=quiet))
 
 
 class Warnings(Enum):
@@ -75,7 +81,7 @@ class Warnings(Enum):
 
 def compiled(
     chosen: CommandSettings, *, must_hold: bool = True, heard: bool = True, warnings: Warnings = Warnings.ALL
-) -> Any:
+) -> Compiled:
     """Load and compile the project, and print what is wrong with it.
 
     Args:
@@ -88,15 +94,9 @@ def compiled(
         Failed: there are errors.
         ProjectError: `project-missing`.
     """
-    from engine.compile import compile_project
-    from engine.project import load_project
-
-    check_project(chosen)
-    kept = project_cache(chosen.target_dir)
-    project = load_project(chosen.root, cached=kept)
     with _heard(chosen) if heard else nullcontext():
-        result = compile_project(project, target=chosen.target, variables=chosen.variables, cached=kept)
-    found = result.manifest.diagnostics
+        result = chosen.project.compile()
+    project, found = result.project, result.manifest.diagnostics
     if warnings is Warnings.ALL:
         chosen.out.diagnostics(found)
         chosen.told([warning for warning in found if not warning.is_error])
@@ -113,7 +113,7 @@ def compiled(
     return result
 
 
-def warn(chosen: CommandSettings, manifest: Any, nodes: Collection[str], *, daily: bool = False) -> None:
+def warn(chosen: CommandSettings, manifest: Manifest, nodes: Collection[str], *, daily: bool = False) -> None:
     """Print the warnings about some nodes.
 
     Args:
@@ -145,23 +145,11 @@ def check_project(chosen: CommandSettings) -> None:
     from engine.project import is_project, missing_project
 
     if not is_project(chosen.root):
-        found = missing_project(chosen.root)
-        raise ProjectError(found.code, found.message, found.hint)
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """What the command line says about nodes: --select, --exclude, --selector, --state, --allow-empty."""
-
-    select: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    selector: str | None = None
-    state: Path | None = None
-    allow_empty: bool = False
+        raise ProjectError.of([missing_project(chosen.root)])
 
 
 def selected(
-    chosen: CommandSettings, manifest: Any, wanted: Selection, *, tell: bool = True, daily: bool = False
+    chosen: CommandSettings, manifest: Manifest, wanted: Selection, *, tell: bool = True, daily: bool = False
 ) -> list[str]:
     """The chosen nodes, whose warnings are printed.
 
@@ -176,32 +164,8 @@ def selected(
         UsageError: a selection that cannot be read, or matches nothing.
         ProjectError: the same in selectors.yml.
     """
-    from functools import partial
-
-    from engine.compile.selection.named_selectors import named_selection
-    from engine.compile.selection.previous_state import load_previous
-    from engine.compile.selection.select_nodes import select
-
-    if wanted.selector and wanted.select:
-        raise UsageError("usage", "--select and --selector together", "Give one of them.")
-    folder = wanted.state or chosen.target_dir
-    terms = " ".join([*wanted.select, *wanted.exclude])
-    previous = None
-    if wanted.state or "result:" in terms or wanted.selector:
-        previous = load_previous(folder, must_exist=wanted.state is not None)
-    named = partial(named_selection, chosen.root, wanted.selector) if wanted.selector else None
-    choice = select(manifest, wanted.select, wanted.exclude, previous=previous, named=named)
-    findings = choice.unmatched
-    if wanted.allow_empty:
-        findings = tuple(replace(finding, level=Level.WARNING) for finding in findings)
-    if any(finding.is_error for finding in findings):
-        first = findings[0]
-        failure = (ProjectError if first.location else UsageError)(first.code, first.message)
-        failure.diagnostics = tuple(
-            replace(f, hint=f"{f.hint} {_ALLOWED}".strip()) if f.is_error else f for f in findings
-        )
-        raise failure
-    chosen.out.diagnostics(findings)
+    choice = chosen.project.select(manifest, wanted)
+    chosen.out.diagnostics(choice.unmatched)
     warn(chosen, manifest, choice.nodes, daily=daily)
     if tell and not choice.nodes:
         chosen.out.say("No nodes match the selection; nothing to do")

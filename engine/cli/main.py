@@ -13,13 +13,14 @@ from contextlib import nullcontext
 from dataclasses import fields
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
 from engine import __version__
+from engine.api import Command, RebuildOptions, RunOptions, Selection
 from engine.cli.arguments import Group
-from engine.cli.command_setup import CommandSettings, Selection, Warnings, check_project, compiled, log_file, selected
+from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, selected
 from engine.cli.console.terminal import open_streams, write, writing
 from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, output_lost
 from engine.cli.options import plan_options, project_options, run_options, selection_options
@@ -162,7 +163,7 @@ cli.add_command(ls, "list")
 def plan(output: str, **options: Any) -> int:
     """Show what a build would do to each model, and why; nothing is started or written."""
     wanted, shared = _split(options)
-    how = {key: shared.pop(key) for key in ("full_refresh", "accept", "reset_checkpoint")}
+    how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.plan_command import show_plan
@@ -201,9 +202,9 @@ def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
     return _run("test", junit_xml, watch=watch, **options)
 
 
-def _run(command: str, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
+def _run(command: Command, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
     wanted, shared = _split(options)
-    how = {key: shared.pop(key) for key in ("threads", "fail_fast", "full_refresh", "accept", "reset_checkpoint")}
+    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__})
 
     def work(chosen: CommandSettings) -> bool:
         if watch and junit is not None:

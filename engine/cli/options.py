@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from engine.api import THREADS
+
 Command = Callable[..., Any]
 
 
@@ -91,7 +93,7 @@ def run_options(command: Command) -> Command:
         plan_options,
         _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
         _option(
-            "--threads", env="THREADS", type=click.IntRange(1, 64), default=4, show_default=True,
+            "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
             help="Nodes run side by side.",
         ),
     ):  # fmt: skip

@@ -11,13 +11,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from engine.api import Project, RunTest
     from engine.compile import Compiled, DataTest, UnitTest
     from engine.errors import Diagnostic
     from engine.runtime.testing.run_data_test import DataTestVerdict
-    from engine.runtime.testing.source_rows import SourceRows
-    from engine.runtime.turns import RunUnit
 
 _FILE = "project.yml"
 _OPEN = pytest.StashKey["_Open"]()
@@ -61,31 +58,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 class _Open:
     """What runs the tests of a project; the session opens at the first of them."""
 
-    result: Compiled
-    root: Path
-    target: str | None
+    project: Project
+    compiled: Compiled
+    tests: Sequence[str]
     _stack: ExitStack = field(default_factory=ExitStack)
-    _spark: SparkSession | None = None
-    _unit: RunUnit | None = None
-    _rows: SourceRows | None = None
+    _run: RunTest | None = None
 
     def run(self, test: DataTest | UnitTest) -> DataTestVerdict:
-        from engine.cli.unit_test_session import run_units
-        from engine.compile import UnitTest
-        from engine.runtime.build import spark_session
-        from engine.runtime.context.needed_jars import jar_sets
-        from engine.runtime.testing.run_data_test import run_test
-        from engine.runtime.testing.source_rows import SourceRows
-
-        if self._spark is None or self._unit is None:
-            sets = jar_sets(self.result.manifest, self.result.manifest.tests)
-            self._spark = self._stack.enter_context(spark_session(self.result.target, self.root / "target", sets=sets))
-            self._unit = self._stack.enter_context(run_units(self.result.manifest, self.root, self.target, {}))
-        if isinstance(test, UnitTest):
-            return self._unit(self._spark, test)
-        if self._rows is None:
-            self._rows = SourceRows(self._spark, self.result.manifest, self.result.target.place(self.root))
-        return run_test(self._rows.session(test), test, test.sql)
+        if self._run is None:
+            self._run = self._stack.enter_context(self.project.verdicts(self.compiled, self.tests))
+        return self._run(test)
 
     def close(self) -> None:
         """End the session."""
@@ -101,28 +83,22 @@ class ProjectTests(pytest.File):
         Raises:
             CollectError: it has errors.
         """
-        from engine.compile import DataTest, UnitTest, compile_project
-        from engine.compile.selection.select_nodes import select
-        from engine.errors import EngineError
-        from engine.project import load_project
+        from engine.api import Project, Selection, runnable
+        from engine.errors import EngineError, ProjectError
 
-        target = self.config.getoption("--engine-target")
+        project = Project(self.path.parent, target=self.config.getoption("--engine-target"))
+        selection = Selection((self.config.getoption("--engine-select"),))
         try:
-            result = compile_project(load_project(self.path.parent), target=target)
-            choice = select(result.manifest, [self.config.getoption("--engine-select")])
+            compiled = project.compile()
+            if compiled.manifest.errors:
+                raise ProjectError.of(compiled.manifest.errors)
+            chosen = project.select(compiled.manifest, selection).nodes
         except EngineError as error:
             raise self.CollectError("\n".join(_texts(error.diagnostics))) from None
-        if result.manifest.errors:
-            raise self.CollectError("\n".join(_texts(result.manifest.errors)))
-        if choice.unmatched:
-            raise self.CollectError("\n".join(_texts(choice.unmatched)))
-        self.config.stash[_OPEN] = _Open(result, self.path.parent, target)
-        nodes = (result.manifest.nodes[i] for i in choice.nodes)
-        return [
-            ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n)
-            for n in nodes
-            if isinstance(n, DataTest | UnitTest)
-        ]
+        tests = runnable(compiled.manifest, chosen, "test")
+        self.config.stash[_OPEN] = _Open(project, compiled, tests)
+        nodes: Any = [compiled.manifest.nodes[i] for i in tests]
+        return [ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n) for n in nodes]
 
 
 class ProjectTest(pytest.Item):

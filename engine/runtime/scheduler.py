@@ -75,7 +75,8 @@ def execute(
             reported as skipped.
         threads: how many run side by side.
         fail_fast: after the first failure start nothing more.
-        interrupt: called on Ctrl-C, to make what is running end; the exception goes on after that.
+        interrupt: called on Ctrl-C, and on whatever else a handler of signals raises, to make what is running end; the
+            exception goes on after that.
     """
     waiting = list(order)
     ended: dict[str, Status] = {}
@@ -108,6 +109,6 @@ def execute(
 def _interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
     try:
         yield
-    except KeyboardInterrupt:
+    except BaseException:
         interrupt()
         raise

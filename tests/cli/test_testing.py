@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.commands.build_command import wanted
+from engine.api import runnable
 from engine.cli.commands.test_watch import affected, look
 from engine.cli.main import invoke
 from engine.compile.selection.select_nodes import select
@@ -44,7 +44,7 @@ NOT_NULL = "test.not_null_orders_id"
 )
 def test_selection(tmp_path: Path, selection: str, tests: set[str]) -> None:
     manifest = clean(tmp_path, FILES)
-    assert set(wanted(manifest, select(manifest, [selection]).nodes, "test")) == tests
+    assert set(runnable(manifest, select(manifest, [selection]).nodes, "test")) == tests
 
 
 def test_an_edit_affects_the_tests_of_what_it_changes(tmp_path: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from engine.cli.command_setup import CommandSettings, Selection, Warnings, compiled, selected
+from engine.api import Selection
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Manifest, Model
 

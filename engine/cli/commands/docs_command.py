@@ -7,8 +7,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from engine.api import Selection
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Selection, Warnings, check_project, compiled, selected
+from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, selected
 from engine.cli.console.terminal import json_text, write
 from engine.errors import UsageError
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from engine.cli.command_setup import CommandSettings, Selection, Warnings, compiled, log_file, selected
+from engine.api import Selection
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
 from engine.cli.console.terminal import Styled, write_json
 from engine.compile import Model
 from engine.errors import UsageError

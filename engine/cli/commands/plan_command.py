@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from engine.api import RebuildOptions, Selection, runnable
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Selection, Warnings, compiled, selected
-from engine.cli.commands.build_command import plan_options, wanted
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.terminal import json_text, write
 from engine.compile import Manifest, Model, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
@@ -17,16 +17,15 @@ if TYPE_CHECKING:
     from engine.plan import Action, Plan, Unread
 
 
-def show_plan(chosen: CommandSettings, selection: Selection, how: Mapping[str, Any], output: str) -> bool:
+def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOptions, output: str) -> bool:
     """Print the plan of a build; False if the build would be rejected."""
-    from engine.plan import plan_selection
     from engine.plan.actions.refused_build import refused_build
 
     as_text = output == "text"
     result = compiled(chosen, heard=as_text, warnings=Warnings.SELECTED)
     manifest = result.manifest
-    nodes = wanted(manifest, selected(chosen, manifest, selection, tell=as_text, daily=True), "build")
-    plan = plan_selection(manifest, result.target, chosen.root, nodes, plan_options(how))
+    nodes = runnable(manifest, selected(chosen, manifest, selection, tell=as_text, daily=True), "build")
+    plan = chosen.project.decide(result, nodes, **options)
     lines = _text(manifest, plan) if as_text else (json_text(_record(manifest, a)) for a in plan.actions.values())
     for line in lines:
         write(line)

@@ -55,7 +55,8 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, li
         raise UsageError("usage", "show takes a model or --inline", "Example: engine show departures_hourly")
     with log_file(chosen):
         if inline is not None:
-            manifest, target, model = inline_model(chosen.root, chosen.target, chosen.variables, inline)
+            project = chosen.project
+            manifest, target, model = inline_model(project.root, project.target, project.vars, inline)
         else:
             result = compiled(chosen, warnings=Warnings.SELECTED)
             manifest, target, model = result.manifest, result.target, _model(result.manifest, name)
@@ -73,12 +74,10 @@ def _print(rows: Rows, types: Sequence[str], output: str) -> None:
 
 def show_source(chosen: CommandSettings, name: str) -> None:
     """Print the declaration of a source with the columns it has now; faults of the project are for other commands."""
-    from engine.compile import compile_project
-    from engine.project import load_project
     from engine.runtime.operations.inspect_source import inspect
 
     check_project(chosen)
-    result = compile_project(load_project(chosen.root), target=chosen.target, variables=chosen.variables)
+    result = chosen.project.compile()
     plain = name.removeprefix("source.").removeprefix("source:")
     known = {source.name: source for source in result.manifest.sources}
     if plain not in known:

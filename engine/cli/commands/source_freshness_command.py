@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from engine.cli.command_setup import CommandSettings, Selection, Warnings, compiled, log_file, selected, warn
+from engine.api import Selection
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected, warn
 from engine.cli.console.terminal import Styled, write_json
 from engine.compile import Manifest, Source
 from engine.compile.artifacts.write_artifacts import write_text

@@ -7,12 +7,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine.cli.command_setup import CommandSettings, Failed, Selection, Warnings, compiled, log_file, selected
-from engine.cli.commands.build_command import run_once, wanted
+from engine.api import RunOptions, Selection, runnable
+from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file, selected
 from engine.cli.exits import terminable
-from engine.cli.unit_test_session import local_target
 from engine.compile import DataTest, Manifest, Node, UnitTest
 from engine.errors import ProjectError, UsageError
 
@@ -25,14 +24,13 @@ _LEFT_OUT = {"target", "landing"}
 Seen = dict[str, tuple[int, int]]
 
 
-def watch_tests(chosen: CommandSettings, selection: Selection, how: Mapping[str, Any]) -> bool:
+def watch_tests(chosen: CommandSettings, selection: Selection, options: RunOptions) -> bool:
     """Run the selected tests, and again what each edit affects, in one session, until Ctrl-C; False if one failed."""
-    from engine.runtime.build import spark_session
-
     with terminable(), log_file(chosen):
-        target = compiled(chosen, warnings=Warnings.SELECTED).target
-        with spark_session(local_target(target), chosen.target_dir) as spark:
-            watched = _Watched(chosen, selection, how, spark)
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        tests = runnable(result.manifest, chosen.project.select(result.manifest, selection).nodes, "test")
+        with chosen.project.session(result, tests) as spark:
+            watched = _Watched(chosen, selection, options, spark)
             changes = edits(chosen.root)
             try:
                 watched.run([])
@@ -54,7 +52,7 @@ class _Watched:
 
     chosen: CommandSettings
     selection: Selection
-    how: Mapping[str, Any]
+    options: RunOptions
     spark: SparkSession
     before: Mapping[str, Node] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
@@ -65,7 +63,7 @@ class _Watched:
             self.chosen.out.say(f"Changed: {Path(path).relative_to(self.chosen.root)}")
         try:
             result = compiled(self.chosen, warnings=Warnings.SELECTED)
-            tests = wanted(result.manifest, selected(self.chosen, result.manifest, self.selection), "test")
+            tests = runnable(result.manifest, selected(self.chosen, result.manifest, self.selection), "test")
         except Failed:
             return
         except (ProjectError, UsageError) as error:
@@ -78,10 +76,11 @@ class _Watched:
         # All of them: what is not decoded yet would come from the cache of a later compilation.
         self.before = dict(result.manifest.nodes)
         if nodes:
-            results = run_once(self.chosen, result, nodes, "test", self.how, self.spark)
+            out = self.chosen.out
+            results = self.chosen.project.execute("test", result, nodes, out.event, self.spark, **self.options)
             self.failed &= set(tests) - set(nodes)
             self.failed |= {r.node for r in results.results if r.status.failed}
-            self.chosen.out.summary(results)
+            out.summary(results)
         self.chosen.out.say(f"{len(nodes)} of {len(tests)} tests ran; waiting for edits (Ctrl-C ends it)")
 
 

@@ -10,8 +10,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from engine.cli.command_setup import CommandSettings, compiled
-from engine.cli.console.printing import printer
+from engine.api import Project
 from engine.errors import SetupError
 
 _PROJECT = """name: warmup
@@ -72,7 +71,6 @@ def warm_up(*, force: bool = False) -> Path:
         EngineError: `archive`, or Java, jars or the session cannot be had.
     """
     from engine.lake.catalog import catalog_settings
-    from engine.runtime.build import Options, build
     from engine.runtime.context.needed_jars import CORE
     from engine.spark import archive
     from engine.spark.jars import jar_paths
@@ -86,18 +84,17 @@ def warm_up(*, force: bool = False) -> Path:
     if existing is not None and not force:
         return existing
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
-        chosen = CommandSettings(Path(folder).resolve(), None, {}, printer("text", quiet=True))
-        _write_project(chosen.root)
-        result = compiled(chosen)
-        target, nodes = result.target, result.manifest.order
+        project = Project(folder)
+        _write_project(project.root)
+        compiled = project.compile()
+        target, nodes = compiled.target, compiled.manifest.order
         catalog_settings.prepare(target.catalog)
-        settings = SessionSettings(java, chosen.target_dir / "logs", jars, target.master)
+        settings = SessionSettings(java, project.target_dir / "logs", jars, target.master)
         settings = replace(settings, conf=catalog_settings.spark_conf(target.catalog))
-        options = Options("build", threads=2, fail_fast=False, target_dir=chosen.target_dir)
         with archive.writing(java, core) as archiving:
             session = open_session(replace(settings, archiving=archiving))
             try:
-                build(result.manifest, target, chosen.root, nodes, options, lambda _: None, opened=session.spark)
+                project.execute("build", compiled, nodes, spark=session.spark, threads=2)
             finally:
                 session.close(_EXIT_SECONDS)
         written = archive.archive_path(java, core)

@@ -27,10 +27,11 @@ from engine.secrets import names_credential
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The manifest, and the target it was compiled for (which alone holds secrets)."""
+    """The manifest, the target it was compiled for (which alone holds secrets), and the files it was compiled from."""
 
     manifest: Manifest
     target: Target
+    project: LoadedProject
 
 
 def compile_project(
@@ -88,4 +89,4 @@ def compile_project(
         records=compile_cache.Records(stored),
         invocation_id=names.invocation,
     )
-    return Compiled(manifest, chosen)
+    return Compiled(manifest, chosen, project)

@@ -1,4 +1,4 @@
-"""What `build`, `test` and pytest need for unit tests."""
+"""What a run needs for its unit tests: something that runs one, and the settings of a session for them alone."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Target
+from engine.project import load_project
+from engine.unit_tests.overrides import Versions
+from engine.unit_tests.run_unit_test import UnitTests
+from engine.unit_tests.temporary_lake import throw_away
 
 if TYPE_CHECKING:
     from engine.runtime.turns import RunUnit
@@ -31,9 +35,6 @@ def run_units(manifest: Manifest, root: Path, target: str | None, variables: Map
         target: name of the target.
         variables: of the command line.
     """
-    from engine.project import load_project
-    from engine.unit_tests import UnitTests, Versions, throw_away
-
     versions = Versions(manifest, lambda: load_project(root), target, variables)
     with throw_away() as lake:
         yield UnitTests(versions, root, lake).run

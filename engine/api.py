@@ -1,0 +1,405 @@
+"""A project and what can be done with it: the command line, pytest, orchestrators and tests go through this.
+
+Nothing here prints, ends the process, handles signals or opens a log file: what happens is in events, and in Python's
+`logging` under the name `engine`. It works in any thread. A process runs one thing at a time, because it has one Spark
+session at a time; POSIX systems only.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from engine.errors import Diagnostic, Level, ProjectError, SetupError, UsageError
+from engine.events import Diagnosed, Emit, Event, RunResults
+from engine.user_cache import project_cache
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.compile import Compiled, DataTest, Manifest, Target, UnitTest
+    from engine.compile.selection.select_nodes import Choice
+    from engine.plan import Plan, PlanOptions
+    from engine.runtime.testing.run_data_test import DataTestVerdict
+
+    RunTest = Callable[[DataTest | UnitTest], DataTestVerdict]
+
+Command = Literal["build", "run", "test"]
+
+THREADS = 4
+_TARGET_DIR = "target"
+_ALLOWED = "With --allow-empty this is a warning."
+_running = threading.Lock()
+
+
+def _unheard(_: Event) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which nodes, in the words of the command line.
+
+    Attributes:
+        select: terms such as `orders`, `+orders`, `tag:hourly`; none: everything.
+        exclude: terms of what is left out.
+        selector: name of a selection in selectors.yml, instead of `select`.
+        state: folder of an earlier manifest.json, for `state:` and `result:`; None: the project's target/.
+        allow_empty: a term that matches nothing is a warning and not an error.
+    """
+
+    select: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    selector: str | None = None
+    state: Path | None = None
+    allow_empty: bool = False
+
+
+Select = str | Sequence[str] | Selection
+
+
+class RebuildOptions(TypedDict, total=False):
+    """What decides how models are built, as on the command line.
+
+    Attributes:
+        full_refresh: the selected models are rebuilt from their first row.
+        accept: consequences of a full refresh that are accepted: `downstream-stops`, `files-gone`.
+        reset_checkpoint: `now`, `earliest` or a time (UTC): where the sources of the selected streams begin, each with
+            a new checkpoint over the rows that are there.
+    """
+
+    full_refresh: bool
+    accept: Sequence[str]
+    reset_checkpoint: str | None
+
+
+class RunOptions(RebuildOptions, total=False):
+    """How models and tests are run.
+
+    Attributes:
+        threads: nodes that run side by side; 4.
+        fail_fast: after the first failure nothing more is started.
+    """
+
+    threads: int
+    fail_fast: bool
+
+
+class Project:
+    """A folder with a project.yml.
+
+    Its files are read anew by each call, so that an edit counts for the next one.
+
+    Attributes:
+        root: the folder, absolute.
+        target: name of the target; None: the project's default.
+        vars: values for `var()`; they win over those of project.yml.
+    """
+
+    def __init__(
+        self,
+        path: str | Path = ".",
+        *,
+        target: str | None = None,
+        vars: Mapping[str, Any] | None = None,  # noqa: A002
+    ) -> None:
+        self.root = Path(path).resolve()
+        self.target = target
+        self.vars = dict(vars or {})
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.root)!r}, target={self.target!r})"
+
+    @property
+    def target_dir(self) -> Path:
+        """Folder of artifacts and logs."""
+        return self.root / _TARGET_DIR
+
+    def compile(self) -> Compiled:
+        """Read and compile the project, from the cache where nothing has changed; needs no Java.
+
+        Returns:
+            The manifest, whose `diagnostics` are all errors and warnings of the project, and the target.
+
+        Raises:
+            ProjectError: `project-missing`: the folder is not a project.
+        """
+        from engine.compile import compile_project
+        from engine.project import is_project, load_project, missing_project
+
+        if not is_project(self.root):
+            raise ProjectError.of([missing_project(self.root)])
+        cached = project_cache(self.target_dir)
+        loaded = load_project(self.root, cached=cached)
+        return compile_project(loaded, target=self.target, variables=self.vars, cached=cached)
+
+    def plan(self, select: Select = (), **options: Unpack[RebuildOptions]) -> Plan:
+        """Return what a build would do to each node, and why; needs no Java, locks nothing and writes nothing.
+
+        Args:
+            select: terms, or a `Selection`; all nodes if left out.
+            options: see `RebuildOptions`.
+
+        Returns:
+            The actions in the order of the build; `refusals` is all that forbids it.
+
+        Raises:
+            ProjectError: the project has errors, all of them in `diagnostics`.
+            UsageError: a selection or option that cannot be read, or matches nothing.
+            SetupError: the catalog cannot be read.
+        """
+        compiled, choice = self._chosen(select)
+        return self.decide(compiled, runnable(compiled.manifest, choice.nodes, "build"), **options)
+
+    def build(self, select: Select = (), *, on_event: Emit | None = None, **options: Unpack[RunOptions]) -> RunResults:
+        """Run models and their tests, each after what it reads, and write target/run_results.json.
+
+        A model or test that fails raises nothing: `failed` of the results says that there is one.
+
+        Args:
+            select: terms, or a `Selection`; all nodes if left out.
+            on_event: gets each event when it happens: from several threads, one event at a time.
+            options: see `RunOptions`.
+
+        Returns:
+            How each node ended, with its numbers; empty if the selection has no model and no test.
+
+        Raises:
+            ProjectError: the project has errors, all of them in `diagnostics`.
+            UsageError: a selection or option that cannot be read, or matches nothing.
+            StateError: `locked`: another process writes one of the tables.
+            SetupError: Java, jars, catalog or session cannot be had; `session`: this process runs something already.
+            EngineError: what else could not be started.
+        """
+        return self._run("build", select, on_event, options)
+
+    def run(self, select: Select = (), *, on_event: Emit | None = None, **options: Unpack[RunOptions]) -> RunResults:
+        """Run models without their tests; else as `build`."""
+        return self._run("run", select, on_event, options)
+
+    def test(
+        self, select: Select = (), *, on_event: Emit | None = None, threads: int = 4, fail_fast: bool = False
+    ) -> RunResults:
+        """Run unit tests, and the data tests of existing tables; else as `build`."""
+        return self._run("test", select, on_event, {"threads": threads, "fail_fast": fail_fast})
+
+    def _run(self, command: Command, select: Select, on_event: Emit | None, options: RunOptions) -> RunResults:
+        compiled, choice = self._chosen(select)
+        emit = on_event or _unheard
+        for finding in choice.unmatched:
+            emit(Diagnosed(finding))
+        nodes = runnable(compiled.manifest, choice.nodes, command)
+        return self.execute(command, compiled, nodes, emit, **options)
+
+    def _chosen(self, select: Select) -> tuple[Compiled, Choice]:
+        compiled = self.compile()
+        if compiled.manifest.errors:
+            raise ProjectError.of(compiled.manifest.errors)
+        return compiled, self.select(compiled.manifest, _selection(select))
+
+    def select(self, manifest: Manifest, selection: Selection) -> Choice:
+        """The nodes of a selection, with a warning for each term that matches nothing and may.
+
+        Raises:
+            UsageError: a selection that cannot be read, or matches nothing.
+            ProjectError: the same in selectors.yml.
+        """
+        from functools import partial
+
+        from engine.compile.selection.named_selectors import named_selection
+        from engine.compile.selection.previous_state import load_previous
+        from engine.compile.selection.select_nodes import select
+
+        if selection.selector and selection.select:
+            raise UsageError("usage", "--select and --selector together", "Give one of them.")
+        terms = " ".join([*selection.select, *selection.exclude])
+        previous = None
+        if selection.state or "result:" in terms or selection.selector:
+            folder = selection.state or self.target_dir
+            previous = load_previous(folder, must_exist=selection.state is not None)
+        named = partial(named_selection, self.root, selection.selector) if selection.selector else None
+        choice = select(manifest, selection.select, selection.exclude, previous=previous, named=named)
+        if selection.allow_empty:
+            allowed = tuple(replace(finding, level=Level.WARNING) for finding in choice.unmatched)
+            return replace(choice, unmatched=allowed)
+        if any(finding.is_error for finding in choice.unmatched):
+            kind = ProjectError if choice.unmatched[0].location else UsageError
+            raise kind.of(map(_allowing, choice.unmatched))
+        return choice
+
+    def decide(self, compiled: Compiled, nodes: Sequence[str], **options: Unpack[RebuildOptions]) -> Plan:
+        """The plan of a build of some nodes of the compiled project; `plan` ends here."""
+        from engine.plan import plan_selection
+
+        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, _plan_options(options))
+
+    def execute(
+        self,
+        command: Command,
+        compiled: Compiled,
+        nodes: Sequence[str],
+        on_event: Emit = _unheard,
+        spark: SparkSession | None = None,
+        **options: Unpack[RunOptions],
+    ) -> RunResults:
+        """Run some nodes of the compiled project; `build`, `run` and `test` end here.
+
+        Args:
+            command: kept in the results.
+            compiled: by `compile`, without errors.
+            nodes: ids (`runnable`); none: nothing is started.
+            on_event: as for `build`.
+            spark: a session that is open, for tests that of `session`; None: a session of its own.
+            options: as for `build`.
+        """
+        from engine.compile.artifacts.write_artifacts import write_artifacts
+        from engine.docs.openlineage.transport import delivering
+        from engine.runtime.build import Options, build
+        from engine.runtime.context.run_results import write_results
+        from engine.unit_tests.unit_test_session import run_units
+
+        manifest, target = compiled.manifest, _session_target(compiled, nodes)
+        if not nodes:
+            return RunResults(command=command, target=target.name)
+        if command != "test":
+            _check_supported(manifest, nodes)
+        how = Options(
+            command,
+            threads=options.get("threads", THREADS),
+            fail_fast=options.get("fail_fast", False),
+            target_dir=self.target_dir,
+            planned=_plan_options(options),
+        )
+        findings: list[Diagnostic] = []
+        with _alone() if spark is None else nullcontext():
+            write_artifacts(manifest, self.target_dir)
+            with (
+                delivering(manifest, target, self.root, findings.extend) as deliver,
+                run_units(manifest, self.root, self.target, self.vars) as run_unit,
+            ):
+                emit = _one_at_a_time(on_event, deliver)
+                results = build(manifest, target, self.root, nodes, how, emit, run_unit, spark)
+            for finding in findings:
+                on_event(Diagnosed(finding))
+            write_results(results, self.target_dir, manifest.project)
+        return results
+
+    @contextmanager
+    def session(self, compiled: Compiled, tests: Sequence[str]) -> Iterator[SparkSession]:
+        """One Spark session for several runs of tests.
+
+        Not for models: Java would have to hold the locks of their tables for as long as it lives.
+
+        Args:
+            compiled: the project when the session begins.
+            tests: ids of tests that will run in it.
+        """
+        from engine.compile import DataTest
+        from engine.runtime.build import spark_session
+        from engine.runtime.context.needed_jars import jar_sets
+
+        nodes = compiled.manifest.nodes
+        sets = jar_sets(compiled.manifest, [test for i in tests if isinstance(test := nodes[i], DataTest)])
+        target = _session_target(compiled, tests)
+        with _alone(), spark_session(target, self.target_dir, sets=sets) as spark:
+            yield spark
+
+    @contextmanager
+    def verdicts(self, compiled: Compiled, tests: Sequence[str]) -> Iterator[RunTest]:
+        """What runs one test at a time, all in one session: for runners of tests."""
+        from engine.compile import UnitTest
+        from engine.runtime.testing.run_data_test import run_test
+        from engine.runtime.testing.source_rows import SourceRows
+        from engine.unit_tests.unit_test_session import run_units
+
+        manifest = compiled.manifest
+        with (
+            self.session(compiled, tests) as spark,
+            run_units(manifest, self.root, self.target, self.vars) as run_unit,
+        ):
+            rows = SourceRows(spark, manifest, compiled.target.place(self.root))
+
+            def run(test: DataTest | UnitTest) -> DataTestVerdict:
+                if isinstance(test, UnitTest):
+                    return run_unit(spark, test)
+                return run_test(rows.session(test), test, test.sql)
+
+            yield run
+
+
+def runnable(manifest: Manifest, nodes: Iterable[str], command: Command) -> list[str]:
+    """The models and tests among some nodes that a command runs."""
+    from engine.compile import DataTest, Model, UnitTest
+
+    kinds = {"build": (Model, DataTest, UnitTest), "run": (Model,), "test": (DataTest, UnitTest)}[command]
+    return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]
+
+
+def _plan_options(said: RebuildOptions) -> PlanOptions:
+    from engine.plan import PlanOptions
+    from engine.plan.actions.reset_checks import reset_of
+
+    reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
+    if reset and full:
+        raise UsageError("usage", "--full-refresh and --reset-checkpoint together", "Give one of them.")
+    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())))
+
+
+def _selection(select: Select) -> Selection:
+    if isinstance(select, Selection):
+        return select
+    return Selection((select,) if isinstance(select, str) else tuple(select))
+
+
+def _allowing(finding: Diagnostic) -> Diagnostic:
+    return replace(finding, hint=f"{finding.hint} {_ALLOWED}".strip()) if finding.is_error else finding
+
+
+def _check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
+    """Refuse what this version compiles but cannot run, before anything starts."""
+    from engine.compile import Model
+    from engine.compile.pipeline.unsupported import unsupported
+
+    models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
+    if findings := [finding for model in models for finding in unsupported(model)]:
+        raise ProjectError.of(findings)
+
+
+def _session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
+    """The target as a session for some nodes takes it: unit tests alone run on this machine."""
+    from engine.unit_tests.unit_test_session import local_target
+
+    units_alone = all(node.startswith("unit_test.") for node in nodes)
+    return local_target(compiled.target) if units_alone else compiled.target
+
+
+def _one_at_a_time(*listeners: Emit) -> Emit:
+    """All listeners, which never get two events at a time."""
+    turn = threading.Lock()
+
+    def emit(event: Event) -> None:
+        with turn:
+            for listener in listeners:
+                listener(event)
+
+    return emit
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Hold the process's one session.
+
+    Raises:
+        SetupError: `session`: somebody has it.
+    """
+    if not _running.acquire(blocking=False):
+        message = "this process already runs a build or tests, and has one Spark session at a time"
+        raise SetupError("session", message, "Wait until that has ended, or use another process.")
+    try:
+        yield
+    finally:
+        _running.release()

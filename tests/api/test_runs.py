@@ -1,0 +1,142 @@
+"""`engine.Project` with Spark: in another thread, twice in a process, beside another run, after what failed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engine import Project
+from engine.errors import EngineError, SetupError
+from engine.events import Event, ModelFinished, ModelStarted, RunFinished, RunStarted, Status, TestFinished
+from tests.lab import EVENTS, JAVA_OPTIONS, Lab, LabSession, run_alone, wait_for_locks
+
+pytestmark = pytest.mark.spark
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.fixture
+def shop(tmp_path: Path, lab_session: LabSession) -> Lab:
+    """A project with a lake of its own, in a process without a session; its target `small` has no room for Java."""
+    lab_session.close()
+    return shop_in(tmp_path / "shop")
+
+
+def shop_in(root: Path) -> Lab:
+    lab = Lab(root, None, None)
+    conf = f'{{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "{JAVA_OPTIONS}"}}}}'
+    small = '{master: "local[2]", conf: {spark.driver.memory: 1k}}'
+    catalog = "{type: sqlite, name: lake, path: .engine/lake}"
+    lab.write(
+        "project.yml",
+        f"name: shop\ntarget: dev\ntargets:\n  dev: {{catalog: {catalog}, schema: {lab.schema}, spark: {conf}}}\n"
+        f"  small: {{catalog: {catalog}, schema: {lab.schema}, spark: {small}}}\n",
+    )
+    lab.write("sources/shop.yml", EVENTS)
+    lab.model("events", "/*---\nstreams: [shop.events]\n---*/\nselect id, amount from {{ source('shop', 'events') }}\n")
+    lab.model(
+        "sums", "/*---\ncolumns: {n: {tests: [not_null]}}\n---*/\nselect sum(amount) as n from {{ ref('events') }}"
+    )
+    lab.land("a", [{"id": 1, "amount": 2.0}, {"id": 2, "amount": 3.0}])
+    return lab
+
+
+def in_thread(work: Callable[[], Any]) -> Any:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(work).result()
+
+
+def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -> None:
+    handlers = [signal.getsignal(number) for number in SIGNALS]
+    environment = dict(os.environ)
+    threads = threading.active_count()
+    events: list[Event] = []
+    project = Project(shop.root)
+
+    with pytest.raises(SetupError) as refused:
+        in_thread(lambda: Project(shop.root, target="small").build())
+    assert refused.value.diagnostic.code == "jvm-start"
+
+    first = in_thread(lambda: project.build(on_event=events.append, threads=2))
+    assert {r.node: r.status for r in first.results} == {
+        "model.events": Status.SUCCESS, "model.sums": Status.SUCCESS, "test.not_null_sums_n": Status.PASS,
+    }  # fmt: skip
+    assert not first.failed
+    assert [type(events[0]), type(events[-1])] == [RunStarted, RunFinished]
+    assert [e for e in events if isinstance(e, ModelFinished | TestFinished)] == list(first.results)
+    assert shop.rows("sums") == [{"n": 5.0}]
+
+    shop.land("b", [{"id": 3, "amount": 5.0}])
+    shop.model("broken", "/*---\nmaterialized: table\n---*/\nselect 1 / (n - n) as x from {{ ref('sums') }}\n")
+    second = in_thread(project.build)
+    assert {r.node: r.status for r in second.results}["model.broken"] is Status.ERROR
+    assert second.failed
+    assert "division" in next(d.message.lower() for d in second.diagnostics if d.node == "broken")
+    assert shop.rows("sums") == [{"n": 10.0}]
+    assert (shop.root / "target" / "run_results.json").exists()
+
+    other = shop_in(tmp_path / "other")
+    third = Project(other.root).run("events")
+    assert [(r.node, r.status) for r in third.results] == [("model.events", Status.SUCCESS)]
+    assert len(other.rows("events")) == 2
+
+    assert handlers == [signal.getsignal(number) for number in SIGNALS]
+    assert dict(os.environ) == environment
+    assert threading.active_count() == threads
+
+
+def test_a_second_run_beside_the_first_is_refused_at_once(shop: Lab, tmp_path: Path) -> None:
+    other = Project(shop_in(tmp_path / "other").root)
+    refused: list[EngineError] = []
+
+    def beside(event: Event) -> None:
+        if isinstance(event, ModelStarted):
+            for run in (other.build, Project(shop.root).test):
+                with pytest.raises(EngineError) as raised:
+                    in_thread(run)
+                refused.append(raised.value)
+
+    assert not Project(shop.root).run("events", on_event=beside).failed
+    assert [error.diagnostic.code for error in refused] == ["session", "session"]
+    assert "this process already runs a build or tests" in str(refused[0])
+    assert not other.run("events").failed
+
+
+def test_what_a_handler_of_signals_raises_ends_a_build(shop: Lab) -> None:
+    """As an orchestrator's task ends: its handler raises an exception of its own in the main thread."""
+    shop.model(
+        "endless",
+        "/*---\nmaterialized: table\n---*/\nselect count(*) as n from range(100000000) a, range(100000000) b\n",
+    )
+    script = f"""
+import os, signal, sys, threading
+from engine import Project
+from engine.events import ModelStarted
+
+class Ended(Exception):
+    pass
+
+def end(*_):
+    raise Ended
+
+signal.signal(signal.SIGTERM, end)
+
+def stop(event):
+    if isinstance(event, ModelStarted):
+        threading.Timer(2, os.kill, (os.getpid(), signal.SIGTERM)).start()
+
+try:
+    Project({str(shop.root)!r}).run("endless", on_event=stop)
+except Ended:
+    sys.exit(42)
+"""
+    ended = run_alone(shop.root, "ls", script=script)
+    assert ended.returncode == 42, ended.stdout + ended.stderr
+    wait_for_locks(shop.root, 5)
