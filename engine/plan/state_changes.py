@@ -13,6 +13,7 @@ from typing import Any
 
 from engine.compile.stateful.aggregate_order import reorderings
 from engine.compile.stateful.stateful_steps import Block, BoundExpression, Meaning, UnprovableError, blocks, meaning
+from engine.times import duration_text
 
 _KINDS = {
     "group": "GROUP BY", "distinct": "DISTINCT", "join": "join", "limit": "LIMIT", "union": "UNION", "read": "input",
@@ -148,7 +149,7 @@ def _read(old: Block, new: Block) -> Iterator[Difference]:
         yield Difference("breaking", f"the watermark of '{new.name}' changed from {was} to {now}; the state "
                          "was kept and released by the old event time")  # fmt: skip
     elif old.delay != new.delay:
-        was, now = (length(block.delay) for block in (old, new))
+        was, now = (duration_text(block.delay) for block in (old, new))
         note = "it applies to new rows: which are late, and when results are emitted"
         yield Difference("forward", f"the watermark delay of '{new.name}' changed from {was} to {now}; {note}")
     if old.dedup != new.dedup:
@@ -266,14 +267,6 @@ def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[
         change = f"from {_list(old.aggregates)} to {_list(new.aggregates)}"
         text = f"the aggregates of {_step(new)} changed their order {change}; the state has them by position"
         yield Difference("breaking", text)
-
-
-def length(seconds: int) -> str:
-    """A number of seconds in its largest whole unit."""
-    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
-        if seconds and seconds % size == 0:
-            return f"{seconds // size} {unit}{'' if seconds == size else 's'}"
-    return f"{seconds} second{'' if seconds == 1 else 's'}"
 
 
 def _shape(block: Block) -> Any:

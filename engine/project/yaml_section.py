@@ -14,9 +14,8 @@ from msgspec import Struct
 
 from engine.errors import Diagnostic, Location, near
 from engine.project.parse_yaml import Path, Yaml
+from engine.times import parse_duration
 
-_DURATION = re.compile(r"([0-9]{1,9})\s*(second|minute|hour|day|week)s?$")
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
 _SHOWN = 60
 _DIGITS = re.compile(r"[0-9]{1,18}")
@@ -202,21 +201,6 @@ def is_name(text: str) -> bool:
 def is_table_name(text: str) -> bool:
     """Whether a model or its table may have the name: some are the engine's own, some Iceberg's."""
     return is_name(text) and not text.startswith(RESERVED_PREFIXES) and not text.endswith(RESERVED_SUFFIXES)
-
-
-def parse_duration(text: str) -> str | None:
-    """Normalise a duration ('1 hour' -> '1 hours'), or None if it is not one.
-
-    The number is whole and not negative; the units are those whose length never varies.
-    """
-    match = _DURATION.match(text.strip().lower())
-    return f"{int(match[1])} {match[2]}s" if match else None
-
-
-def duration_seconds(text: str) -> int:
-    """The length of a duration made by `parse_duration`, in seconds."""
-    number, unit = text.split()
-    return int(number) * _SECONDS[unit.rstrip("s")]
 
 
 def _kind(value: Any) -> str:

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from engine.times import time_text
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -68,7 +70,4 @@ def millis(text: str) -> int:
 
 def shown(at: int | None) -> str:
     """The way back: 2013-01-01 12:10:00."""
-    if at is None:
-        return "none yet"
-    moment = datetime.fromtimestamp(at / 1000, UTC).replace(tzinfo=None)
-    return moment.isoformat(" ", "milliseconds" if at % 1000 else "seconds")
+    return "none yet" if at is None else time_text(at)

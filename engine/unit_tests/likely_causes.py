@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OutputMode
-from engine.project.yaml_section import duration_seconds
+from engine.times import duration_seconds
 from engine.unit_tests.differences import Pair, TextTable
 from engine.unit_tests.fixed_clock import shown
 from engine.unit_tests.step_metrics import StepMetrics

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from engine import Project
+from engine import Project, events
 from engine.errors import EngineError, SetupError
-from engine.events import Event, ModelFinished, ModelStarted, RunFinished, RunStarted, Status, TestFinished
+from engine.events import Event, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
 from tests.lab import EVENTS, JAVA_OPTIONS, Lab, LabSession, run_alone, wait_for_locks
 
 pytestmark = pytest.mark.spark
@@ -57,20 +57,20 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
     handlers = [signal.getsignal(number) for number in SIGNALS]
     environment = dict(os.environ)
     threads = threading.active_count()
-    events: list[Event] = []
+    seen: list[Event] = []
     project = Project(shop.root)
 
     with pytest.raises(SetupError) as refused:
         in_thread(lambda: Project(shop.root, target="small").build())
     assert refused.value.diagnostic.code == "jvm-start"
 
-    first = in_thread(lambda: project.build(on_event=events.append, threads=2))
+    first = in_thread(lambda: project.build(on_event=seen.append, threads=2))
     assert {r.node: r.status for r in first.results} == {
         "model.events": Status.SUCCESS, "model.sums": Status.SUCCESS, "test.not_null_sums_n": Status.PASS,
     }  # fmt: skip
     assert not first.failed
-    assert [type(events[0]), type(events[-1])] == [RunStarted, RunFinished]
-    assert [e for e in events if isinstance(e, ModelFinished | TestFinished)] == list(first.results)
+    assert [type(seen[0]), type(seen[-1])] == [RunStarted, RunFinished]
+    assert [e for e in seen if isinstance(e, ModelFinished | events.TestFinished)] == list(first.results)
     assert shop.rows("sums") == [{"n": 5.0}]
 
     shop.land("b", [{"id": 3, "amount": 5.0}])
@@ -117,7 +117,7 @@ def test_what_a_handler_of_signals_raises_ends_a_build(shop: Lab) -> None:
     )
     script = f"""
 import os, signal, sys, threading
-from engine import Project
+from engine import Project, events
 from engine.events import ModelStarted
 
 class Ended(Exception):

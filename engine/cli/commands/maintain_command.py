@@ -9,8 +9,8 @@ from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_fi
 from engine.cli.console.terminal import Styled, write_json
 from engine.compile import Model
 from engine.errors import UsageError
-from engine.project.yaml_section import duration_seconds, parse_duration
 from engine.runtime.operations.maintain import ORPHANS_AFTER, Care, Cared, maintain
+from engine.times import duration_seconds, parse_duration
 
 _DAY = 24 * 60 * 60
 

@@ -15,6 +15,7 @@ from engine.docs.site.freshness_status import FILE, AgeBound, Fresh, FreshnessSt
 from engine.runtime.operations.source_freshness import FreshnessVerdict, SourceLook, look
 from engine.secrets import scrub
 from engine.target_folder import write_report
+from engine.times import SECONDS
 
 _COLOURS = {
     FreshnessVerdict.PASS: "green",
@@ -22,7 +23,7 @@ _COLOURS = {
     FreshnessVerdict.ERROR: "red",
     FreshnessVerdict.FAILED: "red",
 }
-_STEPS = (("day", 86400), ("hour", 3600), ("minute", 60))
+_STEPS = ("day", "hour", "minute")
 
 
 def show_freshness(chosen: CommandSettings, wanted: Selection, output: Path | None, log_format: str) -> bool:
@@ -100,5 +101,5 @@ def _age(seconds: float) -> str:
     """`3 hours old`."""
     if seconds < 0:
         return "ahead of the clock"
-    count, unit = next(((int(seconds // size), unit) for unit, size in _STEPS if seconds >= size), (0, ""))
+    count, unit = next(((int(seconds // SECONDS[unit]), unit) for unit in _STEPS if seconds >= SECONDS[unit]), (0, ""))
     return f"{count} {unit}{'' if count == 1 else 's'} old" if unit else "less than a minute old"

@@ -14,7 +14,8 @@ from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.compile.templates.template_names import THIS
 from engine.errors import Diagnostic, Level
-from engine.project.yaml_section import Section, duration_seconds, parse_duration, shown
+from engine.project.yaml_section import Section, shown
+from engine.times import duration_seconds, parse_duration
 
 _EVERY = re.compile(r"every\s+(.+)", re.DOTALL)
 _TRIGGERS = "Write 'every 30 seconds', or leave it out: micro-batches then begin as fast as it goes."

@@ -19,7 +19,8 @@ from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.dialect import DIALECT
 from engine.compile.sql.parse import is_expression
 from engine.errors import Diagnostic, Location
-from engine.project.yaml_section import duration_seconds, is_name, parse_duration, shown
+from engine.project.yaml_section import is_name, shown
+from engine.times import duration_seconds, parse_duration
 
 _CALL = re.compile(r"(tumbling|sliding|session)\s*\((.*)\)", re.IGNORECASE | re.DOTALL)
 _ARGUMENTS = {"tumbling": (2, 3), "sliding": (3, 4), "session": (2, 2)}

@@ -6,8 +6,9 @@ from engine.compile.config.condition_config import read_condition
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.partition_config import read_partitions, read_sort
 from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode, Overwrite, Publish, Write
-from engine.project.yaml_section import Section, duration_seconds, is_plain
+from engine.project.yaml_section import Section, is_plain
 from engine.spark_options import ICEBERG_WRITE, option_faults
+from engine.times import duration_seconds
 
 _DEFAULT = Write()
 # What the writer sets itself; anything else goes to Spark as it is.

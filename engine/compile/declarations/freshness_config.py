@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from engine.compile.nodes.manifest import Age, Column, Freshness
 from engine.compile.sql.parse import is_expression
 from engine.errors import near
-from engine.project.yaml_section import Section, duration_seconds
+from engine.project.yaml_section import Section
 from engine.sources import ORIGIN, SourceSpec, kind_of
+from engine.times import duration_seconds, duration_text
 
 KEYS = ("loaded_at_field", "freshness")
 _BOUNDS = ("warn_after", "error_after")
-_PERIODS = {"minute": 60, "hour": 3600, "day": 86400}
+_PERIODS = ("minute", "hour", "day")
 _PATH = re.compile(r"`?(\w+)`?(?:\.\w+)*")
 # A part of `_metadata` that is a time: when the record came, for sources that know.
 _CAME = re.compile(r"(\w+): timestamp\b")
@@ -110,10 +111,9 @@ def _age(section: Section | None) -> Age | None:
     text = section.duration()
     if not text:
         return None
-    seconds = duration_seconds(text)
-    whole = next((unit for unit in ("day", "hour", "minute") if seconds and seconds % _PERIODS[unit] == 0), None)
-    if whole is None:
+    number, unit = duration_text(duration_seconds(text)).split()
+    if unit.rstrip("s") not in _PERIODS:
         hint = "Write minutes, hours or days: 10 minutes."
         section.report("bad-duration", f"'{section.name}' is in whole minutes, not {text}", hint)
         return None
-    return Age(seconds // _PERIODS[whole], whole)
+    return Age(int(number), unit.rstrip("s"))

@@ -13,6 +13,7 @@ from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamD
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
 from engine.sources import OnBadRecord, SourceSpec
+from engine.times import SECONDS
 
 
 class Materialized(StrEnum):
@@ -231,7 +232,7 @@ class Age:
     @property
     def seconds(self) -> int:
         """The same in seconds."""
-        return self.count * {"minute": 60, "hour": 3600, "day": 86400}[self.period]
+        return self.count * SECONDS[self.period]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.plan.intervals import is_interval, seconds
+from engine.times import duration_text
 
-_UNITS = (("day", 86_400_000_000), ("hour", 3_600_000_000), ("minute", 60_000_000), ("second", 1_000_000))
 _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _WINDOWS = {"window": 3, "session_window": 1}
 
@@ -119,7 +119,7 @@ def normal(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and node.this.this == "1":
         node.set("this", exp.Star())
     if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:
-        number, unit = _length(length).split()
+        number, unit = duration_text(length).split()
         return exp.Interval(this=exp.Literal.string(number), unit=exp.var(unit.upper().rstrip("S")))
     if isinstance(node, exp.Anonymous) and node.name.lower() in _WINDOWS and len(node.expressions) > 1:
         return _window(node)
@@ -132,7 +132,7 @@ def _window(node: exp.Anonymous) -> exp.Expr:
     known = [seconds(length) for length in lengths]
     if any(length is None for length in known):
         return node
-    said = [_length(length) for length in known if length is not None]
+    said = [duration_text(length) for length in known if length is not None]
     if name == "window":
         said += said[:1] if len(said) == 1 else []
         if len(said) == 3 and said[2] == "0 seconds":  # noqa: PLR2004 - size, slide, start
@@ -140,12 +140,3 @@ def _window(node: exp.Anonymous) -> exp.Expr:
         if len(said) == 2 and said[0] == said[1]:  # noqa: PLR2004
             said.pop()
     return exp.Anonymous(this=name, expressions=[time.copy(), *(exp.Literal.string(text) for text in said)])
-
-
-def _length(seconds_: float) -> str:
-    """A length of time in its largest whole unit: `90 minutes`."""
-    exact = round(seconds_ * 1_000_000)
-    for unit, size in _UNITS:
-        if exact and exact % size == 0:
-            return f"{exact // size} {unit}{'' if exact == size else 's'}"
-    return f"{exact} microseconds" if exact else "0 seconds"

@@ -14,7 +14,7 @@ from engine.compile.columns import InputColumns
 from engine.compile.nodes.manifest import Input, Model
 from engine.compile.sql.normalize import spelling_of
 from engine.compile.stateful.fingerprint import fingerprint
-from engine.project.yaml_section import duration_seconds
+from engine.times import duration_seconds
 
 
 def with_state(model: Model, known: Mapping[str, InputColumns]) -> Model:

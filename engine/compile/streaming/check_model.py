@@ -19,7 +19,7 @@ from engine.compile.streaming.lowering.streaming_clauses import parse
 from engine.compile.templates.template_names import REF, SOURCE, spoken
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
-from engine.project.yaml_section import duration_seconds
+from engine.times import duration_seconds
 
 # Rules that hold for every query.
 ALWAYS = {

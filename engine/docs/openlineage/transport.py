@@ -19,9 +19,9 @@ from engine.compile.nodes.manifest import Manifest
 from engine.docs.openlineage.dataset_names import DatasetNames
 from engine.errors import Diagnostic, EngineError, Level, ProjectError
 from engine.events import Emit, Event
-from engine.project.yaml_section import duration_seconds, parse_duration
 from engine.secrets import scrubbed
 from engine.target_folder import append_line
+from engine.times import duration_seconds, parse_duration
 
 if TYPE_CHECKING:
     from openlineage.client.transport import Transport

@@ -16,8 +16,8 @@ from engine.sources import SourceSpec
 from engine.sources.files import listing
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import Logged, file_sources, logged, reaches
+from engine.times import duration_seconds
 
-_SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86400, "weeks": 604800}
 
 
 def finish(landed: Landed) -> str:
@@ -62,8 +62,7 @@ def _notes(landed: Landed) -> tuple[dict[str, dict[str, int]], dict[str, Logged]
 def _tell_skipped(
     landed: Landed, spec: SourceSpec, unread: Iterable[listing.Listed], known: Iterable[Logged], age: str
 ) -> None:
-    count, unit = age.split()
-    bound = max((file.modified for file in known), default=0) - int(count) * _SECONDS[unit] * 1000
+    bound = max((file.modified for file in known), default=0) - duration_seconds(age) * 1000
     skipped = [found.uri for found in unread if found.modified < bound]
     if skipped:
         message = (

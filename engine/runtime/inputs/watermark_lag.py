@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from engine.compile import Model
 from engine.errors import Diagnostic, Level
 from engine.lake.quoted_names import quoted
-from engine.project.yaml_section import duration_seconds
 from engine.runtime.context.timestamps import moment
+from engine.times import duration_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from engine.compile import Model
-from engine.project.yaml_section import duration_seconds
+from engine.times import duration_seconds
 
 
 def next_close(model: Model, watermark: str | None, state_rows: int) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from engine.errors import StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.times import time_text
 
 # The option of Iceberg's reader.
 FROM = "stream-from-timestamp"
@@ -68,7 +68,7 @@ def from_time(source: str, table: TableFacts, at: int | None) -> Start:
     if at is not None and not table.complete and at < table.history[-1].at:
         oldest = table.history[-1]
         message = (
-            f"the history of '{source}' begins with a commit of {time_of(oldest)}, and commits from {_time(at)} on "
+            f"the history of '{source}' begins with a commit of {time_of(oldest)}, and commits from {time_text(at)} on "
             "may have expired"
         )
         raise StateError("upstream-history", message, _LATER.format(time_of(oldest)))
@@ -119,8 +119,4 @@ def first_read(history: Sequence[SnapshotFacts], at: int) -> SnapshotFacts | Non
 
 def time_of(snapshot: SnapshotFacts) -> str:
     """When it was committed."""
-    return _time(snapshot.at)
-
-
-def _time(milliseconds: int) -> str:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(sep=" ", timespec="milliseconds")[:-6]
+    return time_text(snapshot.at)

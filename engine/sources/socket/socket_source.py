@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine.errors import RunError
 from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec, SpecFault, ValueForm
 from engine.sources.values import plain_values
+from engine.times import duration_seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,6 @@ MEANING: tuple[str, ...] = ()
 REPLAYABLE = False
 LISTED = True
 _READ_FOR = "5 seconds"
-_SECONDS = {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800}
 _PORTS = 65535
 _PLAIN = {"format": "string"}
 
@@ -114,8 +114,7 @@ def read_stream(session: SparkSession, spec: SourceSpec, place: Place) -> DataFr
 
 
 def _settings(spec: SourceSpec) -> dict[str, str]:
-    number, unit = str(spec.settings.get("read_for", _READ_FOR)).split()
-    seconds = int(number) * _SECONDS[unit.rstrip("s")]
+    seconds = duration_seconds(str(spec.settings.get("read_for", _READ_FOR)))
     return {"host": str(spec.settings["host"]), "port": str(spec.settings["port"]), "read_for": str(seconds)}
 
 

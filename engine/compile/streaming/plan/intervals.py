@@ -6,10 +6,9 @@ import re
 
 from sqlglot import exp
 
-_SECONDS = {
-    "microsecond": 1e-6, "millisecond": 1e-3, "second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0,
-    "week": 604800.0,
-}  # fmt: skip
+from engine.times import SECONDS
+
+_SECONDS = {"microsecond": 1e-6, "millisecond": 1e-3, **SECONDS}
 _MONTHS = {"month", "year", "quarter"}
 _SPAN_UNITS = ("day", "hour", "minute", "second")
 _MONTH_UNITS = ("year", "month")
