@@ -8,7 +8,6 @@ from engine.compile.nodes.manifest import (
     Materialized,
     Model,
     Node,
-    Relation,
     Severity,
     Source,
     Watermark,
@@ -22,10 +21,8 @@ from engine.compile.nodes.model_settings import (
     Operation,
     OutputMode,
     Overwrite,
-    Partition,
     PersistDocs,
     Publish,
-    SortColumn,
     StateProvider,
     Trigger,
     TriggerKind,
@@ -33,6 +30,7 @@ from engine.compile.nodes.model_settings import (
 )
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.pipeline.compile_project import Compiled, compile_project
+from engine.relations import Partition, Relation, SortColumn
 
 __all__ = [
     "Catalog",

@@ -7,13 +7,13 @@ commit because of one, they leave.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from engine import faults
 from engine.lake.commits import until_committed
 from engine.lake.table_writer import literal, load
+from engine.relations import Relation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,36 +25,17 @@ _MOVED = "could not be found in the latest snapshot"
 _TARGET_SIZE = ("write.target-file-size-bytes", 512 * 1024 * 1024)
 
 
-@dataclass(frozen=True, slots=True)
-class TableName:
-    """A table as procedures want it."""
-
-    catalog: str
-    schema: str
-    table: str
-
-    @property
-    def sql(self) -> str:
-        """The full name, quoted."""
-        return f"`{self.catalog}`.{self.inner}"
-
-    @property
-    def inner(self) -> str:
-        """The name within the catalog, quoted."""
-        return f"`{self.schema}`.`{self.table}`"
-
-
-def tag(session: SparkSession, name: TableName, wanted: Mapping[str, int], ours: str) -> None:
+def tag(session: SparkSession, relation: Relation, wanted: Mapping[str, int], ours: str) -> None:
     """Make the table's tags with a prefix those that are wanted, in one commit at most.
 
     Args:
         session: of Spark.
-        name: of the table.
+        relation: of the table.
         wanted: snapshot ids by tag; tags keep their snapshot and its files, whoever expires.
         ours: the prefix; tags that have it and are not wanted go.
     """
     # Several tags in one commit are for Iceberg's Java API only.
-    table = load(session, f"{name.catalog}.{name.schema}.{name.table}")
+    table = load(session, str(relation))
     there = {key: int(ref.snapshotId()) for key, ref in dict(table.refs()).items() if key.startswith(ours)}
     if there == dict(wanted):
         return
@@ -69,69 +50,69 @@ def tag(session: SparkSession, name: TableName, wanted: Mapping[str, int], ours:
     change.commit()
 
 
-def compact(session: SparkSession, name: TableName) -> tuple[int, int]:
+def compact(session: SparkSession, relation: Relation) -> tuple[int, int]:
     """Join small files, also those with deletes: how many were read and written."""
-    faults.reach("compacting", name.table)
+    faults.reach("compacting", relation.name)
     options = {"min-input-files": str(MIN_FILES), "delete-file-threshold": str(MIN_FILES)}
     pairs = ", ".join(f"{literal(k)}, {literal(v)}" for k, v in options.items())
-    row = _call(session, name, "rewrite_data_files", options=f"map({pairs})")
+    row = _call(session, relation, "rewrite_data_files", options=f"map({pairs})")
     return row["rewritten_data_files_count"], row["added_data_files_count"]
 
 
-def rewrite_manifests(session: SparkSession, name: TableName) -> tuple[int, int]:
+def rewrite_manifests(session: SparkSession, relation: Relation) -> tuple[int, int]:
     """Order the lists of files: how many were read and written.
 
     A writer whose commit joins such lists has the right of way: Iceberg's BaseRewriteManifests then refuses.
     """
-    row = until_committed(lambda: _call(session, name, "rewrite_manifests"), (_MOVED,))
+    row = until_committed(lambda: _call(session, relation, "rewrite_manifests"), (_MOVED,))
     return row["rewritten_manifests_count"], row["added_manifests_count"]
 
 
-def expire(session: SparkSession, name: TableName, older_than: int, retain: int) -> int:
+def expire(session: SparkSession, relation: Relation, older_than: int, retain: int) -> int:
     """Drop old snapshots with the files that only they need: how many files went.
 
     Args:
         session: of Spark.
-        name: of the table.
+        relation: of the table.
         older_than: commit time in ms since 1970; snapshots from then on stay.
         retain: how many of the newest stay whatever their age.
     """
-    row = _call(session, name, "expire_snapshots", older_than=_timestamp(older_than), retain_last=str(retain))
+    row = _call(session, relation, "expire_snapshots", older_than=_timestamp(older_than), retain_last=str(retain))
     return sum(int(count or 0) for key, count in row.items() if key.startswith("deleted_"))
 
 
-def orphans(session: SparkSession, name: TableName, older_than: int, *, dry_run: bool) -> int:
+def orphans(session: SparkSession, relation: Relation, older_than: int, *, dry_run: bool) -> int:
     """Remove files in the table's folder that no snapshot knows: how many.
 
     Args:
         session: of Spark.
-        name: of the table.
+        relation: of the table.
         older_than: time of the file in ms since 1970; Iceberg refuses less than a day ago, as a writer may be at it.
         dry_run: count only.
     """
     rows = session.sql(
-        _text(name, "remove_orphan_files", older_than=_timestamp(older_than), dry_run=str(dry_run).lower())
+        _text(relation, "remove_orphan_files", older_than=_timestamp(older_than), dry_run=str(dry_run).lower())
     )
     return rows.count()
 
 
-def small_files(session: SparkSession, name: TableName, properties: Mapping[str, str]) -> int:
+def small_files(session: SparkSession, relation: Relation, properties: Mapping[str, str]) -> int:
     """How many files a compaction would join."""
     key, default = _TARGET_SIZE
-    frame = session.table(f"{name.sql}.`files`").where("content = 0")
+    frame = session.table(f"{relation.sql}.`files`").where("content = 0")
     small = frame.where(f"file_size_in_bytes < {int(properties.get(key, default)) * _SMALL:.0f}")
     groups = small.groupBy("partition") if "partition" in small.columns else small.groupBy()
     return sum(row["count"] for row in groups.count().collect() if row["count"] >= MIN_FILES)
 
 
-def would_expire(session: SparkSession, name: TableName, older_than: int, retain: int) -> int:
+def would_expire(session: SparkSession, relation: Relation, older_than: int, retain: int) -> int:
     """How many snapshots `expire` would drop: the old ones among no kept ancestors and under no tag or branch."""
     rows = session.sql(
         "SELECT snapshot_id, parent_id, unix_millis(committed_at) AS at "  # noqa: S608 - our own names
-        f"FROM {name.sql}.`snapshots`"
+        f"FROM {relation.sql}.`snapshots`"
     ).collect()
     parents = {row["snapshot_id"]: row["parent_id"] for row in rows}
-    refs = {row["name"]: row["snapshot_id"] for row in session.table(f"{name.sql}.`refs`").collect()}
+    refs = {row["name"]: row["snapshot_id"] for row in session.table(f"{relation.sql}.`refs`").collect()}
     kept, at = set(refs.values()), refs.get("main")
     for _ in range(retain):
         if at is None:
@@ -141,9 +122,9 @@ def would_expire(session: SparkSession, name: TableName, older_than: int, retain
     return sum(1 for row in rows if row["at"] < older_than and row["snapshot_id"] not in kept)
 
 
-def snapshots(session: SparkSession, name: TableName) -> int:
+def snapshots(session: SparkSession, relation: Relation) -> int:
     """How many snapshots a table has."""
-    return session.table(f"{name.sql}.`snapshots`").count()
+    return session.table(f"{relation.sql}.`snapshots`").count()
 
 
 def _timestamp(milliseconds: int) -> str:
@@ -151,12 +132,12 @@ def _timestamp(milliseconds: int) -> str:
     return f"TIMESTAMP '{moment:%Y-%m-%d %H:%M:%S}.{milliseconds % 1000:03d}'"
 
 
-def _call(session: SparkSession, name: TableName, procedure: str, **arguments: str) -> dict[str, Any]:
-    (row,) = session.sql(_text(name, procedure, **arguments)).collect()
+def _call(session: SparkSession, relation: Relation, procedure: str, **arguments: str) -> dict[str, Any]:
+    (row,) = session.sql(_text(relation, procedure, **arguments)).collect()
     return row.asDict()
 
 
-def _text(name: TableName, procedure: str, **arguments: str) -> str:
-    given = {"table": literal(name.inner), **arguments}
+def _text(relation: Relation, procedure: str, **arguments: str) -> str:
+    given = {"table": literal(relation.in_catalog), **arguments}
     said = ", ".join(f"{key} => {value}" for key, value in given.items())
-    return f"CALL `{name.catalog}`.system.{procedure}({said})"
+    return f"CALL `{relation.catalog}`.system.{procedure}({said})"

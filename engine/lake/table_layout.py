@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from engine.relations import Partition, SortColumn
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -39,25 +41,6 @@ _DISTRIBUTION = "write.distribution-mode"
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionField:
-    """A partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number, name."""
-
-    transform: str
-    column: str
-    number: int | None
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class SortField:
-    """A column of the order inside files; `nulls_first` None: where ORDER BY puts nulls."""
-
-    column: str
-    descending: bool = False
-    nulls_first: bool | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class TableLayout:
     """What a table is beside its columns.
 
@@ -68,8 +51,8 @@ class TableLayout:
         comment: the table's; empty: none.
     """
 
-    partitions: tuple[PartitionField, ...] = ()
-    sort: tuple[SortField, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    sort: tuple[SortColumn, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     comment: str = ""
 
@@ -137,7 +120,9 @@ def _partition_spec(iceberg: Any, schema: Any, layout: TableLayout) -> Any:
     spec = iceberg.PartitionSpec.builderFor(schema).caseSensitive(False)
     for part in layout.partitions:
         add = getattr(spec, part.transform)
-        spec = add(part.column, part.name) if part.number is None else add(part.column, part.number, part.name)
+        spec = (
+            add(part.column, part.field_name) if part.number is None else add(part.column, part.number, part.field_name)
+        )
     return spec.build()
 
 
@@ -158,8 +143,8 @@ def same_partitions(table: Any, layout: TableLayout) -> bool:
         (str(part.name()), str(table.schema().findColumnName(part.sourceId())).lower(), str(part.transform()))
         for part in table.spec().fields()
     ]
-    return found == [(part.name, part.column.lower(), _transform(part)) for part in layout.partitions]
+    return found == [(part.field_name, part.column.lower(), _transform(part)) for part in layout.partitions]
 
 
-def _transform(part: PartitionField) -> str:
+def _transform(part: Partition) -> str:
     return part.transform if part.number is None else f"{part.transform}[{part.number}]"

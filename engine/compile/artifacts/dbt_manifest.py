@@ -16,8 +16,8 @@ from typing import Any
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.guarantee import Guarantee
 from engine.compile.nodes.manifest import Column, DataTest, Input, Macro, Model, Node, Source
-from engine.compile.nodes.model_settings import Partition, SortColumn
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
+from engine.relations import Partition, SortColumn
 from engine.sources import location
 from engine.sources.credentials import shown, shown_setting
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.window_config import split_arguments
-from engine.compile.nodes.model_settings import Partition, SortColumn
 from engine.project.yaml_section import Section, is_name, shown
+from engine.relations import Partition, SortColumn
 
 _CALL = re.compile(r"(?P<transform>\w+)\s*\(\s*(?P<arguments>[^()]*)\)")
 _AS = re.compile(r"(?P<field>.+?)\s+as\s+`?(?P<name>[^\s`]+)`?", re.IGNORECASE | re.DOTALL)

@@ -10,12 +10,13 @@ from engine.compile.config.column_config import TestConfig
 from engine.compile.config.config_layers import check_folder_defaults
 from engine.compile.declarations.source_files import read_sources
 from engine.compile.declarations.target import Target
-from engine.compile.nodes.manifest import Relation, Source
+from engine.compile.nodes.manifest import Source
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
 from engine.errors import Diagnostic
 from engine.jinja import OWN, MacroFile, Sandbox
 from engine.project import LoadedProject
+from engine.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from engine.compile.nodes.column_facts import Derivation, Origin
 from engine.compile.nodes.model_settings import Expectation, OnNull, OnUpstreamDelete, Operation, TimeWindow, Write
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Location
+from engine.relations import Relation
 from engine.sources import OnBadRecord, SourceSpec
 from engine.times import SECONDS
 
@@ -30,23 +31,6 @@ class Severity(StrEnum):
 
     WARN = "warn"
     ERROR = "error"
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """An Iceberg table or view by its full name."""
-
-    catalog: str
-    schema: str
-    name: str
-
-    @property
-    def sql(self) -> str:
-        """The name as Spark SQL text, quoted."""
-        return ".".join(f"`{part}`" for part in (self.catalog, self.schema, self.name))
-
-    def __str__(self) -> str:
-        return f"{self.catalog}.{self.schema}.{self.name}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engine.compile.nodes.manifest import Materialized, Relation
+from engine.compile.nodes.manifest import Materialized
 from engine.errors import Location
+from engine.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)

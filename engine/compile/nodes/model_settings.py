@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from engine.relations import Partition, SortColumn
+
 
 class OutputMode(StrEnum):
     """What a streaming query emits in each micro-batch, in Spark's words."""
@@ -81,34 +83,6 @@ class Trigger:
 
     kind: TriggerKind = TriggerKind.FAST
     interval: str | None = None
-
-
-_NAMES = {"truncate": "trunc"}
-
-
-@dataclass(frozen=True, slots=True)
-class Partition:
-    """One partition field: transform (identity, year, month, day, hour, bucket, truncate), column, number, name."""
-
-    transform: str
-    column: str
-    number: int | None = None
-    name: str | None = None
-
-    @property
-    def field_name(self) -> str:
-        """The field's name: the user's, or the one that Iceberg gives."""
-        given = f"{self.column}_{_NAMES.get(self.transform, self.transform)}"
-        return self.name or (self.column if self.transform == "identity" else given)
-
-
-@dataclass(frozen=True, slots=True)
-class SortColumn:
-    """One column of the order in which files are written; None: nulls stand where Spark puts them."""
-
-    column: str
-    descending: bool = False
-    nulls_first: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine.compile.nodes.manifest import Materialized, Model
-from engine.compile.nodes.model_settings import Partition
 from engine.compile.types import spark_types
 from engine.errors import Diagnostic, Location
+from engine.relations import Partition
 
 _DEFAULT_VERSION = 2
 _VARIANT_VERSION = 3

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from engine.compile.config.model_config import ModelConfig, model_config
 from engine.compile.config.window_config import Window, read_windows
 from engine.compile.declarations.compile_context import CompileContext
-from engine.compile.nodes.manifest import Materialized, Relation
+from engine.compile.nodes.manifest import Materialized
 from engine.compile.nodes.model_interface import Face
 from engine.compile.output.output_mode import rewrites
 from engine.compile.sql.parse import ParsedQuery, parse
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.jinja import Rendered
 from engine.project import ModelFile, ModelText, open_model
+from engine.relations import Relation
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from engine.compile.nodes import topological_order
-from engine.compile.nodes.manifest import Materialized, Relation, Source
+from engine.compile.nodes.manifest import Materialized, Source
 from engine.compile.nodes.model_interface import Face
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
+from engine.relations import Relation
 
 
 def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:

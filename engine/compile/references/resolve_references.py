@@ -8,13 +8,14 @@ from dataclasses import dataclass, field, replace
 from engine.compile.config.model_config import ModelConfig
 from engine.compile.config.stream_config import StreamConfig
 from engine.compile.config.window_config import Edit
-from engine.compile.nodes.manifest import Input, Materialized, Relation, Slot, Source
+from engine.compile.nodes.manifest import Input, Materialized, Slot, Source
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.compile.references.ephemeral import Inlined, fault
 from engine.compile.references.metadata_column import names_metadata, star_edits
 from engine.compile.sql.parse import ParsedQuery, RelationReference
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
+from engine.relations import Relation
 from engine.sources import kind_of
 
 

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from engine.compile.nodes.manifest import Input, Materialized, Relation, Source
+from engine.compile.nodes.manifest import Input, Materialized, Source
 from engine.compile.nodes.model_settings import Expectation, Overwrite, Write
 from engine.compile.references.ephemeral import Inlined
 from engine.compile.sql.normalize import spelling_of
 from engine.compile.sql.parse import ParsedQuery
+from engine.relations import Relation
 from engine.sources import kind_of
 from engine.sources.credentials import identified
 

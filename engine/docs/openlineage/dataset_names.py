@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engine.compile.declarations.target import Target
-from engine.compile.nodes.manifest import Manifest, Model, Relation, Source
+from engine.compile.nodes.manifest import Manifest, Model, Source
 from engine.errors import EngineError
 from engine.lake.catalog import catalog_settings
+from engine.relations import Relation
 from engine.sources import location
 
 

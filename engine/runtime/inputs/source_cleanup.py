@@ -19,7 +19,6 @@ from engine.state.file_log import Logged, file_sources, logged, reaches
 from engine.times import duration_seconds
 
 
-
 def finish(landed: Landed) -> str:
     """Put away what was read, and warn of what was passed over by its age.
 

@@ -21,7 +21,6 @@ from engine.lake import branches, maintenance_procedures
 from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
-from engine.lake.maintenance_procedures import TableName
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.build import spark_session
@@ -132,7 +131,6 @@ def _care(
         return replace(done, waits=True)
     if table is None or not table.history:
         return done
-    name = TableName(relation.catalog, relation.schema, relation.name)
     try:
         needed = _needed(manifest, target, model, relation, table)
         age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*_AGE))
@@ -143,10 +141,10 @@ def _care(
         done = replace(done, kept_for=tuple(readers))
         retain = int(table.properties.get(*_RETAIN))
         if care.dry_run:
-            return _told(session, done, name, table, older_than, retain, care)
-        maintenance_procedures.tag(session, name, {tag: s.id for tag, s in needed.items()}, TAGS)
+            return _told(session, done, relation, table, older_than, retain, care)
+        maintenance_procedures.tag(session, relation, {tag: s.id for tag, s in needed.items()}, TAGS)
         # What was done before a fault is told with it.
-        for counts in _steps(session, name, older_than, retain, care):
+        for counts in _steps(session, relation, older_than, retain, care):
             done = replace(done, **counts)
             if branches.undo_rewriting(session, relation.sql):
                 # A build has begun to stage rows meanwhile.
@@ -197,28 +195,28 @@ def _standing(target: Target, reader: Model) -> Iterator[int]:
 
 
 def _told(
-    session: SparkSession, done: Cared, name: TableName, table: TableFacts, older_than: int, retain: int, care: Care
+    session: SparkSession, done: Cared, relation: Relation, table: TableFacts, older_than: int, retain: int, care: Care
 ) -> Cared:
     return replace(
         done,
-        joined=maintenance_procedures.small_files(session, name, table.properties),
-        expired=maintenance_procedures.would_expire(session, name, older_than, retain),
-        orphans=maintenance_procedures.orphans(session, name, _orphans_before(care), dry_run=True),
+        joined=maintenance_procedures.small_files(session, relation, table.properties),
+        expired=maintenance_procedures.would_expire(session, relation, older_than, retain),
+        orphans=maintenance_procedures.orphans(session, relation, _orphans_before(care), dry_run=True),
     )
 
 
 def _steps(
-    session: SparkSession, name: TableName, older_than: int, retain: int, care: Care
+    session: SparkSession, relation: Relation, older_than: int, retain: int, care: Care
 ) -> Iterator[dict[str, Any]]:
     """What each step did, as `Cared` counts it."""
-    joined, into = maintenance_procedures.compact(session, name)
+    joined, into = maintenance_procedures.compact(session, relation)
     yield {"joined": joined, "into": into}
-    _, manifests = maintenance_procedures.rewrite_manifests(session, name)
+    _, manifests = maintenance_procedures.rewrite_manifests(session, relation)
     yield {"manifests": manifests}
-    before = maintenance_procedures.snapshots(session, name)
-    maintenance_procedures.expire(session, name, older_than, retain)
-    yield {"expired": max(before - maintenance_procedures.snapshots(session, name), 0)}
-    yield {"orphans": maintenance_procedures.orphans(session, name, _orphans_before(care), dry_run=False)}
+    before = maintenance_procedures.snapshots(session, relation)
+    maintenance_procedures.expire(session, relation, older_than, retain)
+    yield {"expired": max(before - maintenance_procedures.snapshots(session, relation), 0)}
+    yield {"orphans": maintenance_procedures.orphans(session, relation, _orphans_before(care), dry_run=False)}
 
 
 def _orphans_before(care: Care) -> int:

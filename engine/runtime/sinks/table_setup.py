@@ -15,7 +15,7 @@ from engine.lake import table_writer as lake
 from engine.lake.quoted_names import quoted
 from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
 from engine.lake.table_facts import TableFacts
-from engine.lake.table_layout import PartitionField, SortField, TableLayout
+from engine.lake.table_layout import TableLayout
 from engine.plan import ActionKind, Change
 from engine.plan.actions.descriptions import changed_properties, table_comment, table_properties
 from engine.plan.deployed import generations, ownership_marks
@@ -34,8 +34,8 @@ def layout(model: Model, generation: int) -> TableLayout:
     """The layout of the model's table."""
     write = model.write
     return TableLayout(
-        tuple(PartitionField(p.transform, p.column, p.number, p.field_name) for p in write.partition_by),
-        tuple(SortField(s.column, s.descending, s.nulls_first) for s in write.sort_by),
+        write.partition_by,
+        write.sort_by,
         table_properties(model, generation),
         table_comment(model),
     )
