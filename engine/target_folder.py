@@ -29,7 +29,7 @@ _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK |
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 # A project may have more folders than a process may have open.
 _OPEN_FOLDERS = 64
-_LINK_HINT = "Remove it: what is written there must be in the project itself, not where a link leads."
+_LINK_HINT = "Remove it: artifacts are written to the project folder only, never through a symbolic link."
 
 
 class TargetFolder:
@@ -267,7 +267,7 @@ def _is_link(last: str, above: int | None) -> bool:
 
 def unwritable(path: Path, error: OSError) -> ProjectError:
     """That something cannot be written, with the system's reason."""
-    hint = "Give the user who runs the command the right to write there, and the disk room."
+    hint = "Check the permissions and the free space there."
     return ProjectError("target-unwritable", f"{path} cannot be written: {error.strerror}", hint)
 
 
@@ -315,8 +315,8 @@ def append_line(path: Path, line: str, root: Path) -> None:
     """
     name = _name_inside(Path(os.path.abspath(root / path)), root.resolve())  # noqa: PTH100 - links must not be followed
     if name is None:
-        hint = "Name a file of the project, such as target/openlineage.jsonl."
-        raise ProjectError("path-outside", f"'{path}' leads out of the project; nothing is written there", hint)
+        hint = "Use a file of the project, such as target/openlineage.jsonl."
+        raise ProjectError("path-outside", f"'{path}' is outside the project; nothing is written there", hint)
     folder, name = _folder_of(root, name)
     with folder, folder.append(name) as file:
         file.write(f"{line}\n".encode("utf-8", "replace"))

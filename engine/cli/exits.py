@@ -106,5 +106,5 @@ def _no_access(error: OSError) -> EngineError | OSError:
     """What the system does not let this user do with a file or folder."""
     if error.errno not in _NO_ACCESS or not error.filename:
         return error
-    hint = "Give the user who runs the command the right to read and write there, and the disk room."
+    hint = "Check the permissions and the free space there."
     return SetupError("no-access", f"{error.filename} cannot be used: {error.strerror}", hint)

@@ -125,7 +125,7 @@ def compile_(**options: Any) -> int:
 @cli.command()
 @click.option("--output", type=click.Choice(["text", "name", "path", "json"]), default="text", help="What to print.")
 @click.option("--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "all"]), default="all")
-@click.option("--orphans", is_flag=True, help="Tables that were built and that no model has any more, instead.")
+@click.option("--orphans", is_flag=True, help="List tables that no model builds any more.")
 @selection_options
 @project_options
 def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int:
@@ -137,7 +137,9 @@ def ls(output: str, resource_type: str, *, orphans: bool, **options: Any) -> int
 
             if wanted != Selection():
                 raise UsageError(
-                    "usage", "--orphans and a selection together", "Orphans belong to no model: all are shown."
+                    "usage",
+                    "--orphans cannot be combined with a selection",
+                    "Remove the selection: orphans belong to no model.",
                 )
             list_orphans(chosen, output)
             return
@@ -196,7 +198,7 @@ def run(**options: Any) -> int:
 @selection_options
 @project_options
 @click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
-@click.option("--watch", is_flag=True, help="Run again what an edit affects, until Ctrl-C.")
+@click.option("--watch", is_flag=True, help="Watch files and rerun what an edit affects, until Ctrl-C.")
 def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
     """Run unit tests, and the data tests of tables that stand."""
     return _run("test", junit_xml, watch=watch, **options)
@@ -208,7 +210,9 @@ def _run(command: Command, junit: Path | None = None, *, watch: bool = False, **
 
     def work(chosen: CommandSettings) -> bool:
         if watch and junit is not None:
-            raise UsageError("usage", "--watch and --junit-xml together", "A report is of one run: give one of them.")
+            raise UsageError(
+                "usage", "--watch and --junit-xml cannot be combined", "Use one of them: a report covers one run."
+            )
         if watch:
             from engine.cli.commands.test_watch import watch_tests
 
@@ -231,7 +235,7 @@ def _split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
 @cli.command()
 @click.argument("model", required=False)
 @click.option("-s", "--select", "chosen_model", metavar="MODEL", help="The same as the argument MODEL.")
-@click.option("--inline", metavar="SQL", help="A query instead of a model; ref() and source() work in it.")
+@click.option("--inline", metavar="SQL", help="A query instead of a model; may use ref() and source().")
 @click.option("--table", is_flag=True, help="Print the stored table, without Java unless it has a VARIANT column.")
 @click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
 @click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
@@ -256,7 +260,7 @@ def show(
 
 
 @cli.command()
-@click.option("--security", is_flag=True, help="Check ports, modes, settings and secrets instead.")
+@click.option("--security", is_flag=True, help="Check ports, file permissions, settings and secrets instead.")
 @project_options
 def debug(security: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, with the remedy for each."""
@@ -270,9 +274,13 @@ def debug(security: bool, **shared: Any) -> int:
 
 
 @cli.command()
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and change nothing.")
-@click.option("--older-than", metavar="DURATION", help="Snapshots of that age may go; else as the tables say (5 days).")
-@click.option("--orphans-older-than", "orphans", metavar="DURATION", help="Lost files of that age go: 3 days.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, without changing anything.")
+@click.option(
+    "--older-than", metavar="DURATION", help="Expire snapshots older than that; default: the table's setting (5 days)."
+)
+@click.option(
+    "--orphans-older-than", "orphans", metavar="DURATION", help="Remove orphan files older than that: 3 days."
+)
 @selection_options
 @project_options
 def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **options: Any) -> int:
@@ -289,7 +297,7 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
 
 @cli.command()
 @click.argument("model")
-@click.option("--accept", is_flag=True, help="Show the rows of MODEL that wait, whatever its tests said.")
+@click.option("--accept", is_flag=True, help="Publish the staged rows of MODEL although tests failed.")
 @project_options
 def publish(model: str, accept: bool, **shared: Any) -> int:
     """Accept rows that failed the tests of a model with publish: on_tests_pass."""
@@ -306,7 +314,7 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 @click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, required=True)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
-    "--accept", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]), help="A consequence you accept."
+    "--accept", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]), help="A consequence to accept."
 )
 @project_options
 def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, yes: bool, **shared: Any) -> int:
@@ -374,7 +382,7 @@ def generate(**shared: Any) -> int:
 
 
 @docs.command()
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free port.")
 @project_options
 def serve(port: int, **shared: Any) -> int:
     """Serve the written site on 127.0.0.1 until Ctrl-C."""
@@ -389,7 +397,7 @@ def serve(port: int, **shared: Any) -> int:
 
 @cli.command()
 @click.argument("column", required=False)
-@click.option("--impact", is_flag=True, help="Also what goes with the column.")
+@click.option("--impact", is_flag=True, help="Also show the impact of removing the column.")
 @click.option("--output", type=click.Choice(["text", "json", "mermaid", "dot"]), default="text", help="What to print.")
 @selection_options
 @project_options
@@ -424,7 +432,7 @@ def clean(**shared: Any) -> int:
 
 
 @cli.command()
-@click.option("--force", is_flag=True, help="Write it again if it is there.")
+@click.option("--force", is_flag=True, help="Replace an existing archive.")
 @project_options
 def warmup(*, force: bool, **shared: Any) -> int:
     """Write an archive of Java's classes, so that later sessions start in about half the time (once, a minute)."""

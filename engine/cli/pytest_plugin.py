@@ -23,13 +23,13 @@ _OPEN = pytest.StashKey["_Open"]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of this plugin."""
     group = parser.getgroup("headrace")
-    group.addoption("--engine-project", metavar="DIR", help="run the tests of the Headrace project in DIR too")
+    group.addoption("--engine-project", metavar="DIR", help="also run the tests of the Headrace project in DIR")
     group.addoption("--engine-target", metavar="NAME", help="its target")
     group.addoption(
         "--engine-select",
         metavar="SELECTION",
         default="test_type:unit",
-        help="its tests to run; unit tests if left out",
+        help="which tests to run; default: unit tests",
     )
 
 

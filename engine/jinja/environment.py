@@ -25,7 +25,7 @@ from engine.jinja.opaque_values import Function, Opaque
 from engine.jinja.shared_values import reachable
 from engine.jinja.template_values import Method, name_of, tamed, without_addresses
 
-_COPY = "Copy it first ({% set own = names | list %}), or make it inside the macro."
+_COPY = "Copy it first ({% set own = names | list %}), or create it inside the macro."
 # Values whose attributes are those of Python; of everything else only what is named here can be read.
 _VALUES = (
     str, bytes, int, float, complex, list, tuple, dict, range, KeysView, ValuesView, ItemsView, date, time, timedelta,
@@ -178,8 +178,8 @@ def _unchanged(value: Any) -> Any:
 
 @jinja2.pass_context
 def _random(_: Any, __: Any) -> NoReturn:
-    message = "the filter 'random' gives another value in each run"
-    raise ProjectError("run-varying-value", message, "rand() is Spark's, drawn anew for each row.")
+    message = "the filter 'random' returns another value in each run"
+    raise ProjectError("run-varying-value", message, "Use Spark's rand(), which returns a new value for each row.")
 
 
 @jinja2.pass_environment
@@ -193,8 +193,8 @@ def _printable(environment: Environment, value: Any) -> Any:
     template_limits.whole(value)
     if callable(value):
         name = name_of(value)
-        raise ProjectError("jinja-error", f"'{name}' is a function, and is not called", f"Write {name}(...).")
+        raise ProjectError("jinja-error", f"'{name}' is a function that is not called", f"Write {name}(...).")
     if isinstance(value, Iterator):
-        hint = "Make a list of them: {{ names | map('upper') | join(', ') }}."
-        raise ProjectError("jinja-error", "what a filter such as 'map' gives is no text", hint)
+        hint = "Convert it to a list or string: {{ names | map('upper') | join(', ') }}."
+        raise ProjectError("jinja-error", "the result of a filter such as 'map' is not a string", hint)
     return value

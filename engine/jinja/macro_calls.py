@@ -75,7 +75,7 @@ class Package(Opaque):
         if name.startswith("__"):
             raise AttributeError(name)
         if name not in self._macros:
-            message = f"the package '{self._name}' has no macro '{name}'"
+            message = f"the macro package '{self._name}' has no macro '{name}'"
             raise ProjectError("unknown-macro", message, near(name, self._macros))
         return self._macros[name]
 

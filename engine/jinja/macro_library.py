@@ -43,10 +43,10 @@ class Library:
             first = self._defined.setdefault((macro_file.package, name), (macro_file, line))
             if first != (macro_file, line):
                 there, here = self._place(name, *first), self._place(name, macro_file, line)
-                message = f"two macros are called '{name}': {there} and {here}"
+                message = f"two macros have the name '{name}': {there} and {here}"
                 found.append(Diagnostic("duplicate-name", message, "Rename one of them.", location=here))
             elif not macro_file.package and (taken := self._taken(name)) is not None:
-                message = f"the macro '{name}' has the name of what every template has"
+                message = f"the macro '{name}' has the name of a built-in"
                 here = self._place(name, macro_file, line)
                 found.append(Diagnostic("duplicate-name", message, taken, location=here))
             else:
@@ -80,7 +80,7 @@ class Library:
         for name, macros in self._packages.items():
             if name and (name in project or name in own or self._taken(name) is not None):
                 first = next(iter(macros.values()))
-                message = f"the package '{name}' has the name of a macro or of what every template has"
+                message = f"the macro package '{name}' has the name of a macro or of a built-in"
                 found.append(Diagnostic("duplicate-name", message, "Rename its folder.", location=Location(first.file)))
             elif name:
                 self._env.globals[name] = Package(name, macros)

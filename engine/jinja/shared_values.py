@@ -35,7 +35,7 @@ def reachable(values: Mapping[str, Any]) -> dict[int, Any]:
         if id(value) in found:
             continue
         if isinstance(value, (Lazy, LoopContext, Iterator)):
-            message = f"'{name}' of a macro file can be read only once, and all models share it"
+            message = f"'{name}' of a macro file is an iterator, which can be read only once"
             raise ProjectError("jinja-security", message, "Make it a list: {% set names = names | list %}.")
         parts = _parts(value)
         if parts is not None:

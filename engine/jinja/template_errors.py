@@ -33,11 +33,11 @@ CRASH = "the template failed: "
 # Macros have other names inside Jinja, so that those of one file find each other like those of several.
 INSIDE = "engine_macro__"
 _BLOCKS = {"macro", "call", "filter", "set", "block", "if", "for", "with"}
-_SANDBOX = "Templates reach names and values, not Python; use Jinja's filters."
+_SANDBOX = "Templates cannot access Python attributes; use Jinja's filters."
 _OTHER_HINTS = {"expected '%}', got 'if'": "After else another condition is {% elif ... %}."}
 _OTHER_BLOCKS = {
     "snapshot": "A history of changes is a streaming table with unique_key, sequence_by and history: true.",
-    "materialization": "The header says how a model is stored; there are no other kinds.",
+    "materialization": "Set 'materialized' in the header; custom materializations are not supported.",
     "docs": "Write the text as 'description' in the header.",
     "test": "A test kind is a macro: {% macro test_name(model, column_name) %}.",
     "data_test": "A test kind is a macro: {% macro test_name(model, column_name) %}.",
@@ -83,15 +83,15 @@ def _undefined_hint(env: Environment, name: str, *, called: bool) -> str:
     if close.startswith("Did you mean"):
         return close
     if called:
-        return "Macros stand in files under macros/; those of a package are called with its name before a dot."
+        return "Define macros in files under macros/; call those of a macro package as package.macro()."
     return f"A variable of the project is var('{name}'), one of the environment env_var('{name}')."
 
 
 def _crash(error: BaseException) -> Diagnostic:
     if isinstance(error, Returned):
-        return Diagnostic("jinja-error", "'return' stands outside a macro", "Macros stand in files under macros/.")
+        return Diagnostic("jinja-error", "'return' outside a macro", "Define macros in files under macros/.")
     if isinstance(error, (RecursionError, SyntaxError, MemoryError)):
-        return Diagnostic("jinja-error", "the template is nested too deeply", "Write it flatter.")
+        return Diagnostic("jinja-error", "the template is nested too deeply", "Nest less deeply.")
     text = re.sub(r"\b(?:Names|_Exceptions)\.", "", str(error)).replace(INSIDE, "") or type(error).__name__
     if "no loader" in text:
         hint = "Macros of the folder macros/ are called by name, without import."
@@ -123,7 +123,7 @@ def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[s
     if block := _unclosed_block(error):
         return f"'{block}' is not closed", f"Add {{% end{block} %}}."
     if _is_unclosed_tag(error):
-        return "a tag is not closed", "Close the {{, {% or {# that begins here."
+        return "a tag is not closed", "Close the {{, {% or {# that starts here."
     message = _in_our_words(message.split(". ")[0].rstrip("."))
     message = message[0].lower() + message[1:]
     if match := re.match(r"no (filter|test) named '(\w+)'", message):
@@ -131,7 +131,7 @@ def _said(env: jinja2.Environment, error: jinja2.TemplateSyntaxError) -> tuple[s
     if match := re.match(r"encountered unknown tag '(\w+)'", message):
         tag = match[1]
         if tag.startswith("end") or tag in {"else", "elif"}:
-            return f"nothing is open that '{tag}' could end", "Take it out, or open the block before it."
+            return f"'{tag}' has no matching start", "Remove it, or open the block before it."
         return f"there is no block '{tag}'", _OTHER_BLOCKS.get(tag) or near(tag, _BLOCKS)
     return message, _OTHER_HINTS.get(message, "Check the tag: {{ value }}, {% statement %}, {# comment #}.")
 

@@ -29,7 +29,7 @@ _MAX_BITS = 14_000
 _MAX_WIDTH = 10_000
 _PERCENT = re.compile(r"%(?:\([^()%]*\))?[-+ #0]*(\*|[0-9]*)(?:\.(\*|[0-9]*))?")
 _DIGITS = re.compile("[0-9]+")
-_HINT = "Make less of it, or let SQL do it: repeat(), sequence() and explode() run in Spark."
+_HINT = "Produce less, or use SQL: repeat(), sequence() and explode() run in Spark."
 _WIDTHS = {"ljust", "rjust", "center", "zfill"}
 
 
@@ -41,7 +41,7 @@ def too_large(what: str) -> ProjectError:
 def _check(size: int, what: str = "text") -> None:
     if size > MAX_SIZE:
         unit = "characters" if what == "text" else "items"
-        raise too_large(f"the template makes a {what} of more than {MAX_SIZE:,} {unit}")
+        raise too_large(f"the template creates a {what} of more than {MAX_SIZE:,} {unit}")
 
 
 class Steps:
@@ -133,7 +133,7 @@ def checked(operator: str, left: Any, right: Any) -> None:
 
 def _check_bits(bits: int) -> None:
     if bits > _MAX_BITS:
-        raise too_large(f"the template makes a number of more than {_MAX_BITS * 30103 // 100000:,} digits")
+        raise too_large(f"the template computes a number of more than {_MAX_BITS * 30103 // 100000:,} digits")
 
 
 def _check_percent(text: str, values: Any) -> None:

@@ -117,18 +117,18 @@ class Guard:
             f"the last commit of '{model}' (snapshot {self.expected.snapshot}) is no longer in the history of {where}: "
             "the table was rolled back while the model was running"
         )
-        kept = "" if written else "This micro-batch was not written to it: that would hide the lost rows. "
+        kept = "" if written else "The micro-batch was not written. "
         hint = f"{kept}Roll the table forward to that snapshot, or {REBUILD.format(model)}"
         return StateError("table-rolled-back", message, hint, node=model)
 
     def _replaced(self) -> StateError:
         model = self.expected.model
-        message = f"{self.table.name()} was dropped and recreated by somebody while '{model}' was running"
+        message = f"{self.table.name()} was dropped and recreated by another program while '{model}' was running"
         return StateError("table-replaced", message, f"Restore the table, or {REBUILD.format(model)}", node=model)
 
     def _missing(self) -> StateError:
         model = self.expected.model
-        message = f"{self.table.name()} was dropped by somebody while '{model}' was running"
+        message = f"{self.table.name()} was dropped by another program while '{model}' was running"
         return StateError("table-missing", message, f"Restore the table, or {REBUILD.format(model)}", node=model)
 
 

@@ -109,7 +109,9 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
                 raise
             if pause is None:
                 raise _conflict(table, text) from error
-            _log.warning("a commit to %s met another one and is tried again in %s s: %s", table.name(), pause, text)
+            _log.warning(
+                "a commit to %s conflicted with another one and is retried in %s s: %s", table.name(), pause, text
+            )
             time.sleep(pause)
         else:
             break
@@ -134,7 +136,7 @@ def _committed_after_all(table: Any, markers: Mapping[str, str], guard: Guard, e
         return False
     if whole(table, found):
         return True
-    _log.warning("a commit to %s was made, and its files were removed: it is undone: %s", table.name(), error)
+    _log.warning("a commit to %s was made, but its files were removed: it is rolled back: %s", table.name(), error)
     if not take_back(guard.jvm, table, found, guard.branch):
         raise error
     return False
@@ -170,19 +172,22 @@ def _marked(table: Any, markers: Mapping[str, str], branch: str | None) -> Any |
 def _behind(table: Any) -> RunError:
     last = datetime.fromtimestamp(int(table.operations().current().lastUpdatedMillis()) / 1000, UTC)
     message = (
-        f"the clock of this machine is behind: the last commit of {table.name()} is of {last:%Y-%m-%d %H:%M:%S} (UTC), "
-        f"and it is {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
+        f"the clock of this machine is behind: the last commit to {table.name()} is of {last:%Y-%m-%d %H:%M:%S} "
+        f"(UTC), and it is {datetime.now(UTC):%Y-%m-%d %H:%M:%S}"
     )
-    hint = "Correct the clock of whichever machine is wrong, and build again; nothing of the micro-batch was written."
+    hint = (
+        "Set the clock right on the machine whose clock is wrong, and build again; nothing of the micro-batch "
+        "was written."
+    )
     return RunError("clock-behind", message, hint)
 
 
 def _conflict(table: Any, text: str) -> RunError:
     # Py4J says first that an error occurred.
     first = next((line for line in text.strip().splitlines() if not line.startswith("An error occurred")), text)
-    often = f"{table.name()} was changed by others at the moment of each of {len(_PAUSES) + 1} commits"
+    often = f"{table.name()} was changed by other writers during each of {len(_PAUSES) + 1} attempts to commit"
     message = f"{often}: {first.lstrip(': ')}"
-    hint = "Nothing of the micro-batch was written; build again when the other writer (a compaction, say) is done."
+    hint = "Nothing of the micro-batch was written; build again when the other writer, such as a compaction, has ended."
     return RunError("commit-conflict", message, hint)
 
 
@@ -209,7 +214,7 @@ def remade(
                 return _commit_of(found, int(found.summary().get("added-records") or 0))
             if pause is None or not any(name in str(error) for name in CONFLICTS):
                 raise
-            _log.warning("a table could not be replaced and is tried again in %s s: %s", pause, error)
+            _log.warning("a table could not be replaced; retrying in %s s: %s", pause, error)
             time.sleep(pause)
     raise AssertionError
 

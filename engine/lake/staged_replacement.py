@@ -82,7 +82,7 @@ def _beside(session: SparkSession, base: Any, made: Any) -> Any:
     done = change.setBranchSnapshot(made.currentSnapshot(), STAGED).build()
     same = done.schemasById().get(made.currentSchemaId()).sameSchema(made.schema())
     if not same or not done.specsById().get(made.defaultSpecId()).equals(made.spec()):
-        raise RuntimeError("a staged table would not have the columns and the partitioning that it was written with")
+        raise RuntimeError("the staged table lost its columns or partitioning")
     return done
 
 

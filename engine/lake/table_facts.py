@@ -137,7 +137,7 @@ class TableMetadata:
                 return
             at = int(found["timestamp-ms"])
             if not 0 <= at <= _LAST_MS:
-                message = f"the snapshot {wanted} has no possible time"
+                message = f"the snapshot {wanted} has an invalid timestamp"
                 raise ValueError(message)
             reached = reached or wanted == back_to
             summary = texts(found.get("summary"))

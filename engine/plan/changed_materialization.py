@@ -24,10 +24,10 @@ def lost(model: Model, old: Mapping[str, Any]) -> str:
         old: the facts of the query that wrote last.
     """
     if old["materialized"] == Materialized.VIEW.value:
-        return "A view stores no rows, so that nothing is lost."
+        return "A view stores no rows: nothing is lost."
     text = f"That discards {', '.join(_discarded(model, old))}."
     if old["materialized"] == Materialized.STREAMING_TABLE.value:
-        text += " Rows whose files or records are gone by now cannot be read again."
+        text += " Rows whose source files or records no longer exist cannot be read again."
     if model.materialized is Materialized.VIEW:
         return f"{text} {model.relation}__quarantine, if there is one, stays."
     return text
@@ -37,10 +37,10 @@ def _discarded(model: Model, old: Mapping[str, Any]) -> Iterator[str]:
     write = old.get("write") or {}
     if model.materialized is Materialized.VIEW:
         yield f"all rows of {model.relation}"
-    yield "its snapshots (time travel, branches, rows that wait for tests)"
+    yield "its snapshots (time travel, branches, staged rows)"
     if old["materialized"] == Materialized.STREAMING_TABLE.value:
         yield "its checkpoint with all state"
         if write.get("history"):
-            yield "versions of keys that its sources no longer have"
+            yield "old versions of keys that its sources no longer have"
         if write.get("delete_when"):
-            yield "the deletes that are remembered"
+            yield "its record of deleted keys"

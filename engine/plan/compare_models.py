@@ -53,7 +53,7 @@ class Comparison:
     lost: str = ""
 
 
-_RULES = "what it expects of its rows changed; that counts for new rows"
+_RULES = "its expectations changed; they apply to new rows"
 # How a query is compared step by step, and the one with which its state began.
 _STATE = ("state", "began", "stateful", "keyed")
 _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED, Change.KEY_CHANGED}
@@ -81,7 +81,7 @@ def compare_model(
     if writer.fingerprint == model.fingerprint:
         return Comparison(Change.UNCHANGED)
     if writer.facts is None:
-        return _refused(model, Change.IDENTITY_CHANGED, ("what the table's query was is not known any more",))
+        return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
     return _changed(manifest, model, writer, writer.facts, read)
 
 
@@ -159,9 +159,9 @@ def _continued(
     if not kept and _without_rules(old) == _without_rules(new):
         return Change.FORWARD, (_RULES,)
     if not kept:
-        zones = [f"the {text}; that applies to rows read from now on" for text in key_changes.zone_changes(old, new)]
+        zones = [f"the {text}; this applies to new rows" for text in key_changes.zone_changes(old, new)]
         same = _same({**old, "inputs": []}, {**new, "inputs": []})
-        query = () if zones and same else ("the query changed; it keeps no state, so the new text counts for new rows",)
+        query = () if zones and same else ("the query changed; it keeps no state, so the new SQL applies to new rows",)
         return Change.FORWARD, (*query, *zones)
     return _stateful(old, new)
 
@@ -241,15 +241,15 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
     if old["sql"] != new["sql"]:
         reasons.append("the query changed")
     if old["stateful"] != new["stateful"]:
-        reasons.append("it keeps state now" if new["stateful"] else "it keeps no state any more")
+        reasons.append("it keeps state now" if new["stateful"] else "it no longer keeps state")
     return reasons or ["the query changed"]
 
 
 def _refused(
     model: Model, change: Change, reasons: tuple[str, ...], lines: Sequence[str] = (), *, lost: str = "", ways: str = ""
 ) -> Comparison:
-    message = f"{model.relation} was written by another query: {'; '.join(reasons)}"
-    hint = f"Continuing would mix rows of both. Undo the edit, or rebuild the table: engine build -f -s {model.name}"
+    message = f"{model.relation} cannot continue after this change: {'; '.join(reasons)}"
+    hint = f"Undo the edit, or rebuild the table: engine build -f -s {model.name}"
     hint = "\n".join([*lines, f"{hint}; or {ways}" if ways else hint])
     if lost:
         hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"

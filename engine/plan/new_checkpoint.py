@@ -20,7 +20,7 @@ def rewritten(model: Model) -> bool:
 def totals(manifest: Manifest, model: Model) -> bool:
     """Return whether groups of a model have no event time: records that are skipped are missing in later totals."""
     said = (d for d in manifest.diagnostics if d.node == model.name)
-    return any(diagnostic.code == "state-agg-no-event-time" for diagnostic in said)
+    return any(diagnostic.code == "unbounded-groups" for diagnostic in said)
 
 
 def timed(spec: SourceSpec) -> bool:
@@ -44,9 +44,9 @@ def ways(manifest: Manifest, model: Model) -> str:
     command, found = f"engine build -s {model.name} --reset-checkpoint", sound(manifest, model)
     said = []
     if NOW in found:
-        said.append(f"keep the rows, and read what comes from now on ({command} {NOW}: open windows are discarded, and "
-                    "what was not read yet is never read)")  # fmt: skip
+        said.append(f"keep the rows and read only new data ({command} {NOW}; open windows and unread data are "
+                    "skipped)")  # fmt: skip
     if EARLIEST in found:
-        rows = "the table is written again" if rewritten(model) else "keys that the query no longer gives stay"
-        said.append(f"read all again into the table ({command} {EARLIEST}: {rows})")
+        rows = "the table is written again" if rewritten(model) else "keys that the query no longer returns stay"
+        said.append(f"read all data again into the table ({command} {EARLIEST}; {rows})")
     return "; or ".join(said)

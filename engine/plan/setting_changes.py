@@ -37,12 +37,12 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[list[st
         if values[0] == values[1] or key in PINNED:
             continue
         if key == FROZEN:
-            frozen.append(f"the setting '{key}' changed; the checkpoint keeps the value that it began with")
+            frozen.append(f"the setting '{key}' changed; the checkpoint keeps its first value")
         else:
             changed.append(f"the setting '{key}' changed from {values[0]} to {values[1]}")
     if old.get("pre_hook", []) != new.get("pre_hook", []):
         was, now = ("; ".join(said.get("pre_hook", [])) or "nothing" for said in (old, new))
-        changed.append(f"what 'pre_hook' prepares for the query changed from {was} to {now}")
+        changed.append(f"'pre_hook' changed from {was} to {now}")
     return changed, frozen
 
 
@@ -60,8 +60,8 @@ def state_store_notes(model: Model, frozen: Mapping[str, str]) -> tuple[str, ...
     provider = frozen.get(_PROVIDER, "").rpartition(".")[2]
     kept = {"partitions": frozen.get(_PARTITIONS), "provider": _PROVIDERS.get(provider)}
     return tuple(
-        f"state_store.{key} is {value} now, and the checkpoint keeps {kept[key]}: a change takes effect with a new "
-        f"checkpoint only (engine build -f -s {model.name})"
+        f"state_store.{key} is {value} now, but the checkpoint keeps {kept[key]}; to apply it: engine build -f -s "
+        f"{model.name}"
         for key, value in said.items()
         if value is not None and kept[key] not in {None, str(value)}
     )

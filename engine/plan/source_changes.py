@@ -189,7 +189,7 @@ def rejection(relation: str, model: str, reason: str, ways: str) -> Diagnostic:
         reason: how the sources differ.
         ways: see `engine.plan.new_checkpoint.ways`.
     """
-    message = f"{relation} was written from other sources: {reason}"
+    message = f"{relation} cannot continue with other sources: {reason}"
     way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
     between = f"; or {ways}" if ways else ""
     hint = f"{way}{between}; or rebuild the table from the first row: engine build -f -s {model}"

@@ -54,7 +54,7 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Differe
         if before.streams != after.streams and sorted(before.streams) == sorted(after.streams):
             was, now = (", ".join(said.streams) for said in (before, after))
             text = f"the streams are read in the order {now}, and were in the order {was} (those of a CTE come first)"
-            found.append(Difference("breaking", f"{text}; the checkpoint has their positions by that order"))
+            found.append(Difference("breaking", f"{text}; the checkpoint stores their positions in that order"))
         if not any(item.kind == "breaking" for item in found):
             found += _order(before if "began" not in old else meaning(old["began"]), after, new["state"])
     except UnprovableError:
@@ -97,7 +97,7 @@ class _Comparison:
     def blocks(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
         if (old.kind, old.streaming, len(old.children)) != (new.kind, new.streaming, len(new.children)):
             change = f"a step of the query was {_step(old)} and is now {_step(new)}"
-            yield Difference("breaking", f"{change}; the state of one cannot be read by the other")
+            yield Difference("breaking", f"{change}; their state is not compatible")
             return
         if not old.streaming:
             yield from self._static(old, new, fed)
@@ -120,7 +120,7 @@ class _Comparison:
             text = f"a static input of {_step(fed[-1])} changed; its state was built with the old one"
             yield Difference("breaking", text)
         else:
-            yield Difference("forward", "a static input changed; that applies to new rows")
+            yield Difference("forward", "a static input changed; this applies to new rows")
 
     def _filters(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
         before, after = {b.key: b for b in old.where}, {b.key: b for b in new.where}
@@ -130,32 +130,32 @@ class _Comparison:
             held = _reached(new, one, fed)
             words = f"the filter {one.text} was {'removed' if one in gone else 'added'}"
             if not held:
-                yield Difference("forward", f"{words}; that applies to rows written from now on")
+                yield Difference("forward", f"{words}; this applies to new rows")
             elif self.mode == "append" and self.single and held[0].event_time:
-                note = f"it applies to rows read from now on; open groups of {_step(held[0])} mix both rules"
+                note = f"this applies to new rows; open groups of {_step(held[0])} include rows of both filters"
                 yield Difference("forward", f"{words}; {note}")
             else:
-                text = f"{words} below {_step(held[-1])}; its state was built by the old rule and would mix both"
+                text = f"{words} upstream of {_step(held[-1])}, whose state was built with the old filter"
                 yield Difference("breaking", text)
 
 
 def _read(old: Block, new: Block) -> Iterator[Difference]:
     if old.name != new.name:
-        text = f"the input '{old.name}' became '{new.name}'; state of one would continue with rows of the other"
+        text = f"the input '{old.name}' became '{new.name}'; the state holds rows of the old input"
         yield Difference("breaking", text)
         return
     if old.watermark != new.watermark:
         was, now = (_or(block.watermark[1] or block.watermark[0]) for block in (old, new))
-        yield Difference("breaking", f"the watermark of '{new.name}' changed from {was} to {now}; the state "
-                         "was kept and released by the old event time")  # fmt: skip
+        yield Difference("breaking", f"the watermark of '{new.name}' changed from {was} to {now}; the state is "
+                                     "bound to the old event time")  # fmt: skip
     elif old.delay != new.delay:
         was, now = (duration_text(block.delay) for block in (old, new))
         note = "it applies to new rows: which are late, and when results are emitted"
         yield Difference("forward", f"the watermark delay of '{new.name}' changed from {was} to {now}; {note}")
     if old.dedup != new.dedup:
         was, now = (_or(", ".join(block.dedup)) for block in (old, new))
-        yield Difference("breaking", f"the dedup of '{new.name}' changed from {was} to {now}; the state "
-                         "holds the keys seen so far by the old columns")  # fmt: skip
+        yield Difference("breaking", f"the dedup of '{new.name}' changed from {was} to {now}; the state holds keys "
+                                     "of the old columns")  # fmt: skip
     types = dict(old.columns)
     for name, kind in new.columns:
         if name in types and types[name] != kind:
@@ -177,9 +177,7 @@ def _group(old: Block, new: Block) -> Iterator[Difference]:
     come = [b.text for key, b in after.items() if key not in before]
     if gone or come:
         change = _changed(", ".join(gone), ", ".join(come), _step(new))
-        yield Difference(
-            "breaking", f"{change}; open groups hold values of the old aggregates, continued as the new ones"
-        )
+        yield Difference("breaking", f"{change}; open groups hold values of the old aggregates")
 
 
 def _changed(gone: str, come: str, step: str) -> str:
@@ -192,12 +190,12 @@ def _changed(gone: str, come: str, step: str) -> str:
 def _distinct(old: Block, new: Block) -> Iterator[Difference]:
     if [b.key for b in old.keys] != [b.key for b in new.keys]:
         yield Difference("breaking", f"the columns of DISTINCT changed from {_list(old.keys)} to {_list(new.keys)}; "
-                         "the state holds the rows seen so far by the old columns")  # fmt: skip
+                                     "the state holds rows with the old columns")  # fmt: skip
 
 
 def _join(old: Block, new: Block, *, fed: bool) -> Iterator[Difference]:
     kind = "breaking" if new.stateful or fed else "forward"
-    after = "buffered rows follow the old rule" if kind == "breaking" else "that applies to new rows"
+    after = "the rows in state follow the old condition" if kind == "breaking" else "this applies to new rows"
     if old.name != new.name:
         yield Difference(kind, f"the {old.name} join is now a {new.name} join; {after}")
     if [b.key for b in old.on] != [b.key for b in new.on]:
@@ -205,7 +203,7 @@ def _join(old: Block, new: Block, *, fed: bool) -> Iterator[Difference]:
     for side, was, now in zip(("left", "right"), old.carried, new.carried, strict=False):
         if [b.key for b in was] != [b.key for b in now]:
             change = f"the columns that the {new.name} join buffers of its {side} side changed from {_list(was)} to "
-            yield Difference("breaking", f"{change}{_list(now)}; buffered rows have the old columns")
+            yield Difference("breaking", f"{change}{_list(now)}; rows in state have the old columns")
 
 
 def _limit(old: Block, new: Block) -> Iterator[Difference]:
@@ -238,7 +236,7 @@ def _keys(old: Block, new: Block) -> Iterator[Difference]:
     change = f"the keys of {_step(old)} became {_list(new.keys)}"
     if one:
         change = f"the window of GROUP BY changed from {pairs[0][0]} to {pairs[0][1]}"
-    yield Difference("breaking", f"{change}; open groups have the old keys and would be mixed with those of the new")
+    yield Difference("breaking", f"{change}; open groups have the old keys")
 
 
 def _columns(old: Meaning, new: Meaning) -> Iterator[Difference]:
@@ -249,7 +247,7 @@ def _columns(old: Meaning, new: Meaning) -> Iterator[Difference]:
             yield Difference("additive", text)
         elif before[name].key != column.key:
             change = f"column '{name}' changed from {before[name].text} to {column.text}"
-            yield Difference("forward", f"{change}; that applies to rows written from now on")
+            yield Difference("forward", f"{change}; this applies to new rows")
     for name in before:
         if name not in after:
             yield Difference(
@@ -265,7 +263,7 @@ def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[
         return
     for old, new in moved:
         change = f"from {_list(old.aggregates)} to {_list(new.aggregates)}"
-        text = f"the aggregates of {_step(new)} changed their order {change}; the state has them by position"
+        text = f"the aggregates of {_step(new)} changed their order {change}; the state stores them by position"
         yield Difference("breaking", text)
 
 

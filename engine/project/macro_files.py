@@ -30,7 +30,7 @@ def read_macros(root: Path, paths: Mapping[str, str], found: list[Diagnostic]) -
     """
     for name in _DBT_FILES:
         if (root / name).is_file():
-            hint = f"Copy the package's macros to {paths['packages']}/<name>/macros/, and remove the file."
+            hint = f"Copy the macros to {paths['packages']}/<name>/macros/, and remove the file."
             found.append(Diagnostic("packages-file", f"{name} is dbt syntax", hint, location=Location(name)))
     files = [*_files(root, paths["macros"], "", found)]
     for name in _packages(root, paths["packages"], found):
@@ -53,12 +53,12 @@ def _packages(root: Path, folder: str, found: list[Diagnostic]) -> Iterator[str]
         if path.name.startswith(".") or not (path.is_dir() or path.suffix in _SUFFIXES):
             continue
         if not path.is_dir() or not (path / "macros").is_dir():
-            message = f"'{path.name}' is no package: it has no folder macros/"
+            message = f"'{path.name}' is not a macro package: it has no folder macros/"
             hint = f"Move its files to {folder}/<name>/macros/."
             found.append(Diagnostic("bad-value", message, hint, location=place))
         elif not is_name(path.name) or path.name == OWN:
-            message = f"'{path.name}' cannot be a package's name"
-            hint = f"Use lower-case letters, digits and underscores; '{OWN}' is taken by the engine's macros."
+            message = f"'{path.name}' is not a valid name of a macro package"
+            hint = f"Use lower-case letters, digits and underscores; '{OWN}' is reserved for the built-in macros."
             found.append(Diagnostic("bad-name", message, hint, location=place))
         else:
             yield path.name

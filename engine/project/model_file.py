@@ -74,7 +74,7 @@ def open_model(source: ModelText, found: list[Diagnostic]) -> ModelFile:
     name, file, folders = source.name, source.file, source.folders
     text = source.text
     if source.path and text_digest(file, text) != source.digest:
-        message = "the file changed while the project was read"
+        message = "the file changed while the project was loaded"
         found.append(
             Diagnostic("file-unreadable", message, "Run the command again.", node=name, location=Location(file))
         )

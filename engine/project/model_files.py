@@ -32,15 +32,15 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
     for file in find(root, folder, (".sql", ".yml", ".yaml"), found):
         place = Location(file.shown)
         if file.suffix != ".sql":
-            hint = "Write it in the header of the model's own .sql file; sources stand in sources/."
+            hint = "Move it to the header of the model's .sql file; sources belong in sources/."
             message = "properties files under models/ are dbt syntax"
             found.append(Diagnostic("properties-file", message, hint, location=place))
             continue
         name = file.stem
         if not is_table_name(name):
-            found.append(Diagnostic("bad-name", f"'{name}' cannot be a model's name", _NAMES, location=place))
+            found.append(Diagnostic("bad-name", f"'{name}' is not a valid model name", _NAMES, location=place))
         elif name in models:
-            message = f"two models are called '{name}': {models[name].file} and {file.shown}"
+            message = f"two models have the name '{name}': {models[name].file} and {file.shown}"
             hint = "Rename one of them."
             found.append(Diagnostic("duplicate-name", message, hint, node=name, location=place))
         else:

@@ -37,7 +37,7 @@ def split_header(text: str, file: str) -> SplitFile:
     if end < 0:
         place = location_of(text, begin.end() - 5, file)
         hint = "End the header with a line ---*/ before the SQL."
-        return SplitFile(None, "", (Diagnostic("header-unclosed", "the header has no end", hint, location=place),))
+        return SplitFile(None, "", (Diagnostic("header-unclosed", "the header is not closed", hint, location=place),))
     body_end = end - 3
     if text[body_end:end] != "---":
         return _early_end(text, end, file)
@@ -58,11 +58,13 @@ def _early_end(text: str, end: int, file: str) -> SplitFile:
     place = location_of(text, end, file)
     real = text.find("---*/", end)
     if real >= 0:
-        message = "'*/' ends the SQL comment in the middle of the header"
+        message = "'*/' closes the SQL comment inside the header"
         hint = "Write the value without */, for instance as a var()."
         problem = Diagnostic("header-comment-end", message, hint, location=place)
         return SplitFile(None, blank(text[: real + 5]) + text[real + 5 :], (problem,))
-    problem = Diagnostic("header-unclosed", "the header ends with */ alone", "End it with ---*/.", location=place)
+    problem = Diagnostic(
+        "header-unclosed", "the header ends with */ instead of ---*/", "End it with ---*/.", location=place
+    )
     return SplitFile(None, blank(text[: end + 2]) + text[end + 2 :], (problem,))
 
 
@@ -70,8 +72,8 @@ def _late_header(text: str, start: int, file: str) -> tuple[Diagnostic, ...]:
     late = _LATE.search(text, start)
     if late is None:
         return ()
-    what = "a second header" if start else "the header does not stand at the top of the file"
-    hint = "Keep one header, before everything else; other comments follow it."
+    what = "a second header" if start else "the header is not at the top of the file"
+    hint = "Keep one header, at the top of the file; other comments follow it."
     place = location_of(text, late.start(), file)
     return (Diagnostic("header-position", what, hint, location=place),)
 

@@ -90,34 +90,34 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
     return Yaml(data, file, reader.values, reader.keys, reader.written, Location(file)), reader.found
 
 
-_TOO_LARGE = "Write less deeply nested values, and repeat values instead of nesting aliases (*name)."
-_JINJA = "Quote Jinja and other text that begins with a brace: \"{{ var('x') }}\"."
+_TOO_LARGE = "Nest values less deeply, and repeat values instead of nesting aliases (*name)."
+_JINJA = "Quote Jinja and other strings that start with a brace: \"{{ var('x') }}\"."
 _BRACKETS = "Check the indentation and the brackets around this place."
 # what PyYAML says -> what we say, and what to do
 _PROBLEMS = {
     "could not find expected ':'": (
         "a key without a colon",
-        "Each key is followed by a colon and a blank; quote text of several lines.",
+        "Write 'key: value', with a space after the colon; quote strings of several lines.",
     ),
     "mapping values are not allowed": (
-        "a colon where no key can stand",
-        "Quote text that holds ': ', and check the indentation.",
+        "a colon where no key is allowed",
+        "Quote strings that contain ': ', and check the indentation.",
     ),
     "cannot start any token": (
-        "a character that no value can begin with",
-        "Indent with blanks, not tabs, and quote text that begins with a special character.",
+        "a character that cannot start a value",
+        "Indent with spaces, not tabs, and quote strings that start with a special character.",
     ),
-    "found undefined alias": ("an alias of nothing", "Quote text that begins with *."),
+    "found undefined alias": ("an undefined alias", "Quote strings that start with *."),
     "but found another document": (
         "a second document",
-        "Keep one document in a file: take the line --- out.",
+        "Keep one document in a file: remove the line '---'.",
     ),
-    "found unexpected end of stream": ("a quote that is not closed", "Close the quote that begins here."),
+    "found unexpected end of stream": ("an unclosed quote", "Close the quote that starts here."),
 }
 
 
 def _syntax_error(error: pyyaml.MarkedYAMLError, text: str, reader: _Reader) -> Diagnostic:
-    problem = error.problem or "the text is not YAML"
+    problem = error.problem or "invalid YAML"
     unclosed = "unexpected end of stream" in problem
     mark = (error.context_mark if unclosed else None) or error.problem_mark or error.context_mark
     place = reader.place(mark) if mark else Location(reader.file)
@@ -192,7 +192,7 @@ class _Reader:
             key = key_node.value
             if key in result:
                 first = self.keys[(*path, key)].line
-                message = f"'{key}' stands here twice (first in line {first})"
+                message = f"'{key}' is set twice (first in line {first})"
                 self.report("yaml-duplicate-key", message, "Keep one of them.", key_node)
                 continue
             self.keys[(*path, key)] = self.place(key_node.start_mark)
@@ -239,7 +239,7 @@ class _Reader:
 
     def report_cut(self, nodes: Iterable[Any]) -> None:
         for node in nodes:
-            message = f"the comma inside '{node.value}' cuts it in two"
+            message = f"YAML splits '{node.value}' at its comma"
             self.report("yaml-split-item", message, f'Quote it: "{node.value}".', node)
 
 

@@ -89,7 +89,7 @@ def written_name(name: str) -> str:
 
 
 def _leads_out(shown: str, found: list[Diagnostic]) -> None:
-    message = "links to folders, and links that lead out of the project, are not followed"
+    message = "symbolic links to folders, or to files outside the project, are not followed"
     hint = "Copy the files into the project instead of linking to them."
     found.append(Diagnostic("path-outside", message, hint, location=Location(shown)))
 
@@ -131,7 +131,7 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
             data = file.read(MAX_BYTES + 1)
         if len(data) > MAX_BYTES:
             message = f"the file is larger than {MAX_BYTES // 1_000_000} MB"
-            hint = "Data is read by a source, not by the project."
+            hint = "Keep data outside the project folders, and read it through a source."
             found.append(Diagnostic("file-unreadable", message, hint, location=Location(shown)))
             return None
         text = _plain_lines(data.decode("utf-8-sig"))
@@ -146,7 +146,7 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
         return None
     control = _CONTROL.search(text)
     if control:
-        message = f"the file holds the control character U+{ord(control[0]):04X}"
+        message = f"the file contains the control character U+{ord(control[0]):04X}"
         place = location_of(text, control.start(), shown)
         found.append(Diagnostic("control-character", message, "Remove it.", location=place))
         return None

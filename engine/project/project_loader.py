@@ -129,18 +129,18 @@ def is_project(root: Path) -> bool:
 
 def missing_project(root: Path) -> Diagnostic:
     """The finding for a folder that is not a project."""
-    hint = "Run the command in the folder of a project, or name it with --project-dir."
+    hint = "Run the command in a project folder, or pass --project-dir."
     above = next((folder for folder in root.resolve().parents if (folder / PROJECT_FILE).is_file()), None)
     if above is not None:
-        hint = f"The project is further up: --project-dir {above}"
+        hint = f"There is a project in a parent folder: --project-dir {above}"
     if (root / "dbt_project.yml").is_file():
-        hint = f"Headrace reads {PROJECT_FILE}: name, targets, vars and folder defaults stand there."
+        hint = f"Headrace reads {PROJECT_FILE}, with name, targets, vars and folder defaults."
     return Diagnostic("project-missing", f"there is no {PROJECT_FILE} in {root.resolve().name or root}", hint)
 
 
 def _check_profiles(root: Path, found: list[Diagnostic]) -> None:
     if (root / "profiles.yml").is_file():
-        hint = f"Write its outputs under 'targets:' in {PROJECT_FILE}, and remove the file."
+        hint = f"Move its outputs to 'targets:' in {PROJECT_FILE}, and remove the file."
         message = "profiles.yml is dbt syntax"
         found.append(Diagnostic("profiles-file", message, hint, location=Location("profiles.yml")))
 
@@ -175,11 +175,11 @@ def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
                 continue
             if not inside(root, root / folder):
                 place = value.place
-                message = f"the path '{folder}' leads out of the project"
-                hint = "Name a folder of the project."
+                message = f"the path '{folder}' is outside the project"
+                hint = "Use a folder inside the project."
                 found.append(Diagnostic("path-outside", message, hint, location=place))
             elif key == "models" and not (root / folder).is_dir():
-                value.report("bad-value", f"there is no folder '{folder}'", "Make it, or correct the path.")
+                value.report("bad-value", f"there is no folder '{folder}'", "Create it, or correct the path.")
             else:
                 paths[key] = folder
     return paths
@@ -192,14 +192,14 @@ def _check_version(top: Section) -> None:
     wanted = [part.strip() for item in section.items() for part in item.text().split(",")]
     for part in wanted:
         if not _admits(part, __version__, section):
-            hint = "Install a fitting version of headrace, or change require_engine_version."
-            section.report("engine-version", f"the project wants engine {part}, this is {__version__}", hint)
+            hint = "Install such a version of headrace, or change require_engine_version."
+            section.report("engine-version", f"the project requires Headrace {part}, but this is {__version__}", hint)
 
 
 def _admits(part: str, version: str, section: Section) -> bool:
     match = _RANGE.fullmatch(part)
     if match is None:
-        section.report("bad-value", f"'{part}' is not a range of versions", "Write it as '>=0.1,<0.2'.")
+        section.report("bad-value", f"'{part}' is not a version range", "Write it as '>=0.1,<0.2'.")
         return True
     sign = match[1]
     left = [int(piece) for piece in re.findall("[0-9]+", version)[:3]]

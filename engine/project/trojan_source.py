@@ -24,9 +24,7 @@ _LOOK_ALIKES = (
 _WORD = re.compile(rf"\w*[{_LOOK_ALIKES}]\w*")
 _LATIN = re.compile("[A-Za-z]")
 _LOOK_ALIKE = re.compile(f"[{_LOOK_ALIKES}]")
-_HIDDEN_HINT = (
-    "Delete it, and read the line again without it; text that needs it belongs into data, not into the project."
-)
+_HIDDEN_HINT = "Delete it, and read the line again without it."
 
 
 def deceptions(text: str, file: str, node: str | None = None) -> Iterator[Diagnostic]:
@@ -41,16 +39,17 @@ def deceptions(text: str, file: str, node: str | None = None) -> Iterator[Diagno
         return
     hidden = list(_HIDDEN.finditer(text))
     if hidden:
-        message = f"the character U+{ord(hidden[0][0]):04X} is not shown, or changes how the line is shown"
+        message = f"the character U+{ord(hidden[0][0]):04X} is invisible, or changes how the line is displayed"
         yield _warning(_with_count(message, len(hidden)), _HIDDEN_HINT, text, hidden[0].start(), file, node)
     mixed = [word for word in _WORD.finditer(text) if _LATIN.search(word[0])]
     if mixed:
         letter = _LOOK_ALIKE.search(text, mixed[0].start())
         offset = letter.start() if letter else mixed[0].start()
         message = (
-            f"the word '{mixed[0][0][:40]}' mixes Latin letters with U+{ord(text[offset]):04X}, which looks like one"
+            f"the word '{mixed[0][0][:40]}' mixes Latin letters with U+{ord(text[offset]):04X}, which looks like a "
+            "Latin letter"
         )
-        hint = "Type the word again in one script."
+        hint = "Type the word again in one alphabet."
         yield _warning(_with_count(message, len(mixed)), hint, text, offset, file, node)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _INTERRUPTED = "interrupted"
-_ENDED = "because Java has ended"
+_ENDED = "because the Java process has ended"
 _log = logging.getLogger("engine.runtime")
 
 # Runs a unit test; what they are made of stands right of this stage.
@@ -203,8 +203,8 @@ class Turns:
         _log.error("%s", node, exc_info=error)
         if (ended := self._ended()) is not None:
             return ended.at(place, node)
-        message = scrub(f"the engine itself failed: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-        hint = "The trace is in target/logs/engine.log: please report it. Nothing that was committed is affected."
+        message = scrub(f"internal error: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+        hint = "The trace is in target/logs/engine.log; please report it. Committed rows are not affected."
         return Diagnostic("internal", message, hint, node=node, location=place)
 
     def _ended(self) -> Diagnostic | None:

@@ -32,8 +32,8 @@ _KEYS_OF = {"rowspersecond": "rows_per_second", "rampuptime": "ramp_up_time"}
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     """A schema has no place here, as the columns are known; what is a key is no option."""
     if spec.schema:
-        message = "rows of a rate are timestamp timestamp, value bigint"
-        yield SpecFault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
+        message = "the rate source has the columns timestamp timestamp, value bigint"
+        yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
     for name in spec.options:
         if key := _KEYS_OF.get(name.lower()):
             message = f"the option '{name}' is set by the engine"

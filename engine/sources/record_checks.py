@@ -26,7 +26,7 @@ DROPPED_COUNT = "dropped"
 NO_TIME = "__no_time"
 # Whether a record is dropped, and counted, for want of an event time.
 DROPPED = "__time_dropped"
-_UNREADABLE = "it cannot be read as declared"
+_UNREADABLE = "it cannot be parsed as declared"
 _MARKS = {BAD, NO_TIME, DROPPED}
 # How the error begins that ends a query at a bad record.
 RAISED = "headrace: bad record: "

@@ -50,8 +50,8 @@ def sampled(session: SparkSession, spec: SourceSpec, place: Place) -> StructType
         frame = kind.read_batch(session, spec, place)
         found = frame.drop(BAD)
     if not found.columns:
-        message = f"the source '{spec.name}' has no records that could show its columns"
-        raise SetupError("sample-empty", message, "Land or send some, and run the command again.")
+        message = f"the source '{spec.name}' has no records to infer columns from"
+        raise SetupError("sample-empty", message, "Land or send records, and run the command again.")
     return found.schema
 
 

@@ -55,10 +55,10 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
 
     own = {name for kind in (file_source, iceberg, kafka, rate, socket_source) for name in kind.FORMATS}
     if not _name(spec):
-        yield SpecFault(("format",), "the format names no reader", "Write 'format: spark.xml'.")
+        yield SpecFault(("format",), "the format does not name a reader", "Write 'format: spark.xml'.")
     yield from _option_faults(spec)
     if _name(spec) in own:
-        message = f"the engine reads '{_name(spec)}' itself, and watches over it"
+        message = f"'{_name(spec)}' is a built-in format"
         yield SpecFault(("format",), message, f"Write 'format: {_name(spec)}'.")
 
 

@@ -114,7 +114,7 @@ def reader_faults(
     for fault in option_faults(given, known, reader, hadoop=hadoop):
         hint = fault.hint
         if fault.code == "unknown-option":
-            hint = f"{hint} 'allow_unknown_options: true' beside 'options:' hands it over unchecked.".strip()
+            hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'.".strip()
         yield SpecFault(("options", fault.name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
@@ -173,7 +173,7 @@ def reader_options(name: str, settings: Mapping[str, Any], reserved: Collection[
         faults += [f"the option '{key}' is set by the engine" for key in options if str(key).lower() in reserved]
         faults += [f"the option '{key}' is a list or a mapping" for key, v in options.items() if not _is_plain(v)]
     if faults:
-        message = f"the connection '{name}' cannot be used by a source of files or a reader: {'; '.join(faults)}"
+        message = f"the connection '{name}' cannot be used for files or Spark readers: {'; '.join(faults)}"
         raise ProjectError("connection-settings", message, "Write 'options: {url: .., user: .., password: ..}'.")
     read = {str(key): str(v).lower() if isinstance(v, bool) else str(v) for key, v in options.items()}
     for credential in credentials_of(read):

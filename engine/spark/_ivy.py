@@ -21,8 +21,8 @@ TEMPORARY: Final = ".fetch-"
 _PROCESS_SECONDS: Final = 600
 _LEFTOVER_SECONDS: Final = 24 * 3600
 _HINT: Final = (
-    "The network is needed once. ENGINE_IVY_SETTINGS names an ivysettings.xml with a mirror, ENGINE_JARS a "
-    "folder of jars prepared elsewhere."
+    "The download is needed once. To use a mirror, set ENGINE_IVY_SETTINGS to an ivysettings.xml; to use jars "
+    "prepared elsewhere, set ENGINE_JARS to their folder."
 )
 # The resolver's root is Ivy's own default. Poms are not asked for: no dependency of a jar is wanted.
 _SETTINGS: Final = """\
@@ -73,7 +73,7 @@ def _command(coordinates: Sequence[str], folder: Path, out: Path, java: Java, en
         settings = str(folder / "ivysettings.xml")
         Path(settings).write_text(_SETTINGS, encoding="utf-8")
     elif not Path(settings).is_file():
-        raise SetupError("jars-download", f"ENGINE_IVY_SETTINGS names {settings}, which is no file.")
+        raise SetupError("jars-download", f"ENGINE_IVY_SETTINGS is {settings}, which is not a file.")
     ivy = folder / "ivy.xml"
     ivy.write_text(_module(coordinates), encoding="utf-8")
     trust = trust_store_options(folder / "trust.jks", env) if java.bundled else []
@@ -156,7 +156,7 @@ def _cause(output: str) -> str:
     if re.search(r":: .+: not found", output):
         return "the repository does not have it"
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "Ivy said nothing"
+    return lines[-1] if lines else "Ivy gave no reason"
 
 
 def _plain(text: str) -> str:

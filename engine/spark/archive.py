@@ -129,8 +129,8 @@ def writing(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.enviro
         folder, key = _folder(env), _key(java, core)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not _only_ours(folder):
-            message = f"The archive of Java's classes cannot be kept in {folder}: others can write there."
-            hint = "Let ENGINE_JARS name a folder outside the project that belongs to the user who runs the command."
+            message = f"The class archive cannot be stored in {folder}: other users can write there."
+            hint = "Set ENGINE_JARS to a folder outside the project that belongs to you."
             raise SetupError("archive", message, hint)
         _remove_leftovers(folder)
         with tempfile.TemporaryDirectory(prefix=_WRITING, dir=folder) as name:
@@ -143,8 +143,8 @@ def writing(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.enviro
                 options.insert(0, f"-XX:SharedArchiveFile={base}")
             yield tuple(options)
             if not temporary.exists():
-                hint = "See the log of the command; without the archive sessions start as before."
-                raise SetupError("archive", "Java did not write the archive of its classes.", hint)
+                hint = "See the log of the command; sessions start without the archive."
+                raise SetupError("archive", "Java did not write the class archive.", hint)
             temporary.chmod(0o600)
             for old in folder.glob(f"{key}-*{_SUFFIX}"):
                 old.unlink(missing_ok=True)
@@ -152,7 +152,7 @@ def writing(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.enviro
         _forget_old(folder)
     except OSError as error:
         reason = error.strerror or str(error)
-        raise SetupError("archive", f"The archive of Java's classes cannot be written: {reason}.") from error
+        raise SetupError("archive", f"The class archive cannot be written: {reason}.") from error
 
 
 def _dump(java: Java, base: Path) -> None:
@@ -164,7 +164,7 @@ def _dump(java: Java, base: Path) -> None:
     arguments = [str(java.path), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
     done = subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS)
     if done.returncode or not base.exists():
-        raise SetupError("archive", "Java did not write the archive of its own classes.")
+        raise SetupError("archive", "Java did not write its default class archive.")
     base.chmod(0o600)
 
 

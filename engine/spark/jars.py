@@ -26,7 +26,7 @@ from engine.user_cache import cache_home, is_own, own_folder
 
 LOCK: Final = Path(__file__).with_name("jars.json")
 _STAMPS: Final = 500
-_FETCH_HINT: Final = "Run engine jars fetch once with network access."
+_FETCH_HINT: Final = "Run engine jars fetch with network access."
 
 
 class JarState(StrEnum):
@@ -70,7 +70,7 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
         return Path(own).expanduser().absolute()
     home = cache_home(env)
     if home is None:
-        raise SetupError("jars-cache", "The user who runs the command has no home folder.", "Set ENGINE_JARS.")
+        raise SetupError("jars-cache", "The user has no home folder.", "Set ENGINE_JARS.")
     return home / "jars"
 
 
@@ -207,5 +207,5 @@ def _fetch(
 def _adopt(jar: Jar, downloaded: Path, folder: Path) -> None:
     actual = _sha256(downloaded)
     if actual != jar.sha256:
-        raise _wrong_hash(jar, downloaded, actual, "The repository gave another file: check the mirror.")
+        raise _wrong_hash(jar, downloaded, actual, "The repository served another file: check the mirror.")
     downloaded.replace(folder / jar.file_name)

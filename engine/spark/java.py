@@ -57,7 +57,7 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
     for origin, executable in _candidates(env):
         found = _probe(executable)
         if found is None:
-            unfit.append(f"{origin}: {executable} is no working Java")
+            unfit.append(f"{origin}: {executable} is not a working Java")
             continue
         path, text = found
         if major(text) in SUPPORTED:

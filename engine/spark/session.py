@@ -112,7 +112,7 @@ def open_session(settings: SessionSettings) -> Session:
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
-        raise SetupError("session", "This process already has a Spark session.", "Close that one first.")
+        raise SetupError("spark-session", "This process already has a Spark session.", "Close that one first.")
     jvm = start_jvm(
         settings.java,
         conf=session_conf(settings),
@@ -197,7 +197,7 @@ def _connect(jvm: Jvm) -> SparkSession:
         with open_log(jvm.log.parent) as log:
             log.write(text.encode("utf-8", "replace"))
         reason = _one_line(text)
-        raise SetupError("session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
+        raise SetupError("spark-session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
     return spark
 
 

@@ -133,12 +133,12 @@ def make_private(folder: Path) -> None:
 
 def unwritable(path: Path, error: OSError) -> StateError:
     """That a file of the state cannot be written, with the system's reason (a full disk, say)."""
-    hint = "Make the folder writable (and see that the disk has room), or set 'state:' of the target to another one."
+    hint = "Make the folder writable and check the free space, or change 'state:' of the target."
     return StateError("state-unwritable", f"{path} cannot be written: {error.strerror}", hint)
 
 
 def _unreadable(path: Path, error: OSError) -> StateError:
-    hint = "Make it readable, or restore it from a backup; without it the engine cannot tell what the table holds."
+    hint = "Make it readable, or restore it from a backup: it records what the table contains."
     return StateError("state-unreadable", f"{path} cannot be read: {error.strerror}", hint)
 
 

@@ -62,8 +62,8 @@ class Lease:
             StateError: `locked`: it was taken over; nothing may be committed any more.
         """
         if _newest(self.store, self.folder) != self.number or not self._ours():
-            message = f"the lock of {self.folder} was taken over by another run while this one did not answer"
-            raise StateError("locked", message, "What is committed stays; the other run goes on from there.")
+            message = f"another run took over the lock of {self.folder} while this one did not respond"
+            raise StateError("locked", message, "Committed rows stay; the other run continues from there.")
 
     def renew(self) -> None:
         """Say that the holder is there.
@@ -151,5 +151,5 @@ def _content(owner: str, turn: int) -> bytes:
 
 
 def _taken(folder: str) -> StateError:
-    hint = "Wait until it has ended, or stop it; a killed run frees its tables itself."
+    hint = "Wait until it has ended, or stop it; the lock of a killed run is released."
     return StateError("locked", f"{folder} is being written by another run", hint)

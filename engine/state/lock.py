@@ -84,7 +84,7 @@ def _locked(state: TableState) -> int:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        hint = "Make the state folder writable, or set 'state:' of the target to another one."
+        hint = "Make the state folder writable, or change 'state:' of the target."
         raise StateError("state-unwritable", f"{path} cannot be written: {error.strerror}", hint) from error
     deadline = time.monotonic() + ORPHAN_SECONDS
     while True:
@@ -138,4 +138,4 @@ def _held(state: TableState, owner: dict[str, Any]) -> StateError:
     if owner:
         who = f"process {owner.get('pid')} on {owner.get('host')} ({owner.get('command')}, since {owner.get('since')})"
     message = f"{state.catalog}.{state.schema}.{state.table} is being written by {who}"
-    return StateError("locked", message, "Wait until it has ended, or stop it; a killed run frees its tables itself.")
+    return StateError("locked", message, "Wait until it has ended, or stop it; the lock of a killed run is released.")

@@ -157,7 +157,7 @@ class TableState:
             state = replace(state, model=str(state.model), environment=said)
             return replace(state, phase=Phase(state.phase), columns=tuple(map(str, state.columns)))
         except (ValueError, TypeError, AttributeError, RecursionError) as error:
-            hint = "Restore the file from a backup; without it the engine cannot tell what the table holds."
+            hint = "Restore the file from a backup: it records what the table contains."
             raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
     def save(self, state: ModelState) -> None:

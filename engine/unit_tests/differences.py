@@ -108,7 +108,7 @@ def drawn(pairs: Sequence[Pair], table: TextTable) -> list[str]:
     head = " | ".join(name.ljust(width) for name, width in zip(table.names, widths, strict=True))
     rule = "-+-".join("-" * width for width in widths)
     body = [f"{sign} | {' | '.join(c.ljust(w) for c, w in zip(row, widths, strict=True))} |" for sign, row in lines]
-    more = [f"  ... and {rest} lines more"] if rest > 0 else []
+    more = [f"  ... and {rest} more lines"] if rest > 0 else []
     return [f"  | {head} |", f"  |-{rule}-|", *body, *more]
 
 

@@ -60,7 +60,7 @@ def _field(query: Any) -> Any:
                 found.setAccessible(True)
                 return found
         kind = kind.getSuperclass()
-    raise RuntimeError(f"Spark's streaming query has no {_FIELD}")
+    raise RuntimeError(f"this version of Spark has no {_FIELD}")
 
 
 def millis(text: str) -> int:

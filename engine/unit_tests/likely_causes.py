@@ -44,16 +44,16 @@ def late_causes(model: Model, wanted: int, got: int, seen: StepMetrics) -> list[
         seen: the numbers of the step, or of all.
     """
     if not model.stateful:
-        return ["the query keeps no state: only a step that does (a window, a dedup, a join) drops late rows"]
+        return ["the query keeps no state: only windows, dedup and joins drop late rows"]
     behind = [(began, at) for began, at in seen.times if began is not None and at < began]
     if sum(item.watermark is not None for item in model.inputs if item.stream) != 1:
-        return ["with several watermarks the slowest stream decides: the lowest of them counts for all rows"]
+        return ["with several watermarks the lowest one applies to all rows"]
     if got < wanted:
         return _too_few_late(model, behind, seen)
     return [_behind(*behind[0]), *([_GROUPS] if any(_windows(model)) else [])] if behind else []
 
 
-_GROUPS = "for a window Spark counts groups of each micro-batch, not rows: rows of one group are 1"
+_GROUPS = "for a window Spark counts late groups of each micro-batch, not rows"
 
 
 def _behind(began: int, earliest: int) -> str:
@@ -62,17 +62,22 @@ def _behind(began: int, earliest: int) -> str:
 
 def _too_few_late(model: Model, behind: Sequence[tuple[int, int]], seen: StepMetrics) -> list[str]:
     if not behind:
-        moves = "the watermark moves only after a micro-batch: a row counts against what the steps before have seen"
+        moves = "the watermark advances only after a micro-batch: a row is compared with the rows of earlier steps"
         if not seen.times:
             return []
         began, earliest = max(seen.times, key=lambda times: times[0] or 0)
         if began is None:
             return [f"there was no watermark when the step began; {moves}"]
-        return [f"no row came behind the watermark: {_behind(began, earliest)}; {moves}"]
+        return [f"no row arrived behind the watermark: {_behind(began, earliest)}; {moves}"]
     began, earliest = behind[0]
     ends = [size for _, _, size in _windows(model)]
     if ends and earliest - earliest % (ends[0] * 1000) + ends[0] * 1000 > began:
-        return [f"{_behind(began, earliest)}, but its window was still open: it is late when the window has ended"]
+        return [
+            (
+                f"{_behind(began, earliest)}, but its window was still open: a row is late only after its window "
+                "has closed"
+            )
+        ]
     return [_behind(began, earliest), *([_GROUPS] if ends else [])]
 
 
@@ -111,8 +116,8 @@ def _held(model: Model, seen: StepMetrics) -> str:
         return ""
     rows = "a row is" if seen.state_rows == 1 else f"{seen.state_rows:,} rows are"
     return (
-        f"{rows} held in state and {_mark(seen)}: what it has to pass first, a window, a "
-        "session or an unmatched row, has not been written (the step 'flush' lets it pass)"
+        f"{rows} in state and {_mark(seen)}: windows, sessions and unmatched rows are written when the watermark "
+        "passes them (add the step 'flush')"
     )
 
 
@@ -121,12 +126,12 @@ def _mark(seen: StepMetrics) -> str:
 
 
 def _late(seen: StepMetrics) -> str:
-    return _counted(seen.late, "was dropped as late: it came behind the watermark",
-                    "were dropped as late: they came behind the watermark")  # fmt: skip
+    return _counted(seen.late, "was dropped as late: it arrived behind the watermark",
+                    "were dropped as late: they arrived behind the watermark")  # fmt: skip
 
 
 def _repeats(seen: StepMetrics) -> str:
-    return _counted(seen.duplicates, "was dropped as a repeat, by 'dedup'", "were dropped as repeats, by 'dedup'")
+    return _counted(seen.duplicates, "was dropped as a duplicate, by 'dedup'", "were dropped as duplicates, by 'dedup'")
 
 
 def _quarantined(seen: StepMetrics) -> str:

@@ -81,7 +81,7 @@ def _with_macros(project: LoadedProject, test: UnitTest) -> LoadedProject:
         macro = known.get(name)
         head = _HEAD.match(macro.text) if macro else None
         if macro is None or head is None:
-            message = f"the unit test '{test.name}' overrides a macro '{name}', which the project does not have"
+            message = f"the unit test '{test.name}' overrides a macro '{name}', which does not exist"
             raise EngineError("unknown-macro", message, near(name, known), location=test.location)
         body = f"{head[0]}{{% raw %}}{text}{{% endraw %}}{{% endmacro %}}"
         file = files[macro.file]

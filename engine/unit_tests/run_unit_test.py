@@ -95,8 +95,8 @@ class UnitTests:
 
 
 def _elsewhere(test: UnitTest) -> Diagnostic:
-    message = "a unit test runs in Spark on this machine, and the target has another master"
-    hint = "Run them alone: engine test -s test_type:unit; leave them out here: --exclude test_type:unit."
+    message = "unit tests run in a local Spark, and the target has another master"
+    hint = "Run them separately: engine test -s test_type:unit; exclude them here: --exclude test_type:unit."
     return Diagnostic("not-supported", message, hint, node=test.id.partition(".")[2])
 
 
@@ -157,7 +157,7 @@ class _Compared:
         wrong = sum(not pair.equal(actual) for pair in pairs)
         several = "1 row differs" if wrong == 1 else f"{wrong} rows differ"
         why = [f"Likely cause: {text}." for text in causes(self.model, pairs, actual, whole)]
-        lines = ["- expected, + actual, cells that differ between asterisks:", *drawn(pairs, actual), *why]
+        lines = ["- expected, + actual, differing cells between asterisks:", *drawn(pairs, actual), *why]
         self._report(expect, f"{several} of '{self.model.name}'{when}", "\n    ".join(lines))
 
     def _report(self, expect: ExpectedResult, message: str, hint: str) -> None:

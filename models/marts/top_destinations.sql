@@ -1,5 +1,5 @@
 /*---
-description: The ten destinations with most departures so far, written anew in each micro-batch.
+description: The ten destinations with most departures so far, rewritten in each micro-batch.
 streams: [flights]
 output_mode: complete
 columns:

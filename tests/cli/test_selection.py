@@ -46,7 +46,7 @@ def test_a_name_that_matches_nothing_is_an_error_before_anything_starts(
         (["+zz*+"], "'zz*' matches nothing", "Known: a, b."),
         (["a typo"], "'typo' matches nothing", "Known: a, b."),
         (["a,typo"], "'typo' matches nothing", "Known: a, b."),
-        (["a,b"], "'a,b' matches nothing", "A comma selects what matches every term"),
+        (["a,b"], "'a,b' matches nothing", "A comma selects the intersection of its terms"),
         (["resource_type:modle"], "there is no resource_type 'modle' [usage]", "Did you mean 'model'?"),
         (["test_type:unti"], "there is no test_type 'unti' [usage]", "Did you mean 'unit'?"),
     ],

@@ -70,7 +70,7 @@ def test_what_is_watched_are_the_files_of_the_project(tmp_path: Path) -> None:
 
 def test_a_report_is_of_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert invoke(["test", "--watch", "--junit-xml", "f.xml", "--project-dir", str(tmp_path)]) == 2
-    assert "--watch and --junit-xml together" in capsys.readouterr().err
+    assert "--watch and --junit-xml cannot be combined" in capsys.readouterr().err
 
 
 def test_pytest_collects_the_tests_of_a_project_and_tells_its_mistakes(

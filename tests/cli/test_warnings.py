@@ -116,7 +116,7 @@ def test_quiet_commands_show_errors_alone(warned: Path, capsys: pytest.CaptureFi
 def test_after_a_day_a_warning_comes_again(warned: Path) -> None:
     folder = project_cache(warned / "target")
     assert folder is not None
-    found = [Diagnostic("wm-unused", "unused", level=Level.WARNING, node="a")]
+    found = [Diagnostic("watermark-unused", "unused", level=Level.WARNING, node="a")]
     note_told(folder, found)
     assert not_told_today(folder, found) == []
     record = json.loads((folder / "told.json").read_text())
@@ -130,7 +130,7 @@ def test_what_the_cache_has_may_be_anything(warned: Path, content: str) -> None:
     assert folder is not None
     (folder / "told.json").write_text(content)
     (folder / "told.json").chmod(0o600)
-    found = [Diagnostic("wm-unused", "unused", level=Level.WARNING, node="a")]
+    found = [Diagnostic("watermark-unused", "unused", level=Level.WARNING, node="a")]
     assert not_told_today(folder, found) == found
     note_told(folder, found)
     assert not_told_today(folder, found) == []

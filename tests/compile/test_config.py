@@ -180,7 +180,7 @@ VALUES = [
     (SEQUENCE + "delete_when: amount < 0\ndeletes_remembered: 7",
      "bad-duration models/a.sql:6:21 '7' is not a duration", "7 days"),
     (SEQUENCE + "delete_when: amount < 0\ndeletes_remembered: 0 days",
-     "bad-value models/a.sql:6:21 deletes are remembered for some time, not for none", "7 days"),
+     "bad-value models/a.sql:6:21 'deletes_remembered' must be greater than zero", "7 days"),
     ("overwrite: partition", "bad-value models/a.sql:2:12 'overwrite' cannot be 'partition'", "'partitions'"),
     ("publish: on_test_pass", "bad-value models/a.sql:2:10 'publish' cannot be 'on_test_pass'", "'on_tests_pass'"),
     ("on_schema_change: append_new_columns",
@@ -198,7 +198,7 @@ VALUES = [
     ("partition_by: day(ts) day", "bad-value models/a.sql:2:15 'day(ts) day' is not a partition field", "day"),
     (STREAM + "trigger: 30 seconds", "bad-value models/a.sql:3:10 '30 seconds' is not a trigger", "every 30 seconds"),
     (STREAM + "trigger: every 30", "bad-duration models/a.sql:3:10 '30' is not a duration", "every 30 seconds"),
-    (STREAM + "trigger: available_now", "bad-value models/a.sql:3:10 'available_now' is not a trigger", "Leave it out"),
+    (STREAM + "trigger: available_now", "bad-value models/a.sql:3:10 'available_now' is not a trigger", "Remove it"),
     (STREAM + "trigger: hourly", "bad-value models/a.sql:3:10 'hourly' is not a trigger", "every 30 seconds"),
     (STREAM + "trigger: continuous 1 second",
      "trigger-continuous models/a.sql:3:10 the trigger 'continuous 1 second' cannot be run", "exactly-once"),
@@ -219,7 +219,7 @@ VALUES = [
     ("streams: {shop.orders: {on_upstream_delete: ignor}}", "bad-value models/a.sql:2:45 'on_upstream_delete' cannot be 'ignor'", "'ignore'"),
     ("streams: {shop.orders: {on_bad_record: skip}}", "bad-value models/a.sql:2:40 'on_bad_record' cannot be 'skip'", "Known: drop"),
     ("streams: {shop.orders: {on_upstream_delete: ignore}}",
-     "bad-value models/a.sql:2:25 on_upstream_delete has no meaning for the source 'shop.orders'", "Take it out"),
+     "bad-value models/a.sql:2:25 on_upstream_delete does not apply to the source 'shop.orders'", "Remove it"),
     ("streams: {shop.orders: {watermark: {column: ts, delay: 1 hour, max_future: soon}}}",
      "bad-duration models/a.sql:2:76 'soon' is not a duration", "1 hour"),
     ("streams: {shop.orders: {watermark: ts delay -5 minutes}}", "bad-duration models/a.sql:2:36 '-5 minutes' is not a duration", ""),
@@ -267,15 +267,15 @@ EXPECTATIONS = [
     ("{name: a, check: amount as b}", "condition-syntax models/a.sql:2:33 'amount as b' is not an SQL expression", ""),
     ("{name: a, check: amount > 0 -- big}", "condition-syntax models/a.sql:2:33 'amount > 0 -- big' is not an SQL expression", ""),
     ("{name: a, check: sum(amount) > 0}",
-     "condition-syntax models/a.sql:2:33 'sum(amount) > 0' looks at several rows, and sees one only", ""),
+     "condition-syntax models/a.sql:2:33 'sum(amount) > 0' needs several rows, but a condition is evaluated row by row", ""),
     ("{name: a, check: lag(id) over (order by ts) > 0}",
-     "condition-syntax models/a.sql:2:33 'lag(id) over (order by ts) > 0' looks at several rows, and sees one only", ""),
+     "condition-syntax models/a.sql:2:33 'lag(id) over (order by ts) > 0' needs several rows, but a condition is evaluated row by row", ""),
     ("{name: a, check: id in (select id from t)}",
-     "condition-syntax models/a.sql:2:33 'id in (select id from t)' reads a table, and sees one row only", ""),
+     "condition-syntax models/a.sql:2:33 'id in (select id from t)' reads a table, but a condition is evaluated on one row", ""),
     ("{name: a, check: amount + 1}", "condition-syntax models/a.sql:2:33 'amount + 1' is not true or false", ""),
     ("{name: a, check: 1}", "condition-syntax models/a.sql:2:33 '1' is not true or false", ""),
     ("{name: a, check: amount > 0}, {name: a, check: id > 0}",
-     "duplicate-name models/a.sql:2:53 two expectations are called 'a'", "another name"),
+     "duplicate-name models/a.sql:2:53 two expectations have the name 'a'", "another name"),
 ]  # fmt: skip
 
 
@@ -289,7 +289,7 @@ def test_once_is_a_warning(tmp_path):
     found = only(manifest.diagnostics)
     assert (found.level, line(found)) == (
         Level.WARNING,
-        "trigger-once models/a.sql:3:10 trigger 'once' reads all that waits in one micro-batch, so that late rows count otherwise",
+        "trigger-once models/a.sql:3:10 trigger 'once' reads all unread data in one micro-batch, which changes which rows are late",
     )
     assert manifest.model("a").operation.trigger == Trigger(TriggerKind.ONCE)
     assert not manifest.model("a").broken
@@ -303,7 +303,7 @@ HABITS = [
     ("file_format: delta", "Iceberg"),
     ("updated_at: ts", "sequence_by: updated_at"),
     ("watermark: ts delay 1 hour", "streams: {flights: {watermark: ...}}"),
-    ("checkpoint_location: /x", "The engine keeps checkpoints"),
+    ("checkpoint_location: /x", "Checkpoints are managed for you"),
     ("uniqe_key: id", "Did you mean 'unique_key'?"),
     ("output_modes: append", "Did you mean 'output_mode'?"),
 ]
@@ -422,4 +422,4 @@ def test_defaults_that_do_not_fit_a_kind_are_passed_over(tmp_path):
 def test_the_types_of_a_source_are_those_of_its_schema(tmp_path):
     described = SOURCES + "        columns: {id: {type: string}, name: {type: int}}\n"
     finding = "setting-conflict sources/shop.yml:12:39 'name' is int here and string in the schema"
-    check(tmp_path, {"sources/shop.yml": described}, finding, "Say it once")
+    check(tmp_path, {"sources/shop.yml": described}, finding, "Set it once")

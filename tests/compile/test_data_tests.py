@@ -95,10 +95,10 @@ def test_a_kind_that_stands_in_for_the_engines_is_not_told_by_its_look(tmp_path:
 
 
 FAULTS = {
-    "a bound": ("tests: [{unique: {column_name: id, warn_if: many}}]", {}, "bad-value models/orders.sql:2:45 'many' is no bound of a number of failures"),
+    "a bound": ("tests: [{unique: {column_name: id, warn_if: many}}]", {}, "bad-value models/orders.sql:2:45 'many' is not a condition on the number of failures"),
     "a limit": ("tests: [{unique: {column_name: id, limit: 0}}]", {}, "bad-value models/orders.sql:2:43 'limit' must be at least 1, not 0"),
-    "a later option": ("tests: [{unique: {column_name: id, fail_calc: x}}]", {}, "not-supported models/orders.sql:2:36 'fail_calc' is not part of this version"),
-    "an unknown model": ("title: t", {"tests/x.sql": "select 1 from {{ ref('nothing') }}"}, "unknown-ref tests/x.sql:1:15 the test 'x' reads 'nothing', which is no model"),
+    "a later option": ("tests: [{unique: {column_name: id, fail_calc: x}}]", {}, "not-supported models/orders.sql:2:36 'fail_calc' is not supported in this version"),
+    "an unknown model": ("title: t", {"tests/x.sql": "select 1 from {{ ref('nothing') }}"}, "unknown-ref tests/x.sql:1:15 the test 'x' reads 'nothing', which is not a model"),
     "no model": ("title: t", {"tests/x.sql": "select 1 as n"}, "missing-key tests/x.sql:1:1 the test 'x' reads no model or source"),
     "no SQL": ("title: t", {"tests/x.sql": "select from where"}, "sql-syntax tests/x.sql:1:13 the SQL cannot be read near 'where'"),
     "a file that is no name": ("title: t", {"tests/X-1.sql": "select 1"}, "bad-name tests/X-1.sql:1:1 'X-1' is not a name"),

@@ -41,23 +41,23 @@ def test_what_fits(header, tmp_path):
 
 
 WRONG = [
-    ("columns: {id: {type: int}}", ["column-type 2:22 the column 'id' is declared int, and the query gives string"]),
+    ("columns: {id: {type: int}}", ["column-type 2:22 the column 'id' is declared int, but the query returns string"]),
     ("columns: {small: {type: tinyint}}",
-     ["column-type 2:25 the column 'small' is declared tinyint, and the query gives smallint"]),
+     ["column-type 2:25 the column 'small' is declared tinyint, but the query returns smallint"]),
     ("columns: {item: {type: 'struct<name: string>'}}",
-     ["column-type 2:24 the column 'item' is declared struct<name:string>, and the query gives struct<name:string,price:double>"]),
+     ["column-type 2:24 the column 'item' is declared struct<name:string>, but the query returns struct<name:string,price:double>"]),
     ("columns:\n  - {name: amount, data_type: 'decimal(10, 2)'}\n  - {name: nope}",
-     ["column-type 3:31 the column 'amount' is declared decimal(10,2), and the query gives double",
-      "unknown-column 4:12 'columns' describes 'nope', which the query does not give"]),
+     ["column-type 3:31 the column 'amount' is declared decimal(10,2), but the query returns double",
+      "unknown-column 4:12 'columns' describes 'nope', which the query does not return"]),
     ("columns: {item.nme: x, id.x: y, item.price: {type: int}}",
-     ["unknown-column 2:11 'columns' describes 'item.nme', which the query does not give",
-      "unknown-column 2:24 'columns' describes 'id.x', which the query does not give",
-      "column-type 2:52 the column 'item.price' is declared int, and the query gives double"]),
-    ("columns: {id: x, amuont: y}", ["unknown-column 2:18 'columns' describes 'amuont', which the query does not give"]),
+     ["unknown-column 2:11 'columns' describes 'item.nme', which the query does not return",
+      "unknown-column 2:24 'columns' describes 'id.x', which the query does not return",
+      "column-type 2:52 the column 'item.price' is declared int, but the query returns double"]),
+    ("columns: {id: x, amuont: y}", ["unknown-column 2:18 'columns' describes 'amuont', which the query does not return"]),
     ("contract: true\ncolumns: {id: {type: string}, amount: {type: float}, n: {type: bigint}}",
-     ["column-undeclared 3:1 the query gives 'item', which 'columns' does not list, and 'contract' wants all of them",
-      "column-undeclared 3:1 the query gives 'small', which 'columns' does not list, and 'contract' wants all of them",
-      "column-type 3:46 the column 'amount' is declared float, and the query gives double"]),
+     ["column-undeclared 3:1 the query returns 'item', which 'columns' does not list, as 'contract' requires",
+      "column-undeclared 3:1 the query returns 'small', which 'columns' does not list, as 'contract' requires",
+      "column-type 3:46 the column 'amount' is declared float, but the query returns double"]),
 ]  # fmt: skip
 
 
@@ -73,7 +73,7 @@ def test_the_hint_for_a_missing_column_can_be_pasted(tmp_path):
         "contract: true\ncolumns: {id: {type: string}, amount: {type: double}, n: {type: bigint}, small: {type: int}}"
     )
     (found,) = findings(tmp_path, model(header))
-    assert found.hint == 'Add item: {type: "struct<name:string,price:double>"}, or take it out of the query.'
+    assert found.hint == 'Add item: {type: "struct<name:string,price:double>"}, or remove it from the query.'
     assert clean(tmp_path, model(header.removesuffix("}") + ', item: {type: "struct<name:string,price:double>"}}'))
 
 
@@ -94,7 +94,7 @@ def test_a_column_whose_name_only_spark_knows_leaves_the_names_open(tmp_path):
     sql = f"select id, ts + interval 1 hour {FROM}"
     assert clean(tmp_path, model(header % "string", sql))
     assert lines(findings(tmp_path, model(header % "int", sql))) == [
-        "column-type models/a.sql:3:22 the column 'id' is declared int, and the query gives string"
+        "column-type models/a.sql:3:22 the column 'id' is declared int, but the query returns string"
     ]
 
 
@@ -123,7 +123,7 @@ class TestBuild:
         result = lab.run("build")
         assert result.code == 1
         assert result.codes() == ["column-type"]
-        assert "is declared struct<a:string>, and the query gives struct<a:bigint>" in result.text
+        assert "is declared struct<a:string>, but the query returns struct<a:bigint>" in result.text
         assert lab.table("a") is None
         lab.model("a", f"/*---\n{header % 'bigint'}---*/\n{self.SQL}")
         lab.build()

@@ -75,11 +75,11 @@ def test_in_a_batch_model_and_in_a_view(tmp_path):
 
 READERS = [
     ("select id from {{ ref('cleaned') }}",
-     "stream-unlisted models/b.sql:1:16 'cleaned' is ephemeral and streamed, and not listed as a stream"),
+     "stream-unlisted models/b.sql:1:16 'cleaned' is ephemeral and reads streams, but is not listed as a stream"),
     ("/*---\nstreams: {cleaned: {watermark: ts delay 1 hour}}\n---*/\nselect id from {{ ref('cleaned') }}",
-     "bad-value models/b.sql:2:11 'watermark' cannot be said of the ephemeral model 'cleaned'"),
+     "bad-value models/b.sql:2:11 'watermark' cannot be set for the ephemeral model 'cleaned'"),
     ("/*---\nstreams: [still]\n---*/\nselect id from {{ ref('still') }}",
-     "stream-not-streamable models/b.sql:2:11 'still' is ephemeral and lists no streams"),
+     "stream-not-streamable models/b.sql:2:11 'still' is listed as a stream, but is ephemeral and reads none"),
     ("/*---\nmaterialized: view\n---*/\nselect id from {{ ref('still') }}",
      "bad-value models/b.sql:4:16 a view cannot read the files of source 'shop.customers'"),
     ("/*---\nmaterialized: ephemeral\n---*/\nselect * from {{ this }}",

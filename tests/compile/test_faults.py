@@ -30,19 +30,19 @@ SQL = [
      "sql-syntax models/a.sql:5:10 the SQL cannot be read near 'x'", ""),
     ("select * frm {{ source('shop', 'orders') }}",
      "sql-syntax models/a.sql:1:14 the SQL cannot be read near 'source('shop', 'orders')'", ""),
-    ("select id,\n{o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", "Take the comma out"),
+    ("select id,\n{o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", "Remove the comma"),
     ("select id,, ts {o}", "sql-syntax models/a.sql:1:10 a comma with nothing after it", ""),
     ("select 'its,\n{o}", "sql-syntax models/a.sql:1:8 the SQL ends inside a quote or comment", "Close the quote"),
     ("select 1 -- it's\n /* open\n{o}", "sql-syntax models/a.sql:2:2 the SQL ends inside a quote or comment", ""),
-    ("select 1 as a {o};\n\nselect 2", "not-a-query models/a.sql:3:1 a second statement in the model", "each model is one"),
-    ("insert into t select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", "the SELECT alone"),
+    ("select 1 as a {o};\n\nselect 2", "not-a-query models/a.sql:3:1 a second statement in the model", "a model is one query"),
+    ("insert into t select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", "the SELECT only"),
     ("with a as (select 1) insert into t select * from a",
      "not-a-query models/a.sql:1:1 a model is a SELECT, not INSERT", ""),
     ("create table t as select * {o}", "not-a-query models/a.sql:1:1 a model is a SELECT, not CREATE", ""),
     ("execute immediate 'x'", "not-a-query models/a.sql:1:1 a model is a SELECT, not EXECUTE", ""),
     ("select 1 as n, stream a {o}", "unknown-column models/a.sql:1:16 no input has a column 'stream'", ""),
     ("select id, amonut {o}", "unknown-column models/a.sql:1:12 no input has a column 'amonut'", "'amount'"),
-    ("select id, id as ID {o}", "duplicate-name models/a.sql:1:1 two columns are called 'ID'", "alias"),
+    ("select id, id as ID {o}", "duplicate-name models/a.sql:1:1 two columns have the name 'ID'", "alias"),
     ("values (1, 2)", "not-a-query models/a.sql:1:1 a model is a SELECT, not VALUES", "from values"),
     ("", "not-a-query models/a.sql:1:1 the model has no SQL", "Write a SELECT"),
     ("-- soon\n", "not-a-query models/a.sql:2:1 the model has no SQL", ""),
@@ -52,19 +52,19 @@ SQL = [
      "sql-too-deep models/a.sql:2:610 the SQL is nested more than 200 levels deep", "CTEs"),
     ("select cast(id as " + "array<" * 500 + "int" + ">" * 500 + ") as x {o}",
      "sql-too-deep models/a.sql:1:1219 the SQL is nested more than 200 levels deep", "CTEs"),
-    ("select id {o} qualify row_number() over (order by id) = 1", "sql-syntax models/a.sql:1:55 Spark has no QUALIFY", "outer"),
+    ("select id {o} qualify row_number() over (order by id) = 1", "qualify models/a.sql:1:55 Spark has no QUALIFY", "outer"),
     ("select * from tumble({{ source('shop', 'orders') }}, ts)",
      "sql-syntax models/a.sql:1:15 Spark has no TUMBLE()", "tumbling(ts, 1 hour)"),
     ("select * from table(hop(table {{ source('shop', 'orders') }}, descriptor(ts), interval 1 hour))",
      "sql-syntax models/a.sql:1:21 Spark has no HOP()", "the size before the slide"),
     ("select * from stream {{ source('shop', 'orders') }}",
-     "stream-clause models/a.sql:1:15 FROM STREAM has no place in a model", "in the header"),
+     "stream-clause models/a.sql:1:15 FROM STREAM is not allowed in a model", "in the header"),
     ("select * from stream({{ source('shop', 'orders') }})",
-     "stream-clause models/a.sql:1:15 FROM STREAM has no place in a model", ""),
+     "stream-clause models/a.sql:1:15 FROM STREAM is not allowed in a model", ""),
     ("select * {o} o, stream {{ source('shop', 'customers') }}",
-     "stream-clause models/a.sql:1:49 FROM STREAM has no place in a model", ""),
+     "stream-clause models/a.sql:1:49 FROM STREAM is not allowed in a model", ""),
     ("select * {o} watermark ts delay of interval 1 hour",
-     "stream-clause models/a.sql:1:59 the WATERMARK clause has no place in a model", ""),
+     "stream-clause models/a.sql:1:59 the WATERMARK clause is not allowed in a model", ""),
     ("select * from {{ ref('order') }}", "unknown-ref models/a.sql:1:15 there is no model 'order'", "Did you mean 'b_orders'?"),
     ("select * from {{ ref('orders') }}", "unknown-ref models/a.sql:1:15 there is no model 'orders'", "{{ source("),
     ("select * from {{ ref('off') }}", "unknown-ref models/a.sql:1:15 there is no model 'off'", "is disabled"),
@@ -74,8 +74,8 @@ SQL = [
      "undeclared-relation models/a.sql:1:15 'lake.main.b_orders' is neither a model, a source nor a CTE", "{{ ref("),
     ("with c as (select * {o}) select * from c join d using (id)",
      "undeclared-relation models/a.sql:1:79 'd' is neither a model, a source nor a CTE", ""),
-    ("select {{ ref('b_orders') }} {o}", "sql-syntax models/a.sql:1:8 ref('b_orders') stands where no table is read", "FROM"),
-    ("select '{{ ref('b_orders') }}' {o}", "sql-syntax models/a.sql:1:8 ref('b_orders') stands where no table is read", ""),
+    ("select {{ ref('b_orders') }} {o}", "sql-syntax models/a.sql:1:8 ref('b_orders') is used where no table is read", "FROM"),
+    ("select '{{ ref('b_orders') }}' {o}", "sql-syntax models/a.sql:1:8 ref('b_orders') is used where no table is read", ""),
     ("select * from {{ ref('a') }}", "ref-cycle models/a.sql:1:15 the model reads itself", "{{ this }}"),
 ]  # fmt: skip
 
@@ -103,13 +103,13 @@ def test_sql_that_is_right(sql, tmp_path):
 
 HEADER = [
     ("tgas: [a]", "unknown-key models/a.sql:2:1 a model has no key 'tgas'", "Did you mean 'tags'?"),
-    ("materialized: incremental", "dbt-materialization models/a.sql:2:15 there is no materialization 'incremental' here", "streams:"),
-    ("materialized: snapshot", "dbt-materialization models/a.sql:2:15 there is no materialization 'snapshot' here", ""),
-    ("materialized: ephemeral\npartition_by: id", "bad-value models/a.sql:3:1 'partition_by' does not apply to an ephemeral model, which has no table", "Take it out"),
+    ("materialized: incremental", "dbt-materialization models/a.sql:2:15 'incremental' is not a materialization", "streams:"),
+    ("materialized: snapshot", "dbt-materialization models/a.sql:2:15 'snapshot' is not a materialization", ""),
+    ("materialized: ephemeral\npartition_by: id", "bad-value models/a.sql:3:1 'partition_by' does not apply to an ephemeral model, which has no table", "Remove it"),
     ("materialized: tabel", "bad-value models/a.sql:2:15 'materialized' cannot be 'tabel'", "Did you mean 'table'?"),
     ("materialized: view", "bad-value models/a.sql:4:15 a view cannot read the files of source 'shop.orders'", "table"),
     ("materialized: streaming_table", "streams-missing models/a.sql:2:15 a streaming table lists no streams", "streams:"),
-    ("materialized: table\nstreams: [shop.orders]", "streams-unexpected models/a.sql:3:1 a table reads nothing as a stream", ""),
+    ("materialized: table\nstreams: [shop.orders]", "streams-unexpected models/a.sql:3:1 a table cannot read streams", ""),
     ("output_mode: append", "bad-value models/a.sql:2:1 'output_mode' is for streaming tables", ""),
     ("streams: [shop.orders]\noutput_mode: apend", "bad-value models/a.sql:3:14 'output_mode' cannot be 'apend'", "append"),
     ("streams: [shop.orders, shop.customers]",
@@ -123,26 +123,26 @@ HEADER = [
      "dedup-needs-watermark models/a.sql:2:11 dedup on 'shop.orders' needs a watermark", "watermark:"),
     ("streams: {shop.orders: {max_files_per_trigger: 0}}",
      "bad-value models/a.sql:2:48 'max_files_per_trigger' must be at least 1, not 0", ""),
-    ("partition_by: [bucket(16, id)]", "yaml-split-item models/a.sql:2:16 the comma inside 'bucket(16, id)' cuts it in two",
+    ("partition_by: [bucket(16, id)]", "yaml-split-item models/a.sql:2:16 YAML splits 'bucket(16, id)' at its comma",
      'Quote it: "bucket(16, id)".'),
     ("partition_by: dya(ts)", "bad-value models/a.sql:2:15 'dya(ts)' is not a partition field", "bucket(16, column)"),
     ("partition_by: bucket(0, id)", "bad-value models/a.sql:2:15 '0' is not a number", "bucket(16, id)"),
     ("alias: Orders", "bad-name models/a.sql:2:8 'Orders' is not a name", ""),
-    ("alias: a__deleted", "bad-name models/a.sql:2:8 'a__deleted' cannot be a table's name", ""),
+    ("alias: a__deleted", "bad-name models/a.sql:2:8 'a__deleted' is not a valid table name", ""),
     ("streams: [shop.orders]\nstate_store: {partitions: 8, prvider: x}",
      "unknown-key models/a.sql:3:30 state_store has no key 'prvider'", "provider"),
     ("columns: {id: {descr: x}}", "unknown-key models/a.sql:2:16 column 'id' has no key 'descr'", "description"),
     ("columns: [{description: x}]", "missing-key models/a.sql:2:11 a column has no 'name'", "- name"),
-    ("columns: [{name: id}, {name: id}]", "duplicate-name models/a.sql:2:23 the column 'id' is described twice", ""),
+    ("columns: [{name: id}, {name: id}]", "duplicate-name models/a.sql:2:23 the column 'id' is listed twice", ""),
     ("tests: [not_nul]", "unknown-macro models/a.sql:2:9 there is no test 'not_nul'", "Did you mean 'not_null'?"),
     ("columns: {id: {tests: [not null]}}", "bad-name models/a.sql:2:24 'not null' is not the name of a test", "not_null"),
-    ("columns: {id: {tests: [{unique: {fail_calc: x}}]}}", "not-supported models/a.sql:2:34 'fail_calc' is not part of this version", ""),
+    ("columns: {id: {tests: [{unique: {fail_calc: x}}]}}", "not-supported models/a.sql:2:34 'fail_calc' is not supported in this version", ""),
     ("columns: {id: {tests: [{unique: {severity: eror}}]}}", "bad-value models/a.sql:2:44 'severity' cannot be 'eror'", "error"),
     ("columns: {id: {tests: [{accepted_values: {vals: [a]}}]}}",
-     "jinja-error models/a.sql:2:25 the test 'accepted_values' cannot be made: macro 'test_accepted_values' takes no keyword argument 'vals'", "arguments"),
+     "jinja-error models/a.sql:2:25 the test 'accepted_values' cannot be rendered: macro 'test_accepted_values' takes no keyword argument 'vals'", "arguments"),
     ("columns: {id: {tests: [{relationships: {to: ref('b'), field: id}}]}}",
-     "unknown-ref models/a.sql:2:25 the test 'relationships' reads 'b', which is no model", "Known: a."),
-    ("tags: [a]\ntags: [b]", "yaml-duplicate-key models/a.sql:3:1 'tags' stands here twice (first in line 2)", ""),
+     "unknown-ref models/a.sql:2:25 the test 'relationships' reads 'b', which is not a model", "Known: a."),
+    ("tags: [a]\ntags: [b]", "yaml-duplicate-key models/a.sql:3:1 'tags' is set twice (first in line 2)", ""),
     ('alias: "{{ foo }}"', "jinja-undefined models/a.sql:2:8 'foo' is undefined", "var('foo')"),
     ("alias: \"x_{{ var('who') }}\"", "var-missing models/a.sql:2:8 the variable 'who' is not defined", "Define it under 'vars:'"),
     ("alias: \"{{ env_var('WHO') }}\"", "env-missing models/a.sql:2:8 the environment variable 'WHO' is not set", "export WHO="),
@@ -221,13 +221,13 @@ WINDOWS = [
     ("tumbling(ts, 1 hour, 1 hour, 1 hour)", "window-syntax", "tumbling() does not take 4 arguments", ""),
     ("tumblin(ts, 1 hour)", "window-syntax", "'tumblin(ts, 1 hour)' is not a window", ""),
     ("", "window-syntax", "'' is not a window", ""),
-    ("tumbling(, 1 hour)", "window-syntax", "'' is no column or expression", ""),
-    ("tumbling(cast(ts as), 1 hour)", "window-syntax", "'cast(ts as)' is no column or expression", ""),
+    ("tumbling(, 1 hour)", "window-syntax", "'' is not a column or expression", ""),
+    ("tumbling(cast(ts as), 1 hour)", "window-syntax", "'cast(ts as)' is not a column or expression", ""),
     ("tumbling(ts, 1 month)", "bad-duration", "'1 month' is not a duration", "10 minutes"),
     ("tumbling(ts, 60)", "bad-duration", "'60' is not a duration", ""),
-    ("session(ts, 0 seconds)", "bad-duration", "a window or slide of no length", "1 second"),
+    ("session(ts, 0 seconds)", "bad-duration", "window and slide must be greater than zero", "1 second"),
     ("sliding(ts, 1 hour, 2 hours)", "window-syntax", "the slide is longer than the window", ""),
-    ("sliding(ts, 1 hour, 0 hours)", "bad-duration", "a window or slide of no length", ""),
+    ("sliding(ts, 1 hour, 0 hours)", "bad-duration", "window and slide must be greater than zero", ""),
     ("tumbling(ts, 1 hour, 60 minutes)", "window-syntax", "the start is not shorter than the slide", ""),
 ]
 
@@ -266,7 +266,7 @@ def test_a_window_with_the_name_of_an_input(tmp_path):
 def test_a_window_that_fits_two_inputs(tmp_path):
     join = f"select count(*) as n {ORDERS_FROM} a join {{{{ ref('b') }}}} as b using (id) group by hour"
     files = {**model('windows: {hour: "tumbling(ts, 1 hour)"}', join), "models/b.sql": f"select id, ts {ORDERS_FROM}"}
-    finding = "window-ambiguous models/a.sql:2:17 the window 'hour' fits 'shop.orders' and 'b'"
+    finding = "window-ambiguous models/a.sql:2:17 the window 'hour' matches columns of 'shop.orders' and 'b'"
     check(tmp_path, files, finding, "tumbling(a.ts, ...)")
 
 
@@ -280,14 +280,14 @@ def test_a_stream_on_what_cannot_be_streamed(header, kind, tmp_path):
         **model("streams: [b]", "select * from {{ ref('b') }}"),
     }
     finding = f"stream-not-streamable models/a.sql:2:11 'b' is a {kind} and cannot be read as a stream"
-    check(tmp_path, files, finding, "Take 'b' out of 'streams:'")
+    check(tmp_path, files, finding, "Remove 'b' from 'streams:'")
 
 
 def test_max_files_of_a_model(tmp_path):
     files = model("streams: {b: {max_files_per_trigger: 3}}", "select * from {{ ref('b') }}")
     files["models/b.sql"] = f"/*---\nstreams: [shop.orders]\n---*/\n{ORDERS}"
-    finding = "bad-value models/a.sql:2:11 max_files_per_trigger has no meaning for the model 'b'"
-    check(tmp_path, files, finding, "Take it out")
+    finding = "bad-value models/a.sql:2:11 max_files_per_trigger does not apply to the model 'b'"
+    check(tmp_path, files, finding, "Remove it")
 
 
 @pytest.mark.parametrize(
@@ -327,26 +327,26 @@ JINJA = [
     ("select {{ target.typ }} {o}", "jinja-undefined models/a.sql:1:18 'target' has no attribute 'typ'", ""),
     ("select {{ broken('x') }} {o}", "jinja-undefined macros/m.sql:2:16 'boo' is undefined", "Called from models/a.sql:1:11."),
     ("select {{ amount('x') }} {o}", "unknown-column models/a.sql:1:8 no input has a column 'amout'",
-     "Did you mean 'amount'? The template gave here: round(amout, 2) as x"),
+     "Did you mean 'amount'? The template rendered to: round(amout, 2) as x"),
     ("select {{ amount('x,') }} {o}", "sql-syntax models/a.sql:1:8 a comma with nothing after it",
-     "The template gave here: round(amout, 2) as x,"),
+     "The template rendered to: round(amout, 2) as x,"),
     ("select {{ var('min') }} {o}", "var-missing models/a.sql:1:15 the variable 'min' is not defined", "Did you mean 'minimum'?"),
     ("select {{ env_var('HOME_X') }} {o}", "env-missing models/a.sql:1:19 the environment variable 'HOME_X' is not set", "export"),
     ("select '{{ env_var('ENGINE_SECRET_X') }}' {o}",
      "secret-outside-target models/a.sql:1:20 the secret 'ENGINE_SECRET_X' is used outside a target", "target"),
     ("select * {o}\n{% if is_incremental() %} where 1 = 1 {% endif %}",
-     "run-varying-value models/a.sql:2:7 'is_incremental()' has no meaning here", "one and the same query"),
+     "run-varying-value models/a.sql:2:7 'is_incremental()' is not supported", "runs the same query"),
     ("{{ config(materialized='view') }}select '{{ run_started_at }}' {o}", "run-varying-value models/a.sql:1:45 'run_started_at' differs from run to run",
      "current_timestamp()"),
     ("select {{ dbt_utils.star() }} {o}", "jinja-undefined models/a.sql:1:11 there is no 'dbt_utils.star' here", "star(except="),
     ("{{ config(alias=foo) }} select * {o}", "jinja-undefined models/a.sql:1:17 'foo' is undefined", ""),
     ("{{ config(alias=ref) }} select * {o}",
-     "wrong-type models/a.sql:1:11 'alias' in config() is no text, number, list or mapping", "config(tags="),
+     "wrong-type models/a.sql:1:11 'alias' in config() is not a string, number, list or mapping", "config(tags="),
     ("{{ config(tags=['a'],\n tgs=['b']) }} select * {o}", "unknown-key models/a.sql:2:2 a model has no key 'tgs'", "tags"),
     ("{{ config(materialized='incremental') }} select * {o}",
-     "dbt-materialization models/a.sql:1:24 there is no materialization 'incremental' here", "streams:"),
+     "dbt-materialization models/a.sql:1:24 'incremental' is not a materialization", "streams:"),
     ("select * from {{ ref() }}", "jinja-error models/a.sql:1:15 the template failed: ref() missing 1 required positional argument: 'name'", ""),
-    ("select * from {{ ref(5) }}", "wrong-type models/a.sql:1:18 'ref()' takes a name in quotes", "ref('flights')"),
+    ("select * from {{ ref(5) }}", "wrong-type models/a.sql:1:18 'ref()' takes a quoted name", "ref('flights')"),
 ]  # fmt: skip
 
 
@@ -389,9 +389,9 @@ SOURCES = [
     ("columns: {foo: x}", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", "Known: id."),
     ("columns: [{name: foo}]", "bad-value sources/x.yml:8:19 the schema has no column 'foo'", ""),
     ("columns: {id: {tests: [uniqe]}}", "unknown-macro sources/x.yml:8:32 there is no test 'uniqe'", "unique"),
-    ("data_tests: [{unique: {where: ' '}}]", "missing-key sources/x.yml:8:23 the test 'unique' needs 'column_name'", ""),
+    ("data_tests: [{unique: {where: ' '}}]", "missing-key sources/x.yml:8:23 the test 'unique' applies to a column", ""),
     ("targets: {dev: {pth: x, path: y}}", "unknown-key sources/x.yml:8:25 targets.dev has no key 'pth'", "path"),
-    ("targets: {dev: {path: ../y}}", "path-outside sources/x.yml:8:31 the path '../y' leads out of the project", ""),
+    ("targets: {dev: {path: ../y}}", "path-outside sources/x.yml:8:31 the path '../y' is outside the project", ""),
 ]  # fmt: skip
 
 
@@ -407,7 +407,7 @@ def test_sources(more, finding, hint, tmp_path):
         ("format: json\nschema: id string", "missing-key sources/x.yml:4:9 source 's.t' has no 'path'"),
         ("format: json\npath: x", "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'"),
         ("format: jsn\npath: x\nschema: id string", "bad-value sources/x.yml:5:17 there is no format 'jsn'"),
-        ("format: json\npath: ../x\nschema: id string", "path-outside sources/x.yml:6:15 the path '../x' leads out of the project"),
+        ("format: json\npath: ../x\nschema: id string", "path-outside sources/x.yml:6:15 the path '../x' is outside the project"),
     ],
 )  # fmt: skip
 def test_source_tables(body, finding, tmp_path):
@@ -436,8 +436,8 @@ TARGETS = [
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {bootstrap_servers: 'a:1', security: {pasword: x}}}}",
      "unknown-key project.yml:3:100 security has no key 'pasword'", "'password'"),
     ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
-    ("dev: {schema: x, state: 's3a://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' outside the file system is not part of this version", ""),
-    ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not part of this version", ""),
+    ("dev: {schema: x, state: 's3a://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' must be a local folder", ""),
+    ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not supported in this version", ""),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),
     ("dev: {catalog: {type: sqlite}}\n  prod: {schema: x}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", "schema: dev"),
     ("dev: {schema: My-Schema, catalog: {type: sqlite}}", "bad-name project.yml:3:17 'My-Schema' is not a name", ""),
@@ -482,11 +482,11 @@ def test_a_secret_is_in_no_message(tmp_path):
 
 FOLDERS = [
     ("+tgs: [a]", "unknown-key project.yml:7:3 a model has no key 'tgs'", "tags"),
-    ("tags: [a]", "unknown-key project.yml:7:3 'tags' needs a plus here", "+tags:"),
-    ("unique_key: a", "unknown-key project.yml:7:3 'unique_key' needs a plus here", "+unique_key:"),
+    ("tags: [a]", "unknown-key project.yml:7:3 'tags' needs a + prefix here", "+tags:"),
+    ("unique_key: a", "unknown-key project.yml:7:3 'unique_key' needs a + prefix here", "+unique_key:"),
     ("+uniqe_key: a", "unknown-key project.yml:7:3 a model has no key 'uniqe_key'", "Did you mean 'unique_key'?"),
     ("mart: {+tags: [a]}", "unknown-key project.yml:7:3 models/ has no folder 'mart'", "Did you mean 'marts'?"),
-    ("marts: {tags: [a]}", "unknown-key project.yml:7:11 'tags' needs a plus here", "+tags:"),
+    ("marts: {tags: [a]}", "unknown-key project.yml:7:11 'tags' needs a + prefix here", "+tags:"),
     ("shop: {marts: {+tgs: [a]}}", "unknown-key project.yml:7:18 a model has no key 'tgs'", "tags"),
     ("+materialized: tabel", "bad-value project.yml:7:18 'materialized' cannot be 'tabel'", "table"),
     ("+alias: \"{{ var('x') }}\"", "var-missing project.yml:7:11 the variable 'x' is not defined", ""),

@@ -50,9 +50,9 @@ ANSWERS = [
     ("{{ builtins.ref('a') }}", "jinja-undefined 1:4 there is no 'builtins.ref' here", "ref()"),
     ("{% if flags.FULL_REFRESH %}{% endif %}", "run-varying-value 1:7 'flags.FULL_REFRESH' differs from run to run",
      "full refresh"),
-    ("{{ selected_resources }}", "run-varying-value 1:4 'selected_resources' differs from run to run", "one text"),
-    ("{% if is_incremental() %}{% endif %}", "run-varying-value 1:7 'is_incremental()' has no meaning here",
-     "one and the same query"),
+    ("{{ selected_resources }}", "run-varying-value 1:4 'selected_resources' differs from run to run", "the same in every run"),
+    ("{% if is_incremental() %}{% endif %}", "run-varying-value 1:7 'is_incremental()' is not supported",
+     "runs the same query"),
     ("{{ modules.datetime.datetime.now() }}", "jinja-undefined 1:4 there is no 'modules.datetime' here",
      "current_timestamp()"),
     ("{{ dbt.type_string() }}", "jinja-undefined 1:4 there is no 'dbt.type_string' here", "Write string."),
@@ -64,16 +64,16 @@ ANSWERS = [
     ("{{ dbt_expectations.x() }}", "jinja-undefined 1:4 there is no 'dbt_expectations.x' here",
      "packages/dbt_expectations/macros/"),
     ("{{ schema }}", "jinja-undefined 1:4 there is no 'schema' here", "target.schema"),
-    ("{{ config.get('tags') }}", "jinja-undefined 1:4 there is no 'config.get' here", "{% set"),
-    ("{{ this.schema }}", "jinja-undefined 1:4 'this' is a name in the SQL and has no 'schema'", "target.schema"),
-    ("{{ ref('a').identifier }}", "jinja-undefined 1:11 'ref('a')' is a name in the SQL and has no 'identifier'",
+    ("{{ config.get('tags') }}", "jinja-undefined 1:4 'config.get' is not supported", "{% set"),
+    ("{{ this.schema }}", "jinja-undefined 1:4 'this' is the name of a relation and has no 'schema'", "target.schema"),
+    ("{{ ref('a').identifier }}", "jinja-undefined 1:11 'ref('a')' is the name of a relation and has no 'identifier'",
      "target.schema"),
-    ("{{ ref('a', v=2) }}", "not-supported 1:4 'ref()' takes no version", "a model of its own"),
-    ("{{ [1, 2] | random }}", "run-varying-value 1:13 the filter 'random' gives another value in each run", "rand()"),
-    ("{{ ref }}", "jinja-error 1:4 'ref' is a function, and is not called", "ref(...)"),
-    ("{{ keys }}", "jinja-error 1:4 'keys' is a function, and is not called", "keys(...)"),
-    ("{{ ['a'] | map('upper') }}", "jinja-error 1:12 what a filter such as 'map' gives is no text", "join"),
-    ("{{ return(1) }}", "jinja-error 1:4 'return' stands outside a macro", "macros/"),
+    ("{{ ref('a', v=2) }}", "not-supported 1:4 'ref()' does not support versions", "a separate model"),
+    ("{{ [1, 2] | random }}", "run-varying-value 1:13 the filter 'random' returns another value in each run", "rand()"),
+    ("{{ ref }}", "jinja-error 1:4 'ref' is a function that is not called", "ref(...)"),
+    ("{{ keys }}", "jinja-error 1:4 'keys' is a function that is not called", "keys(...)"),
+    ("{{ ['a'] | map('upper') }}", "jinja-error 1:12 the result of a filter such as 'map' is not a string", "join"),
+    ("{{ return(1) }}", "jinja-error 1:4 'return' outside a macro", "macros/"),
     ("{% materialization x %}{% endmaterialization %}",
      "jinja-syntax 1:4 Jinja: there is no block 'materialization'", "header"),
 ]  # fmt: skip
@@ -187,12 +187,12 @@ def test_the_target_in_a_setting(tmp_path):
 def test_the_target_in_its_own_settings(tmp_path):
     text = PROJECT.replace("schema: main", 'schema: "{{ target.name }}"')
     found = only(findings(tmp_path, {"project.yml": text}))
-    assert line(found) == "jinja-undefined project.yml:5:13 'target' is not known in the target's own settings"
+    assert line(found) == "jinja-undefined project.yml:5:13 'target' cannot be used in the target's own settings"
 
 
 VARIABLES = [
     ("a: \"{{ env_var('NOBODY') }}\"", "env-missing", "the environment variable 'NOBODY' is not set"),
-    ("a: \"{{ var('b') }}\", b: \"{{ var('a') }}\"", "jinja-error", "the variable 'a' is made from itself"),
+    ("a: \"{{ var('b') }}\", b: \"{{ var('a') }}\"", "jinja-error", "the variable 'a' refers to itself"),
     ("a: '{{ wrod }}'", "jinja-undefined", "'wrod' is undefined"),
     ("a: '{{ 1 + }}'", "jinja-syntax", "Jinja: unexpected '}}'"),
     ("a: \"{{ env_var('ENGINE_SECRET_X') }}\"", "secret-outside-target", "the secret 'ENGINE_SECRET_X' is used outside a target"),
@@ -205,7 +205,7 @@ def test_a_variable_whose_jinja_fails(variables, code, reason, tmp_path):
     found = only(findings(tmp_path, files, env={"ENGINE_SECRET_X": "hunter2"}))
     assert found.code == code
     assert str(found.location) == "models/a.sql:1:15"
-    assert found.message.startswith("the value of the variable 'a' cannot be had: ")
+    assert found.message.startswith("the value of the variable 'a' cannot be computed: ")
     assert found.message.endswith(reason)
 
 

@@ -143,7 +143,7 @@ FAULTS = [
      "jinja-error a.sql:1:1 the template failed: Range too big. The sandbox blocks ranges larger than MAX_RANGE (100000)."),
     ("x\n{% if yes %}\n", "jinja-syntax a.sql:2:1 Jinja: 'if' is not closed"),
     ("{% for a in three %}{% if yes %}{% endfor %}", "jinja-syntax a.sql:1:21 Jinja: 'if' is not closed"),
-    ("{% endif %}", "jinja-syntax a.sql:1:4 Jinja: nothing is open that 'endif' could end"),
+    ("{% endif %}", "jinja-syntax a.sql:1:4 Jinja: 'endif' has no matching start"),
     ("a\n {# b", "jinja-syntax a.sql:2:2 Jinja: a tag is not closed"),
     ("{{ word | uper }}", "jinja-syntax a.sql:1:11 Jinja: no filter named 'uper'"),
     ("{{ word other }}", "jinja-syntax a.sql:1:9 Jinja: expected '}}', got 'other'"),

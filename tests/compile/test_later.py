@@ -138,7 +138,7 @@ LATER = [
 @pytest.mark.parametrize(("header", "finding"), LATER, ids=lambda value: str(value)[-40:])
 def test_what_cannot_be_run_yet_is_named_at_its_place(header, finding, tmp_path):
     a = made(tmp_path, header, BY_ID if "output_mode" in header else ORDERS)
-    said = [f"not-supported models/a.sql:{finding} is compiled, and not run yet by this version"] if finding else []
+    said = [f"not-supported models/a.sql:{finding} is not supported yet"] if finding else []
     assert lines(unsupported(a)) == said
     assert all(d.hint and d.node == "a" for d in unsupported(a))
 

@@ -20,7 +20,7 @@ CASES = read_cases("lowering")
 def test_the_sql_that_runs(case: Case, tmp_path):
     model = f"/*---\n{case.header}\n---*/\n{case.given}\n"
     manifest = compiled(tmp_path, {**OTHERS, "models/case.sql": model}).manifest
-    found = tuple(d for d in manifest.diagnostics if d.code not in {"window-unused", "wm-unused"})
+    found = tuple(d for d in manifest.diagnostics if d.code not in {"window-unused", "watermark-unused"})
     assert lines(found) == []
     assert manifest.model("case").sql == case.expected
 

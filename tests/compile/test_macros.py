@@ -114,27 +114,27 @@ def test_a_macro_with_an_underscore_before_its_name(tmp_path):
 
 CLASHES = [
     ({"macros/a.sql": "{% macro x() %}{% endmacro %}", "macros/b.sql": "\n\n {% macro x() %}{% endmacro %}"},
-     "duplicate-name macros/b.sql:3:11 two macros are called 'x': macros/a.sql:1:10 and macros/b.sql:3:11"),
+     "duplicate-name macros/b.sql:3:11 two macros have the name 'x': macros/a.sql:1:10 and macros/b.sql:3:11"),
     ({"macros/a.sql": "{% macro x() %}{% endmacro %}\n{% macro x(a) %}{% endmacro %}"},
-     "duplicate-name macros/a.sql:2:10 two macros are called 'x': macros/a.sql:1:10 and macros/a.sql:2:10"),
+     "duplicate-name macros/a.sql:2:10 two macros have the name 'x': macros/a.sql:1:10 and macros/a.sql:2:10"),
     ({"packages/kit/macros/a.sql": "{% macro x() %}{% endmacro %}", KIT: "{% macro x() %}{% endmacro %}"},
-     f"duplicate-name {KIT}:1:10 two macros are called 'x': packages/kit/macros/a.sql:1:10 and {KIT}:1:10"),
+     f"duplicate-name {KIT}:1:10 two macros have the name 'x': packages/kit/macros/a.sql:1:10 and {KIT}:1:10"),
     ({"macros/a.sql": "{% macro ref(x) %}{% endmacro %}"},
-     "duplicate-name macros/a.sql:1:10 the macro 'ref' has the name of what every template has"),
+     "duplicate-name macros/a.sql:1:10 the macro 'ref' has the name of a built-in"),
     ({"macros/a.sql": "{% macro generate_schema_name(a, b) %}{% endmacro %}"},
-     "duplicate-name macros/a.sql:1:10 the macro 'generate_schema_name' has the name of what every template has"),
+     "duplicate-name macros/a.sql:1:10 the macro 'generate_schema_name' has the name of a built-in"),
     ({"macros/a.sql": "{% macro kit() %}{% endmacro %}", KIT: "{% macro x() %}{% endmacro %}"},
-     f"duplicate-name {KIT}:1:1 the package 'kit' has the name of a macro or of what every template has"),
+     f"duplicate-name {KIT}:1:1 the macro package 'kit' has the name of a macro or of a built-in"),
     ({"packages/var/macros/a.sql": "{% macro x() %}{% endmacro %}"},
-     "duplicate-name packages/var/macros/a.sql:1:1 the package 'var' has the name of a macro or of what every template has"),
+     "duplicate-name packages/var/macros/a.sql:1:1 the macro package 'var' has the name of a macro or of a built-in"),
     ({"packages/engine/macros/a.sql": "{% macro x() %}{% endmacro %}"},
-     "bad-name packages/engine:1:1 'engine' cannot be a package's name"),
+     "bad-name packages/engine:1:1 'engine' is not a valid name of a macro package"),
     ({"packages/My-Kit/macros/a.sql": "{% macro x() %}{% endmacro %}"},
-     "bad-name packages/My-Kit:1:1 'My-Kit' cannot be a package's name"),
+     "bad-name packages/My-Kit:1:1 'My-Kit' is not a valid name of a macro package"),
     ({"packages/kit/kit.sql": "{% macro x() %}{% endmacro %}"},
-     "bad-value packages/kit:1:1 'kit' is no package: it has no folder macros/"),
+     "bad-value packages/kit:1:1 'kit' is not a macro package: it has no folder macros/"),
     ({"packages/kit.sql": "{% macro x() %}{% endmacro %}"},
-     "bad-value packages/kit.sql:1:1 'kit.sql' is no package: it has no folder macros/"),
+     "bad-value packages/kit.sql:1:1 'kit.sql' is not a macro package: it has no folder macros/"),
     ({"packages.yml": "packages: []\n"}, "packages-file packages.yml:1:1 packages.yml is dbt syntax"),
 ]  # fmt: skip
 
@@ -200,7 +200,7 @@ def test_a_package_that_cannot_be_read_is_reported_once(tmp_path):
 def test_a_package_without_such_a_macro(tmp_path):
     files = {KIT: "{% macro cents() %}{% endmacro %}"}
     found = only(findings(tmp_path, {**files, **model("{{ kit.cent() }}")}))
-    assert line(found) == "unknown-macro models/a.sql:2:6 the package 'kit' has no macro 'cent'"
+    assert line(found) == "unknown-macro models/a.sql:2:6 the macro package 'kit' has no macro 'cent'"
     assert found.hint == "Did you mean 'cents'?"
 
 
@@ -226,7 +226,7 @@ WRONG_TESTS = [
     ("kit.positve", "unknown-macro models/a.sql:2:28 there is no test 'kit.positve'", "Did you mean 'kit.positive'?"),
     ("positive", "unknown-macro models/a.sql:2:28 there is no test 'positive'", "Did you mean 'kit.positive'"),
     ("kit.a.b", "bad-name models/a.sql:2:28 'kit.a.b' is not the name of a test", ""),
-    ("kit.broken", "jinja-undefined models/a.sql:2:28 the test 'kit.broken' cannot be made: 'wrod' is undefined",
+    ("kit.broken", "jinja-undefined models/a.sql:2:28 the test 'kit.broken' cannot be rendered: 'wrod' is undefined",
      f"In {KIT}:2:73."),
 ]  # fmt: skip
 

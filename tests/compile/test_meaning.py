@@ -289,7 +289,7 @@ def test_schemas(schema, columns, tmp_path):
 
 BAD_SCHEMAS = [
     ("id", "the column 'id' has no type"),
-    ("id string b int", "the schema lacks a ',' after the column 'id'"),
+    ("id string b int", "the schema is missing a ',' after the column 'id'"),
     ("id string,, b int", "the schema has ',' where the name of a column is expected"),
     ("id string,", "the schema ends with a comma"),
     ("id: string", "the column 'id' is followed by a colon"),
@@ -298,7 +298,7 @@ BAD_SCHEMAS = [
     ("id varchar(3)", "the column 'id' has the type 'varchar', which Spark does not know"),
     ("d struct<a int, b: strin>", "the field 'b' has the type 'strin', which Spark does not know"),
     ("m map<string>", "the column 'm' has 'map' of 1 types"),
-    ("a array<int", "the schema lacks a ',' inside 'array' in the column 'a'"),
+    ("a array<int", "the schema is missing a ',' inside 'array' in the column 'a'"),
     ("a int, A int", "the schema names 'A' twice"),
     ("a decimal()", "the column 'a' has a decimal of 0 numbers"),
     ("id string -- key", "the schema cannot be read at '--'"),

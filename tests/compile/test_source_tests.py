@@ -116,6 +116,6 @@ def test_tests_that_read_models_which_would_wait_for_each_other_stop_nothing(tmp
 def test_a_source_that_is_not_there_is_named(tmp_path: Path) -> None:
     shop = SHOP.replace("'places')", "'place')")
     found = only(findings(tmp_path, {**FILES, "sources/shop.yml": shop}))
-    place = "the test 'relationships' reads 'shop.place', which is no source"
+    place = "the test 'relationships' reads 'shop.place', which is not a source"
     assert line(found) == f"unknown-ref sources/shop.yml:18:17 {place}"
     assert "shop.places" in found.hint

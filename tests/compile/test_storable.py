@@ -87,15 +87,15 @@ TOLD = [
     ),
     (
         "ts - ts as d", "a:6:5 the column 'd' is interval day to second, which an Iceberg table cannot hold",
-        "Store it as text: cast(ts - ts as string) as d; ..",
+        "Store it as a string: cast(ts - ts as string) as d; ..",
     ),
     (
         "interval '1' month as m", "a:6:5 the column 'm' is interval month, which an Iceberg table cannot hold",
-        "Store it as text: cast(interval '1' month as string) as m; ..",
+        "Store it as a string: cast(interval '1' month as string) as m; ..",
     ),
     (
         "parse_json(id) as v", "a:6:5 the column 'v' is variant, which needs 'format_version: 3'",
-        "Write 'format_version: 3', or store it as text: to_json(parse_json(id)) as v.",
+        "Set 'format_version: 3', or store it as a string: to_json(parse_json(id)) as v.",
     ),
     (
         "struct(item.price, null as x) as s",
@@ -104,7 +104,7 @@ TOLD = [
     ),
     (
         "make_interval(1) as i", "a:6:5 the column 'i' is interval, which an Iceberg table cannot hold",
-        "Store it as text: cast(make_interval(1) as string) as i.",
+        "Store it as a string: cast(make_interval(1) as string) as i.",
     ),
 ]  # fmt: skip
 
@@ -122,7 +122,7 @@ PARTITIONS = [
     ("hour(d)", "cannot take hour(d): 'd' is date", "Write day(d) or bucket(16, d), or d itself."),
     ("day(id)", "cannot take day(id): 'id' is string", "Partition by a date or timestamp: select cast(id as timestamp)"),
     ("truncate(4, ts)", "cannot take truncate(4, ts): 'ts' is timestamp", "Write day(ts) or hour(ts) or bucket(16, ts), or ts itself."),
-    ("item", "cannot take item: 'item' is struct<name:string,price:double>", "Partition by a column that is not a container"),
+    ("item", "cannot take item: 'item' is struct<name:string,price:double>", "Partition by a column that is not a struct, array or map"),
 ]  # fmt: skip
 
 

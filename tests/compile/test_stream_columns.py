@@ -43,21 +43,21 @@ def test_what_fits(stream, tmp_path):
 
 
 WRONG = [
-    ("watermark: tss delay 1 hour", "wm-missing-column 4:5 the watermark of 'shop.orders' names 'tss', which it does not have", "'ts'"),
+    ("watermark: tss delay 1 hour", "watermark-missing-column 4:5 the watermark of 'shop.orders' is on 'tss', which it does not have", "'ts'"),
     ("watermark: item.when as t delay 1 hour",
-     "unknown-column 4:5 the watermark of 'shop.orders' names 'item.when', which it does not have", "'item.at'"),
+     "unknown-column 4:5 the watermark of 'shop.orders' is on 'item.when', which it does not have", "'item.at'"),
     ("watermark: cast(nothing as timestamp) as t delay 1 hour",
-     "unknown-column 4:5 the watermark of 'shop.orders' names 'nothing', which it does not have", "Known: "),
-    ("watermark: at delay 1 hour", "wm-type 4:5 the watermark of 'shop.orders' is on string, and Spark takes TIMESTAMP alone",
+     "unknown-column 4:5 the watermark of 'shop.orders' is on 'nothing', which it does not have", "Known: "),
+    ("watermark: at delay 1 hour", "watermark-type 4:5 the watermark of 'shop.orders' is on string, not TIMESTAMP",
      "watermark: cast(at as timestamp) as at_at delay 1 hours"),
-    ("watermark: day delay 1 hour", "wm-type 4:5 the watermark of 'shop.orders' is on date, and Spark takes TIMESTAMP alone", "cast("),
+    ("watermark: day delay 1 hour", "watermark-type 4:5 the watermark of 'shop.orders' is on date, not TIMESTAMP", "cast("),
     ("watermark: plain delay 1 hour",
-     "wm-type 4:5 the watermark of 'shop.orders' is on timestamp_ntz, and Spark takes TIMESTAMP alone", "cast("),
+     "watermark-type 4:5 the watermark of 'shop.orders' is on timestamp_ntz, not TIMESTAMP", "cast("),
     ("watermark: item delay 1 hour",
-     "wm-type 4:5 the watermark of 'shop.orders' is on struct<name:string,at:timestamp>, and Spark takes TIMESTAMP alone",
-     "when something happened"),
+     "watermark-type 4:5 the watermark of 'shop.orders' is on struct<name:string,at:timestamp>, not TIMESTAMP",
+     "the event-time column"),
     ("watermark: item.name as t delay 1 hour",
-     "wm-type 4:5 the watermark of 'shop.orders' is on string, and Spark takes TIMESTAMP alone", "cast(item.name as timestamp)"),
+     "watermark-type 4:5 the watermark of 'shop.orders' is on string, not TIMESTAMP", "cast(item.name as timestamp)"),
     ("{watermark: ts delay 1 hour, dedup: [idd]}",
      "unknown-column 4:34 'dedup' of 'shop.orders' names 'idd', which it does not have", "'id'"),
 ]  # fmt: skip
@@ -74,7 +74,7 @@ def test_a_watermark_of_the_source_is_judged_in_the_stream_that_has_it(tmp_path)
     sources = f"{SOURCES}        watermark: at delay 1 hour\n"
     model = {"models/a.sql": f"/*---\nstreams: [shop.orders]\n---*/\nselect id {FROM}"}
     found = only(findings(tmp_path, {"sources/shop.yml": sources, **model}))
-    assert (found.code, str(found.location)) == ("wm-type", "models/a.sql:2:1")
+    assert (found.code, str(found.location)) == ("watermark-type", "models/a.sql:2:1")
 
 
 WINDOWS = [
@@ -124,9 +124,9 @@ def test_a_function_that_something_else_may_bring(project, header, tmp_path):
         ("select cast(id as strin) as x {o}", "sql-syntax 1:19 there is no type 'strin'", "'string'"),
         ("select id::bigin as x {o}", "sql-syntax 1:12 there is no type 'bigin'", "'bigint'"),
         ("select round(id as x {o}", "sql-syntax 1:13 a bracket is not closed", "Add ')'."),
-        ("select id) as x {o}", "sql-syntax 1:10 a bracket closes nothing", ""),
+        ("select id) as x {o}", "sql-syntax 1:10 a closing bracket without an opening one", ""),
         ("with a as (select 1), select 2", "sql-syntax 1:21 a comma with nothing after it", ""),
-        ("select * from { ref('a') }", "sql-syntax 1:15 a single brace means nothing in SQL", "{{ ref('flights') }}"),
+        ("select * from { ref('a') }", "sql-syntax 1:15 a single brace is not valid SQL", "{{ ref('flights') }}"),
         ("select * from {{ ref(orders) }}", "jinja-undefined 1:22 'orders' is undefined", "ref('orders')"),
         ("{% if 1 %}{% else if 2 %}{% endif %}", "jinja-syntax 1:19 Jinja: expected '%}', got 'if'", "{% elif ... %}"),
         ("select {{ cents('x') }} {o}", "jinja-undefined 1:11 'cents' is undefined", "macros/"),

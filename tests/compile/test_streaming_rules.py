@@ -32,7 +32,7 @@ def test_what_spark_refuses_is_an_error_at_its_place(header, sql, found, tmp_pat
 def test_a_warning_names_the_source_as_the_user_does(tmp_path):
     (warning,) = findings(tmp_path, model(LATE, f"select id {FROM}"))
     assert line(warning) == (
-        "wm-unused models/a.sql:4:16 the watermark of 'shop.orders' has no effect: the query keeps no state"
+        "watermark-unused models/a.sql:4:16 the watermark of 'shop.orders' has no effect: the query has no window, dedup or join of streams"
     )
     assert not warning.is_error
 

@@ -42,7 +42,7 @@ def test_a_stream_from_a_model_whose_rows_change(header, sql, reason, tmp_path):
     found = only(tuple(d for d in findings(tmp_path, files_) if d.is_error))
     assert (found.code, str(found.location)) == ("stream-not-streamable", "models/a.sql:4:5")
     assert reason in found.message
-    assert "Take 'b' out of 'streams:'" in found.hint
+    assert "Remove 'b' from 'streams:'" in found.hint
 
 
 @pytest.mark.parametrize(("header", "sql", "reason"), CHANGING, ids=lambda value: str(value)[-30:])
@@ -125,9 +125,9 @@ SEVERAL = [
       "unknown-column 5:8 no input has a column 'amuont'"]),
     (f"{HOURLY}output_mode: update\nunique_key: id", f"select hour.start as s, count(distinct amount) as n {FROM} group by hour",
      ["unknown-column 5:13 'unique_key' names 'id', which the SELECT does not have",
-      "agg-distinct 7:25 a streaming aggregate cannot count distinct values"]),
+      "agg-distinct 7:25 COUNT(DISTINCT amount) is not supported on streams"]),
     ("columns: {id: {type: int}}", f"select o.id, c.x {FROM} o join {{{{ ref('nobody') }}}} c on c.id = o.id",
-     ["column-type 2:22 the column 'id' is declared int, and the query gives string",
+     ["column-type 2:22 the column 'id' is declared int, but the query returns string",
       "unknown-ref 4:61 there is no model 'nobody'"]),
 ]  # fmt: skip
 
@@ -167,21 +167,21 @@ SESSIONS = [
 def test_a_session_in_update_mode_is_said_once(header, sql, finding, tmp_path):
     found = only(findings(tmp_path, model("a", header, sql)))
     assert line(found) == finding
-    assert found.hint == "Write output_mode: append: a session is written when it ends."
+    assert found.hint == "Set output_mode: append: a session is written when it ends."
 
 
 # what runs, and grows for ever
 
 GROWING = [
     ("streams: [shop.orders]\noutput_mode: update\nunique_key: id", f"select id, count(*) as n {FROM}\ngroup by id",
-     "state-agg-no-event-time 7:10"),
+     "unbounded-groups 7:10"),
     (f"{HOURLY}output_mode: complete", f"{BY_HOUR}", "mode-complete-keeps-state 6:84"),
-    ("streams: [shop.orders]\noutput_mode: complete", f"select id, count(*) as n {FROM}\ngroup by id", "state-complete 6:10"),
+    ("streams: [shop.orders]\noutput_mode: complete", f"select id, count(*) as n {FROM}\ngroup by id", "unbounded-complete 6:10"),
     ("streams: [shop.orders, shop.customers]",
      f"select o.id {FROM} o\njoin {{{{ source('shop', 'customers') }}}} c on c.id = o.id", "join-unbounded 5:6"),
     (LATE, f"select id {FROM}\nlimit 5", "limit-forever 5:7"),
     ("streams: [shop.orders]\noutput_mode: update\nunique_key: id", f"select id, collect_set(ts) as s {FROM}\ngroup by id",
-     "state-collect 6:12"),
+     "unbounded-collection 6:12"),
 ]  # fmt: skip
 
 

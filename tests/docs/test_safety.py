@@ -89,7 +89,7 @@ def test_texts_of_a_project_are_data_and_nothing_else(tmp_path):
     assert record["columns"][0]["tests"][0]["name"] == EVIL
     assert record["table"]["columns"] == [[EVIL, EVIL]]
     assert record["run"]["counted"][0][1] == EVIL
-    assert site.words("model.hourly")["Leaves out"].startswith(EVIL)
+    assert site.words("model.hourly")["Excludes"].startswith(EVIL)
     assert site.node("model.hourly")["unit_tests"][0]["name"] == EVIL
     assert site.node(f"source.{EVIL}")["fresh"]["error"] == EVIL
     assert "</" not in site.all_data

@@ -40,14 +40,14 @@ def test_a_streaming_table_is_told_in_words(tmp_path):
     site = written(tmp_path, small())
     assert (
         site.short("model.hourly")["summary"]
-        == "hourly windows over at, rows up to 30 minutes late, repeats of id dropped"
+        == "hourly windows over at, rows up to 30 minutes late, duplicates of id dropped"
     )
     assert site.words("model.hourly") == {
         "Reads": "ops.events as a stream, 12 files in a micro-batch",
-        "Event time": "at (data.at); rows up to 30 minutes late count",
-        "Repeats": "repeats of id within 30 minutes are dropped",
+        "Event time": "at (data.at); rows up to 30 minutes late are accepted",
+        "Duplicates": "duplicates of id within 30 minutes are dropped",
         "Windows": "hour: hourly windows over at",
-        "Writes": "each window once, when the watermark has passed its end",
+        "Writes": "each window once, when the watermark passes its end",
         "Partitioned": "day(window_start), bucket(16, id)",
     }
     assert site.node("model.hourly")["guarantee"][0] == "exactly once"
@@ -56,7 +56,7 @@ def test_a_streaming_table_is_told_in_words(tmp_path):
 
 def test_a_source_tells_its_format_place_and_column_types(tmp_path):
     site = written(tmp_path, small())
-    assert site.words("source.ops.events")["Is"] == "json, landing/events"
+    assert site.words("source.ops.events")["Source"] == "json, landing/events"
     assert [(c["name"], c["type"]) for c in site.node("source.ops.events")["columns"]] == [
         ("id", "string"),
         ("at", "timestamp"),
@@ -270,8 +270,8 @@ def test_what_is_said_of_a_field_stands_at_the_field(tmp_path):
 
 def test_a_view_promises_what_it_reads(tmp_path):
     site = written(tmp_path, manifest(model("v", materialized=Materialized.VIEW)))
-    assert site.words("model.v")["Writes"] == "nothing: the query runs whenever the view is read"
-    assert site.short("model.v")["summary"] == "computed when it is read"
+    assert site.words("model.v")["Writes"] == "nothing: the query runs when the view is queried"
+    assert site.short("model.v")["summary"] == "computed when it is queried"
 
 
 def test_writing_again_leaves_nothing_of_the_earlier_site(tmp_path):

@@ -59,14 +59,14 @@ def keyed(*key: str, **more) -> Model:
 @pytest.mark.parametrize(
     ("node", "text"),
     [
-        (hourly(), "hourly windows over at, rows up to 30 minutes late, repeats of id dropped"),
-        (model("m", read("a", LATE), materialized=STREAM), "each row as it comes"),
+        (hourly(), "hourly windows over at, rows up to 30 minutes late, duplicates of id dropped"),
+        (model("m", read("a", LATE), materialized=STREAM), "each row as it arrives"),
         (keyed("tailnum"), "one row for each tailnum"),
         (keyed("a", "b", history=True, sequence_by=("n",)), "every version of each a and b"),
-        (keyed("w", mode=OutputMode.UPDATE, windows={"w": TimeWindow("tumbling", "at", "1 days")}), "daily windows over at, brought up to date as rows come"),
-        (model("m", read(), materialized=STREAM, write=Write(OutputMode.COMPLETE)), "written anew in each micro-batch"),
-        (model("m"), "built as a whole"),
-        (model("m", materialized=Materialized.EPHEMERAL), "a part of the models that read it"),
+        (keyed("w", mode=OutputMode.UPDATE, windows={"w": TimeWindow("tumbling", "at", "1 days")}), "daily windows over at, updated as rows arrive"),
+        (model("m", read(), materialized=STREAM, write=Write(OutputMode.COMPLETE)), "rewritten in each micro-batch"),
+        (model("m"), "rebuilt in full"),
+        (model("m", materialized=Materialized.EPHEMERAL), "inlined in the models that read it"),
         (source(), "landing/events"),
     ],
 )  # fmt: skip

@@ -220,7 +220,7 @@ def test_another_topic_or_cluster_is_another_source(kafka: Kafka) -> None:
     assert f"({topic}) to" in rejected()
     # What a pattern names is asked of the cluster.
     kafka.source(None, topic_pattern=f"{other}.*", fail_on_data_loss="false")
-    assert f"does not read the topic '{topic}' any more" in rejected()
+    assert f"no longer reads the topic '{topic}'" in rejected()
     kafka.source(topic, fail_on_data_loss="false")
     path = kafka.lab.state / "plain" / "1" / "model.json"
     state = json.loads(path.read_text())

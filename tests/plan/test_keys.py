@@ -87,5 +87,5 @@ def test_another_time_zone_of_a_source_makes_another_keyed_table_and_is_noted_el
     appended = compare(tmp_path, plain, plain, sources=BERLIN)
     assert appended.change is Change.FORWARD
     assert appended.reasons == (
-        "the time zone of 'shop.events' changed from UTC to Europe/Berlin; that applies to rows read from now on",
+        "the time zone of 'shop.events' changed from UTC to Europe/Berlin; this applies to new rows",
     )

@@ -256,8 +256,16 @@ FROZEN = {
     ("said", "text", "noted"),
     [
         ("partitions: 8, provider: rocksdb", header() + WINDOWED, []),
-        ("partitions: 16", header() + WINDOWED, ["state_store.partitions is 16 now, and the checkpoint keeps 8"]),
-        ("provider: hdfs", header() + WINDOWED, ["state_store.provider is hdfs now, and the checkpoint keeps rocksdb"]),
+        (
+            "partitions: 16",
+            header() + WINDOWED,
+            ["state_store.partitions is 16 now, but the checkpoint keeps 8; to apply it"],
+        ),
+        (
+            "provider: hdfs",
+            header() + WINDOWED,
+            ["state_store.provider is hdfs now, but the checkpoint keeps rocksdb; to apply it"],
+        ),
         ("partitions: 16", PLAIN, []),
     ],
 )

@@ -50,17 +50,17 @@ def test_no_header(text):
 @pytest.mark.parametrize(
     ("text", "finding"),
     [
-        ("/*---\ntags: [a]\nselect 1\n", "header-unclosed a.sql:1:1 the header has no end"),
-        ("/*---\ntags: [a]\n*/\nselect 1\n", "header-unclosed a.sql:3:1 the header ends with */ alone"),
+        ("/*---\ntags: [a]\nselect 1\n", "header-unclosed a.sql:1:1 the header is not closed"),
+        ("/*---\ntags: [a]\n*/\nselect 1\n", "header-unclosed a.sql:3:1 the header ends with */ instead of ---*/"),
         ("/*---\nmeta: {glob: data/*/x.json}\n---*/\nselect 1\n",
-         "header-comment-end a.sql:2:19 '*/' ends the SQL comment in the middle of the header"),
+         "header-comment-end a.sql:2:19 '*/' closes the SQL comment inside the header"),
         ("-- orders\n/*---\ntags: [a]\n---*/\nselect 1\n",
-         "header-position a.sql:2:1 the header does not stand at the top of the file"),
+         "header-position a.sql:2:1 the header is not at the top of the file"),
         ("/*---\ntags: [a]\n---*/\n/*---\ntags: [b]\n---*/\nselect 1\n",
          "header-position a.sql:4:1 a second header"),
         ("/*---\n- a\n---*/\nselect 1\n", "wrong-type a.sql:2:1 the header is not a mapping"),
         ("/*--- Orders ---*/\nselect 1\n", "wrong-type a.sql:1:7 the header is not a mapping"),
-        ("/*---\na: b: c\n---*/\nselect 1\n", "yaml-syntax a.sql:2:5 YAML: a colon where no key can stand"),
+        ("/*---\na: b: c\n---*/\nselect 1\n", "yaml-syntax a.sql:2:5 YAML: a colon where no key is allowed"),
     ],
 )  # fmt: skip
 def test_refused(text, finding):

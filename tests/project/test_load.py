@@ -47,20 +47,20 @@ def test_no_project(tmp_path):
 
 def test_a_dbt_project(tmp_path):
     (tmp_path / "dbt_project.yml").write_text("name: shop\n")
-    assert "project.yml: name, targets" in only(load_project(tmp_path).diagnostics).hint
+    assert "project.yml, with name, targets" in only(load_project(tmp_path).diagnostics).hint
 
 
 PROJECT_ERRORS = [
     ("modles: {}", "unknown-key project.yml:6:1 project.yml has no key 'modles'"),
     ("paths: {mcros: x}", "unknown-key project.yml:6:9 paths has no key 'mcros'"),
-    ("paths: {models: ../x}", "path-outside project.yml:6:17 the path '../x' leads out of the project"),
-    ("paths: {sources: /etc}", "path-outside project.yml:6:18 the path '/etc' leads out of the project"),
+    ("paths: {models: ../x}", "path-outside project.yml:6:17 the path '../x' is outside the project"),
+    ("paths: {sources: /etc}", "path-outside project.yml:6:18 the path '/etc' is outside the project"),
     ("paths: {models: queries}", "bad-value project.yml:6:17 there is no folder 'queries'"),
     ("require_engine_version: '>=99'",
-     "engine-version project.yml:6:25 the project wants engine >=99, this is 0.1.0"),
+     "engine-version project.yml:6:25 the project requires Headrace >=99, but this is 0.1.0"),
     ("require_engine_version: ['>=0.1', '<0.1']",
-     "engine-version project.yml:6:25 the project wants engine <0.1, this is 0.1.0"),
-    ("require_engine_version: latest", "bad-value project.yml:6:25 'latest' is not a range of versions"),
+     "engine-version project.yml:6:25 the project requires Headrace <0.1, but this is 0.1.0"),
+    ("require_engine_version: latest", "bad-value project.yml:6:25 'latest' is not a version range"),
 ]  # fmt: skip
 
 
@@ -80,8 +80,8 @@ def test_versions_that_admit_this_engine(wanted, tmp_path):
         ("", "missing-key project.yml:1:1 project.yml has no 'name'"),
         ("targets: {}\n", "missing-key project.yml:1:1 project.yml has no 'name'"),
         ("name: My-Shop\n", "bad-name project.yml:1:7 'My-Shop' is not a name"),
-        ("name: a: b\n", "yaml-syntax project.yml:1:8 YAML: a colon where no key can stand"),
-        ("name: a\nname: b\n", "yaml-duplicate-key project.yml:2:1 'name' stands here twice (first in line 1)"),
+        ("name: a: b\n", "yaml-syntax project.yml:1:8 YAML: a colon where no key is allowed"),
+        ("name: a\nname: b\n", "yaml-duplicate-key project.yml:2:1 'name' is set twice (first in line 1)"),
     ],
 )
 def test_project_file_alone(text, finding, tmp_path):
@@ -106,18 +106,18 @@ FILE_ERRORS = [
         "properties-file models/_shop.yml:1:1 properties files under models/ are dbt syntax",
     ),
     ("profiles.yml", "shop: {}", "profiles-file profiles.yml:1:1 profiles.yml is dbt syntax"),
-    ("models/My Orders.sql", ORDERS, "bad-name models/My Orders.sql:1:1 'My Orders' cannot be a model's name"),
-    ("models/tag_x.sql", ORDERS, "bad-name models/tag_x.sql:1:1 'tag_x' cannot be a model's name"),
-    ("models/a__deleted.sql", ORDERS, "bad-name models/a__deleted.sql:1:1 'a__deleted' cannot be a model's name"),
+    ("models/My Orders.sql", ORDERS, "bad-name models/My Orders.sql:1:1 'My Orders' is not a valid model name"),
+    ("models/tag_x.sql", ORDERS, "bad-name models/tag_x.sql:1:1 'tag_x' is not a valid model name"),
+    ("models/a__deleted.sql", ORDERS, "bad-name models/a__deleted.sql:1:1 'a__deleted' is not a valid model name"),
     ("models/a.sql", b"select\n  '\xe4'", "file-unreadable models/a.sql:2:4 the file is not UTF-8"),
     ("macros/m.sql", b"\xff\xfe{", "file-unreadable macros/m.sql:1:1 the file is not UTF-8"),
     ("sources/x.yml", b"a: \xe4", "file-unreadable sources/x.yml:1:4 the file is not UTF-8"),
     (
         "models/a.sql",
         "select 1,\n  \x00",
-        "control-character models/a.sql:2:3 the file holds the control character U+0000",
+        "control-character models/a.sql:2:3 the file contains the control character U+0000",
     ),
-    ("macros/m.sql", "{# \x1b #}", "control-character macros/m.sql:1:4 the file holds the control character U+001B"),
+    ("macros/m.sql", "{# \x1b #}", "control-character macros/m.sql:1:4 the file contains the control character U+001B"),
 ]
 
 
@@ -129,7 +129,7 @@ def test_files(file, content, finding, tmp_path):
 def test_two_models_with_one_name(tmp_path):
     found = only(load(tmp_path, {"models/x/a.sql": ORDERS, "models/y/a.sql": ORDERS}).diagnostics)
     assert line(found) == (
-        "duplicate-name models/y/a.sql:1:1 two models are called 'a': models/x/a.sql and models/y/a.sql"
+        "duplicate-name models/y/a.sql:1:1 two models have the name 'a': models/x/a.sql and models/y/a.sql"
     )
     assert found.hint == "Rename one of them."
 
@@ -144,7 +144,7 @@ def test_links_that_lead_out_of_the_project(tmp_path):
     (root / "models" / "folder").symlink_to(outside)
     (root / "macros").symlink_to(outside)
     found = load_project(root).diagnostics
-    message = "links to folders, and links that lead out of the project, are not followed"
+    message = "symbolic links to folders, or to files outside the project, are not followed"
     assert sorted(line(d) for d in found) == [
         f"path-outside macros:1:1 {message}",
         f"path-outside models/b.sql:1:1 {message}",

@@ -252,9 +252,9 @@ def test_a_column_that_the_query_no_longer_gives_is_rejected_unless_the_policy_a
     found = messages(result)
     assert set(found) == {"plain", "keyed", "parts", "beside"}
     for name in ("plain", "keyed", "parts"):
-        assert found[name][0] == f"lake.{lab.schema}.{name} has the column amount, which the query no longer gives"
+        assert found[name][0] == f"lake.{lab.schema}.{name} has the column amount, which the query no longer returns"
         assert "cast(null as ..) as amount" in found[name][1]
-    assert "has the column more, which the query no longer gives" in found["beside"][0]
+    assert "has the column more, which the query no longer returns" in found["beside"][0]
     for name in ("kept", "added"):
         note = result.model(name)["note"]
         assert note.count("the query no longer returns column 'amount'; the table keeps it, NULL in new rows") == 1, (

@@ -74,7 +74,7 @@ def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None
     assert notes(done) == [f"lake.{s}.orders", f"lake.{s}.totals"]
     results = json.loads((lab.root / "target" / "run_results.json").read_text())
     assert [d["code"] for d in results["args"]["diagnostics"]] == ["orphan-table"] * 2
-    assert "state_store.partitions is 4 now, and the checkpoint keeps 2" in done.model("hourly")["note"]
+    assert "state_store.partitions is 4 now, but the checkpoint keeps 2" in done.model("hourly")["note"]
     assert lab.run("ls", "--orphans", "--output", "name").out.split() == [f"lake.{s}.orders", f"lake.{s}.totals"]
     assert ids(lab, "seen") == [1, 4]
 

@@ -202,6 +202,6 @@ def test_a_table_of_the_name_that_is_somebody_elses_is_left_alone(lab: Lab) -> N
     spark.sql(f"create namespace if not exists lake.{lab.schema}")
     spark.sql(f"create table lake.{lab.schema}.sales__quarantine (mine int) using iceberg")
     refused = lab.run("build")
-    assert refused.codes() == ["state-missing"]
+    assert refused.codes() == ["name-taken"]
     assert "sales__quarantine was not made by 'sales'" in refused.text
     assert lab.table("sales") is None

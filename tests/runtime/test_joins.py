@@ -152,8 +152,7 @@ def test_joins_of_streams_equal_golden_rows(lab: Lab) -> None:
     held = warnings(first, "watermark-held")
     assert set(held) == set(KINDS)
     assert held["left"] == (
-        "'shop.payments' holds back the watermark of 'left', which stands at 2024-05-01 11:20:00: "
-        "its newest event time is 2024-05-01 11:30:00; 'shop.orders' is at 2024-05-01 12:30:00"
+        "'shop.payments' holds back the watermark of 'left', which is at 2024-05-01 11:20:00: its newest event time is 2024-05-01 11:30:00; 'shop.orders' is at 2024-05-01 12:30:00"
     )
 
     lab.write("landing/items/b.csv", "item,title\ncake,Cake\n")
@@ -211,9 +210,7 @@ def test_an_input_without_rows_holds_back_the_watermark_and_is_named(lab: Lab) -
     assert (ended["watermark"], ended["event_times"]["shop.payments"]) == ("2024-05-01T11:00:00.000Z", None)
     (message,) = warnings(idle, "watermark-held").values()
     assert message == (
-        "'shop.payments' holds back the watermark of 'hourly', which stands at 2024-05-01 11:00:00: it had no row in "
-        f"this build; its newest event time, 2024-05-01 11:30:00, came {came[:19].replace('T', ' ')}; "
-        "'shop.orders' is at 2024-05-01 14:00:00"
+        f"'shop.payments' holds back the watermark of 'hourly', which is at 2024-05-01 11:00:00: it had no rows in this build; its newest event time, 2024-05-01 11:30:00, came {came[:19].replace('T', ' ')}; 'shop.orders' is at 2024-05-01 14:00:00"
     )
     kept = json.loads((lab.root / "target/run_results.json").read_text())["results"][0]["adapter_response"]
     assert [d["code"] for d in kept["diagnostics"]] == ["watermark-held"]

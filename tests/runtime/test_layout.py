@@ -117,8 +117,7 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
     result = lab.run("build")
     assert result.codes() == ["table-schema"]
     assert result.model("fail")["message"] == (
-        f"lake.{lab.schema}.fail has no column amount, more; "
-        f"lake.{lab.schema}.fail has the column kind, which the query no longer gives"
+        f"lake.{lab.schema}.fail has no column amount, more; lake.{lab.schema}.fail has the column kind, which the query no longer returns"
     )
     assert lab.rows("fail")[0] == {"id": 1, "kind": "paid"}
     # What the query does not give any more is NULL.

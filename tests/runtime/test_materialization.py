@@ -182,7 +182,7 @@ def test_a_view_of_somebody_else_is_not_replaced(lab: Lab) -> None:
     lab.land("a", [event(1)])
     for options in ((), ("-f",)):
         result = lab.run("build", *options)
-        assert (result.code, result.codes()) == (1, ["state-missing", "state-missing"])
+        assert (result.code, result.codes()) == (1, ["name-taken", "name-taken"])
     assert {name: seen(lab, name)[1] for name in ("one", "two")} == {"one": ["Row(id=7)"], "two": ["Row(id=7)"]}
 
 

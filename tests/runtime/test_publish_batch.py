@@ -63,7 +63,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     failed = lab.run("build")
     assert (failed.code, failed.codes(), failed.model("below")["status"]) == (1, ["rows-wait"], "skipped"), failed.text
     (hint,) = [e["hint"] for e in failed.events if e["event"] == "Diagnosed"]
-    query = f"select id from {hint.rpartition('In SQL they are ')[2]} where amount is null"
+    query = f"select id from {hint.rpartition('To query the staged rows: ')[2]} where amount is null"
     assert lab.session is not None
     assert [row["id"] for row in lab.session.spark.sql(query).collect()] == [4]
     assert (lab.snapshots(), ids(lab, "paid")) == (before, [1, 2])

@@ -89,7 +89,7 @@ def test_somebody_elses_table_is_not_replaced(lab: Lab) -> None:
     spark.sql(f"create namespace if not exists lake.{lab.schema}")
     spark.sql(f"create table lake.{lab.schema}.hourly using iceberg as select 7 as id")
     result = prepare(lab).run("build", "-f")
-    assert (result.code, result.codes()) == (1, ["state-missing"])
+    assert (result.code, result.codes()) == (1, ["name-taken"])
     assert lab.rows("hourly") == [{"id": 7}]
 
 

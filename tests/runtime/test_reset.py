@@ -44,7 +44,7 @@ def ids(lab: Lab, name: str) -> list[int]:
 
 def codes(result: Result) -> list[str]:
     """What was found, without what compile says of the counts."""
-    return sorted(code for code in result.codes() if code not in {"state-agg-no-event-time", "state-complete"})
+    return sorted(code for code in result.codes() if code not in {"unbounded-groups", "unbounded-complete"})
 
 
 def said(result: Result, code: str) -> str:

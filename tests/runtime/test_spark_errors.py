@@ -119,6 +119,6 @@ def test_an_error_that_nobody_expected_ends_one_model(lab: Lab, monkeypatch: pyt
     (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
     assert (found["code"], found["message"]) == (
         "internal",
-        "the engine itself failed: LookupError: a fault of the engine",
+        "internal error: LookupError: a fault of the engine",
     )
     assert "LookupError" in (lab.root / "target/logs/engine.log").read_text(encoding="utf-8")

@@ -144,7 +144,7 @@ def test_a_foreign_table_is_left_alone(lab: Lab) -> None:
     spark = lab.session.spark  # type: ignore[union-attr]
     spark.sql(f"create namespace if not exists lake.{lab.schema}")
     spark.sql(f"create table lake.{lab.schema}.paid using iceberg as select 7 as id")
-    refused(lab, "state-missing", "paid")
+    refused(lab, "name-taken", "paid")
 
 
 def test_an_upstream_table_rolled_back_stops_its_reader(built: Lab) -> None:

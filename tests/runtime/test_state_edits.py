@@ -147,9 +147,7 @@ def test_edits_that_leave_the_state_give_the_right_rows(lab: Lab) -> None:
     for name, rows in EXPECTED.items():
         assert sorted(lab.rows(name), key=str) == sorted(rows, key=str), name
     note = built.model("filtered")["note"]
-    assert (
-        "the filter events.kind = 'a' was added; it applies to rows read from now on; open groups of GROUP BY" in note
-    )
+    assert "the filter events.kind = 'a' was added; this applies to new rows; open groups of GROUP BY" in note
     assert "watermark delay of 'shop.events' changed from 10 minutes to 20 minutes" in built.model("windowed")["note"]
 
     # The order of the state lasts as long as the state, also where nothing was edited since.

@@ -103,9 +103,9 @@ def test_settings_of_a_target_that_open_a_session_are_named(own: Lab) -> None:
     failed, warned = of(lines, "FAIL"), of(lines, "WARN")
     assert any("spark.authenticate is off" in line for line in failed)
     assert any("spark.sql.variable.substitute" in line for line in failed)
-    assert any("web page" in line for line in warned)
+    assert any("web UI" in line for line in warned)
     own.write("project.yml", text.replace('"local[2]"', '"spark://h:7077"'))
-    assert any("as the cluster says" in line for line in of(told(own)[1], "WARN"))
+    assert any("protect the ports" in line for line in of(told(own)[1], "WARN"))
 
 
 def test_what_goes_unencrypted_is_named_and_no_value_of_a_secret_is(own: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_a_name_of_an_avro_schema_is_a_word_or_rejected(name: str) -> None:
     if name == "ü":
         assert ddl(parse(text)) == "`ü` int"
         return
-    with pytest.raises(AvroError, match="is no name of a field"):
+    with pytest.raises(AvroError, match="is not a valid field name"):
         columns(parse(text))
 
 

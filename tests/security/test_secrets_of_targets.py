@@ -231,7 +231,7 @@ def test_a_short_secret_is_used_with_one_warning(tmp_path, caplog):
     for _ in range(2):
         assert settings.resolved(settings.placeholder("ENGINE_SECRET_SHORT", None)) == "abc"
     assert [r.getMessage() for r in caplog.records] == [
-        "the secret ENGINE_SECRET_SHORT has fewer than 4 characters: it is not masked in output"
+        "the secret ENGINE_SECRET_SHORT has fewer than 4 characters and is not masked in the output"
     ]
 
 

@@ -86,12 +86,12 @@ def test_a_fault_of_a_schema_file_has_its_place_there(tmp_path: Path):
         ("{format: avro, schema_file: none.avsc}", "file-unreadable 8:44 there is no schema file 'none.avsc'"),
         ("{format: avro, schema_file: e.avsc, subject: s}", "setting-needs 8:52 'subject' needs 'schema_registry'"),
         ("{format: avro, schema_file: e.avsc, schema_id: 7}", "setting-needs 8:52 'schema_id' needs 'schema_registry'"),
-        ("{format: avro, schema_file: e.avsc, framing: kafka}", "bad-value 8:61 there is no framing 'kafka'"),
+        ("{format: avro, schema_file: e.avsc, framing: kafka}", "bad-value 8:61 unknown framing 'kafka'"),
         ("{format: avro, schema_file: e.avsc, framing: confluent}", "setting-needs 8:61 'framing: confluent' needs 'schema_id' or 'schema_registry'"),
-        ("{format: avro, schema_registry: main, framing: none}", "setting-conflict 8:63 plain Avro has no schema ids to look up"),
-        ("{format: avro, schema_registry: main, schema_file: e.avsc, schema_id: 7}", "setting-conflict 8:86 'schema_id' stands beside 'schema_file'"),
+        ("{format: avro, schema_registry: main, framing: none}", "setting-conflict 8:63 plain Avro has no schema ids"),
+        ("{format: avro, schema_registry: main, schema_file: e.avsc, schema_id: 7}", "setting-conflict 8:86 'schema_id' and 'schema_file' exclude each other"),
         ("{format: avro, schema_registry: other}", "connection-unknown 8:48 the target 'dev' has no schema registry 'other'"),
-        ("{format: avro, schema_registry: main, schema_id: 5000000000}", "bad-value 8:65 5000000000 is no schema id"),
+        ("{format: avro, schema_registry: main, schema_id: 5000000000}", "bad-value 8:65 5000000000 is not a schema id"),
         ("{format: avro, schema_registry: main, shema_id: 5}", "unknown-key 8:54 a value of format 'avro' has no key 'shema_id'"),
     ],
 )  # fmt: skip
@@ -106,6 +106,6 @@ def test_the_subject_of_a_pattern_is_said(tmp_path: Path):
     pattern = "topic_pattern: events-.*"
     result = compiled(tmp_path, files("{format: avro, schema_registry: main}", pattern))
     (found,) = [d for d in result.manifest.diagnostics if d.is_error]
-    assert found.message == "the subject of a topic pattern is not known"
+    assert found.message == "the subject of a topic pattern is unknown"
     said = "{format: avro, schema_registry: main, subject: events-value}"
     assert [d for d in compiled(tmp_path, files(said, pattern)).manifest.diagnostics if d.is_error] == []

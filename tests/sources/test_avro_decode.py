@@ -361,7 +361,7 @@ def test_plain_avro_of_a_schema_file(lab_session):
     good = encoded(NAMED, {"name": "a", "x": 3})
     assert rows(lab_session.spark, reading, [good, good[:-1], None]) == [
         {"name": "a", "x": 3},
-        {"bad": "truncated or corrupt: the value does not follow the schema"},
+        {"bad": "truncated or corrupt: the value does not match the schema"},
         {"bad": "it has no value"},
     ]
 

@@ -25,21 +25,21 @@ FILES = "format: json\npath: landing/x\nschema: id int\n"
         (FILES + "after_reading: keep", "bad-value sources/x.yml:8:24 'after_reading' cannot be 'keep'"),
         (FILES + "after_reading: archive", "setting-needs sources/x.yml:8:24 after_reading: archive needs 'archive_path'"),
         (FILES + "archive_path: read",
-         "setting-needs sources/x.yml:8:23 'archive_path' has a meaning with after_reading: archive only"),
+         "setting-needs sources/x.yml:8:23 'archive_path' applies only to after_reading: archive"),
         (FILES + "after_reading: archive\narchive_path: landing/x/read",
          "bad-value sources/x.yml:9:23 the archive 'landing/x/read' is inside 'landing/x', and would be read again"),
         (FILES + "after_reading: archive\narchive_path: ../read",
-         "path-outside sources/x.yml:9:23 the path '../read' leads out of the project"),
+         "path-outside sources/x.yml:9:23 the path '../read' is outside the project"),
         (FILES.replace("landing/x", "s3a://b/x") + "after_reading: delete",
-         "not-supported sources/x.yml:8:24 after_reading for a URI is not part of this version"),
+         "not-supported sources/x.yml:8:24 after_reading is not supported for a URI"),
         (FILES + "on_changed_file: warn", "bad-value sources/x.yml:8:26 'on_changed_file' cannot be 'warn'"),
         (FILES + "max_file_age: 7", "bad-duration sources/x.yml:8:23 '7' is not a duration"),
         (FILES + "options: {multiLine: true}",
-         "not-supported sources/x.yml:8:19 the option 'multiLine' is not part of this version: one JSON object stands on one line"),
+         "not-supported sources/x.yml:8:19 the option 'multiLine' is not supported in this version: JSON files must have one object per line"),
         (FILES + "options: {cleanSource: delete}",
          "bad-value sources/x.yml:8:19 the option 'cleanSource' is set by the engine"),
         ("format: text\npath: x\nschema: value string",
-         "setting-conflict sources/x.yml:7:9 files of text have one column, value string"),
+         "setting-conflict sources/x.yml:7:9 text files have one column, value string"),
         ("format: orc\npath: x", "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'"),
         ("format: avr\npath: x\nschema: id int", "bad-value sources/x.yml:5:17 there is no format 'avr'"),
     ],
@@ -51,7 +51,7 @@ def test_faults(tmp_path: Path, body: str, finding: str) -> None:
 def test_keys_of_streams_on_a_source_that_is_none(tmp_path: Path) -> None:
     body = FILES + "stream: false\nmax_file_age: 1 day\n"
     found = only(findings(tmp_path, {"sources/x.yml": source(body), "models/a.sql": "select 1 as n\n"}))
-    assert found.message == "'max_file_age' is for streams, and 's.t' says stream: false"
+    assert found.message == "'max_file_age' is for streams, but 's.t' has stream: false"
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_files_that_go_away_feed_one_model(tmp_path: Path) -> None:
     files = {"sources/x.yml": source(PUT_AWAY), "models/a.sql": READ, "models/b.sql": READ}
     found = only(findings(tmp_path, files))
     assert (found.code, found.node) == ("files-taken", "b")
-    assert found.message == "'b' and 'a' both read 's.t', whose files go away once read"
+    assert found.message == "'b' and 'a' both read 's.t', whose files are moved or deleted after reading"
     clean(tmp_path, {**files, "models/b.sql": "select id from {{ ref('a') }}\n"})
 
 
@@ -86,7 +86,7 @@ def test_files_that_go_away_are_not_read_as_a_whole(tmp_path: Path) -> None:
     found = only(findings(tmp_path, {"sources/x.yml": source(PUT_AWAY), "models/a.sql": model}))
     assert (
         line(found)
-        == "files-taken models/a.sql:1:16 's.t' is read as a whole, and its files go away once read (after_reading)"
+        == "files-taken models/a.sql:1:16 's.t' is read in full, but its files are moved or deleted after reading (after_reading)"
     )
 
 

@@ -25,23 +25,23 @@ def files(body: str, sql: str = STREAM) -> dict[str, str | bytes]:
 GOOD = "format: iceberg\nschema: id int\n"
 FAULTS = [
     (GOOD.rstrip(), "missing-key sources/x.yml:4:9 source 's.t' has no 'table'", "table: <namespace>.<name>"),
-    (GOOD + "table: orders", "bad-value sources/x.yml:7:16 'orders' is no name of a table", "<namespace>.<name>"),
-    (GOOD + "table: a.b.c.d", "bad-value sources/x.yml:7:16 'a.b.c.d' is no name of a table", "<namespace>.<name>"),
+    (GOOD + "table: orders", "bad-value sources/x.yml:7:16 'orders' is not a table name", "<namespace>.<name>"),
+    (GOOD + "table: a.b.c.d", "bad-value sources/x.yml:7:16 'a.b.c.d' is not a table name", "<namespace>.<name>"),
     (GOOD + "table: other.shop.orders",
      "not-supported sources/x.yml:7:16 'other.shop.orders' is in a catalog 'other', and the target 'dev' has 'lake'", "<namespace>.<name>"),
     (GOOD + "table: shop.orders.branch_audit",
      "not-supported sources/x.yml:7:16 'shop.orders.branch_audit' names a branch, tag or snapshot: a stream of it would silently read main",
-     "Name the table itself"),
+     "Set the table itself"),
     (GOOD + "table: shop.orders\noptions: {branch: audit}",
-     "not-supported sources/x.yml:8:19 the option 'branch' is not part of this version: a stream would silently read main", "Take it out"),
+     "not-supported sources/x.yml:8:19 the option 'branch' is not supported in this version: a stream would silently read main", "Remove it"),
     (GOOD + "table: shop.orders\noptions: {streaming-skip-overwrite-snapshots: true}",
      "bad-value sources/x.yml:8:19 the option 'streaming-skip-overwrite-snapshots' is set by the engine", "on_upstream_delete"),
-    (GOOD + "table: shop.orders\nstarting_timestamp: soon", "bad-value sources/x.yml:8:29 'soon' is no time", "2024-05-01"),
+    (GOOD + "table: shop.orders\nstarting_timestamp: soon", "bad-value sources/x.yml:8:29 'soon' is not a timestamp", "2024-05-01"),
     (GOOD + "table: shop.orders\nstarting_timestamp: 2024-05-01\nstarting_snapshot: 5",
-     "setting-conflict sources/x.yml:9:9 'starting_timestamp' and 'starting_snapshot' exclude each other", "Take one"),
-    (GOOD + "table: shop.orders\nstarting_snapshot: first", "bad-value sources/x.yml:8:28 'first' is no id of a snapshot", "snapshot_id"),
+     "setting-conflict sources/x.yml:9:9 'starting_timestamp' and 'starting_snapshot' exclude each other", "Remove one"),
+    (GOOD + "table: shop.orders\nstarting_snapshot: first", "bad-value sources/x.yml:8:28 'first' is not a snapshot id", "snapshot_id"),
     (GOOD + "table: shop.orders\non_upstream_delete: skip", "bad-value sources/x.yml:8:29 'on_upstream_delete' cannot be 'skip'", "fail, ignore"),
-    (GOOD + "table: shop.orders\ntimezone: UTC", "setting-conflict sources/x.yml:8:9 'timezone' is for text, and a table has times of its own", ""),
+    (GOOD + "table: shop.orders\ntimezone: UTC", "setting-conflict sources/x.yml:8:9 'timezone' does not apply to tables, whose timestamps have a type", ""),
     (GOOD + "table: shop.orders\npath: x", "unknown-key sources/x.yml:8:9 a source table has no key 'path'", ""),
 ]  # fmt: skip
 
@@ -56,7 +56,7 @@ def test_a_mistake_is_named_at_its_place(body, finding, hint, tmp_path):
 def test_what_is_for_streams_is_refused_where_there_are_none(tmp_path):
     body = GOOD + "table: shop.orders\nstream: false\nstarting_snapshot: 5"
     assert lines(findings(tmp_path, files(body, WHOLE))) == [
-        "setting-conflict sources/x.yml:9:9 'starting_snapshot' is for streams, and 's.t' says stream: false"
+        "setting-conflict sources/x.yml:9:9 'starting_snapshot' is for streams, but 's.t' has stream: false"
     ]
 
 

@@ -20,7 +20,7 @@ NOTHING = "it has no value for any declared column"
 
 
 def unfit(*names: str) -> str:
-    return f"these do not fit their columns: {', '.join(names)}"
+    return f"values that do not match their columns: {', '.join(names)}"
 
 
 def at(*parts: int) -> datetime:
@@ -51,7 +51,7 @@ BAD: list[tuple[Any, str]] = [
     ('{"id":"x"}', unfit("id")), ('{"id":"1"}', unfit("id")), ('{"id":1.5}', unfit("id")), ('{"id":3000000000}', unfit("id")),
     ('{"id":1,"t":"soon"}', unfit("t")), ('{"id":1,"d":{"n":"x"}}', unfit("d.n")), ('{"id":1,"d":[1]}', unfit("d")),
     ('{"id":1,"l":[1,"x"]}', unfit("l")), ('{"id":"x","t":"soon"}', unfit("id", "t")),
-    ('{"id":NaN}', "a value does not fit its column"),
+    ('{"id":NaN}', "a value does not match its column"),
     (b'{"id":1,"a":"\xff\xfe"}', "it is not UTF-8"),
 ]  # fmt: skip
 

@@ -50,8 +50,8 @@ def test_secrets_are_in_no_text_of_a_connection() -> None:
 
 WRONG = [
     ({}, "it needs 'bootstrap_servers'"),
-    ({"bootstrap_servers": "a"}, "'a' is no address (host:port)"),
-    ({"bootstrap_servers": "http://a:1"}, "'http://a:1' is no address"),
+    ({"bootstrap_servers": "a"}, "'a' is not an address (host:port)"),
+    ({"bootstrap_servers": "http://a:1"}, "'http://a:1' is not an address"),
     ({"bootstrap_servers": "a:1", "securty": {}}, "it has no key 'securty'. Did you mean 'security'"),
     ({"bootstrap_servers": "a:1", "security": "SSL"}, "'security' must be a mapping"),
     ({"bootstrap_servers": "a:1", "security": {}}, "'protocol' must be one of"),
@@ -60,9 +60,12 @@ WRONG = [
     ({"bootstrap_servers": "a:1", "security": {**LOGIN, "password": ""}}, "needs 'username' and 'password'"),
     ({"bootstrap_servers": "a:1", "security": {**LOGIN, "protocol": "SSL"}}, "SSL takes no mechanism"),
     ({"bootstrap_servers": "a:1", "security": {**LOGIN, "protocol": "SASL_PLAINTEXT", "ca": "x"}}, "no certificates"),
-    ({"bootstrap_servers": "a:1", "options": {"consumer.ssl.engine.factory.class": "x"}}, "a matter of security"),
-    ({"bootstrap_servers": "a:1", "options": {"consumer.metric.reporters": "x"}}, "is not known here"),
-    ({"bootstrap_servers": "a:1", "options": {"consumer.sasl.oauthbearer.jwks.endpoint.url": "x"}}, "of security"),
+    ({"bootstrap_servers": "a:1", "options": {"consumer.ssl.engine.factory.class": "x"}}, "a security setting"),
+    ({"bootstrap_servers": "a:1", "options": {"consumer.metric.reporters": "x"}}, "of the client is unknown"),
+    (
+        {"bootstrap_servers": "a:1", "options": {"consumer.sasl.oauthbearer.jwks.endpoint.url": "x"}},
+        "a security setting",
+    ),
     ({"bootstrap_servers": "a:1", "options": []}, "'options' must be a mapping"),
 ]
 

@@ -31,16 +31,16 @@ FAULTS = [
      "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'", "schema:"),
     (GOOD + "topic: a\ntopics: [b]",
      "setting-conflict sources/x.yml:9:9 'topic' and 'topics' exclude each other", ""),
-    (GOOD + "topic: a b", "bad-value sources/x.yml:8:16 'a b' is no name of a topic", "topic_pattern"),
-    (GOOD + "assign: {a: 0}", "bad-value sources/x.yml:8:17 'assign' must name topics with lists of partitions", "assign:"),
+    (GOOD + "topic: a b", "bad-value sources/x.yml:8:16 'a b' is not a topic name", "topic_pattern"),
+    (GOOD + "assign: {a: 0}", "bad-value sources/x.yml:8:17 'assign' must map topics to lists of partitions", "assign:"),
     (GOOD + "topic: a\nstarting_offsets: first",
      "bad-value sources/x.yml:9:27 'starting_offsets' cannot be read", "earliest"),
     (GOOD + "topics: [a, b]\nstarting_offsets: {0: 1}",
-     "bad-value sources/x.yml:9:27 'starting_offsets' cannot be read", "below the name of each topic"),
-    (GOOD + "topic: a\nstarting_timestamp: soon", "bad-value sources/x.yml:9:29 'soon' is no time", "2024-05-01"),
+     "bad-value sources/x.yml:9:27 'starting_offsets' cannot be read", "such a mapping for each topic"),
+    (GOOD + "topic: a\nstarting_timestamp: soon", "bad-value sources/x.yml:9:29 'soon' is not a timestamp", "2024-05-01"),
     (GOOD + "topic: a\nstarting_offsets: latest\nstarting_timestamp: 2024-05-01",
      "setting-conflict sources/x.yml:10:9 'starting_offsets' and 'starting_timestamp' exclude each other", ""),
-    (GOOD + "topic: a\nvalue: {format: jsn}", "bad-value sources/x.yml:9:25 there is no format 'jsn' of values", "'json'"),
+    (GOOD + "topic: a\nvalue: {format: jsn}", "bad-value sources/x.yml:9:25 'jsn' is not a value format", "'json'"),
     (GOOD + "topic: a\nvalue: {format: json, shema: x}",
      "unknown-key sources/x.yml:9:31 a value of format 'json' has no key 'shema'", ""),
     (GOOD + "topic: a\nvalue: {format: json, options: {mode: FAILFAST}}",
@@ -49,17 +49,17 @@ FAULTS = [
      "bad-value sources/x.yml:9:41 reading JSON has no option 'dateFromat'", "'dateFormat'"),
     (GOOD + "topic: a\nvalue: [json]", "wrong-type sources/x.yml:9:16 'value' must be a mapping", "format: json"),
     (GOOD + "topic: a\nvalue: {format: string}",
-     "setting-conflict sources/x.yml:7:9 a value of format 'string' is one column, value string", "schema"),
+     "setting-conflict sources/x.yml:7:9 a value of format 'string' has one column, value string", "schema"),
     (GOOD + "topic: a\noptions: {consumer.group.id: x}",
-     "bad-value sources/x.yml:9:19 the option 'group.id' of the client is not yours to set", "each query"),
+     "bad-value sources/x.yml:9:19 the option 'group.id' of the client is set by the engine", "each query"),
     (GOOD + "topic: a\noptions: {consumer.auto.offset.reset: x}",
-     "bad-value sources/x.yml:9:19 the option 'auto.offset.reset' of the client is not yours to set", "starting_offsets"),
+     "bad-value sources/x.yml:9:19 the option 'auto.offset.reset' of the client is set by the engine", "starting_offsets"),
     (GOOD + "topic: a\noptions: {consumer.sasl.jaas.config: x}",
      "source-credentials sources/x.yml:9:19 the option 'consumer.sasl.jaas.config' of source 's.t' is a credential", "connection"),
     (GOOD + "topic: a\noptions: {consumer.sasl.oauthbearer.token.endpoint.url: 'http://x'}",
-     "bad-value sources/x.yml:9:19 the option 'sasl.oauthbearer.token.endpoint.url' is a matter of security", ""),
+     "bad-value sources/x.yml:9:19 the option 'sasl.oauthbearer.token.endpoint.url' is a security setting", ""),
     (GOOD + "topic: a\noptions: {consumer.fetch.max.byte: 1}",
-     "bad-value sources/x.yml:9:19 the option 'fetch.max.byte' of the client is not known here", "'fetch.max.bytes'"),
+     "bad-value sources/x.yml:9:19 the option 'fetch.max.byte' of the client is unknown", "'fetch.max.bytes'"),
     (GOOD + "topic: a\noptions: {kafka.fetch.max.bytes: 1}",
      "unknown-option sources/x.yml:9:19 there is no option 'kafka.fetch.max.bytes'", "consumer."),
     (GOOD + "topic: a\noptions: {minPartition: 4}",
@@ -114,7 +114,10 @@ def test_the_fields_of_metadata_are_known(tmp_path):
 def test_a_topic_must_be_listed_or_bounded(tmp_path):
     unlisted = "select * from {{ source('s', 't') }}"
     found = only(findings(tmp_path, files(GOOD + "topic: a", unlisted)))
-    assert line(found) == "stream-unlisted models/a.sql:1:15 's.t' is a kafka source, and not listed as a stream"
+    assert (
+        line(found)
+        == "stream-unlisted models/a.sql:1:15 's.t' is a kafka source and must be read as a stream or as a bounded batch"
+    )
     assert "streams: [s.t]" in found.hint
     assert "stream: false" in found.hint
     clean(tmp_path, files(GOOD + "topic: a\nstream: false", unlisted))
@@ -127,7 +130,7 @@ BOUNDED = GOOD + "topic: a\nstream: false"
     ("body", "sql", "finding"),
     [
         (BOUNDED, STREAM, "stream-bounded models/a.sql:2:11 's.t' is declared 'stream: false' and cannot be read as a stream"),
-        (BOUNDED + "\nwatermark: id delay 1 hour", STREAM.split("---*/\n")[1], "stream-bounded sources/x.yml:10:9 's.t' is no stream and has a watermark"),
+        (BOUNDED + "\nwatermark: id delay 1 hour", STREAM.split("---*/\n")[1], "stream-bounded sources/x.yml:10:9 's.t' is not a stream, but has a watermark"),
         (BOUNDED + "\nmax_offsets_per_trigger: 5", STREAM.split("---*/\n")[1], "setting-conflict sources/x.yml:10:9 'max_offsets_per_trigger' is for streams"),
         (BOUNDED, "/*---\ntrigger: every 1 minute\n---*/\n" + STREAM.split("---*/\n")[1], "bad-value models/a.sql:2:1 'trigger' is for streaming tables"),
     ],
@@ -140,7 +143,7 @@ def test_what_has_no_place_beside_stream_false(body, sql, finding, tmp_path):
 def test_a_limit_of_files_has_no_meaning_for_a_topic(tmp_path):
     sql = STREAM.replace("[s.t]", "{s.t: {max_files_per_trigger: 1}}")
     found = only(findings(tmp_path, files(GOOD + "topic: a", sql)))
-    assert line(found) == "bad-value models/a.sql:2:11 max_files_per_trigger has no meaning for the source 's.t'"
+    assert line(found) == "bad-value models/a.sql:2:11 max_files_per_trigger does not apply to the source 's.t'"
 
 
 def test_a_target_replaces_the_topic_or_the_whole_kind(tmp_path):

@@ -103,7 +103,7 @@ def test_nobody_at_the_port(lab: Lab, server: Server) -> None:
     lab.model("lines", STREAM)
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["socket-unreachable"])
-    assert "nobody answers at 127.0.0.1:1 (Connection refused)" in result.text
+    assert "no server at 127.0.0.1:1 (Connection refused)" in result.text
 
 
 def test_lines_that_were_under_way_when_a_build_was_killed_are_gone(lab: Lab, server: Server) -> None:

@@ -244,4 +244,4 @@ def test_debug_says_whether_a_registry_answers(lab, registry, gateway):
     gateway.status = 401
     good, text = finding()
     assert not good
-    assert "refuses us" in text
+    assert "denied access" in text

@@ -85,7 +85,7 @@ def test_columns_that_come_go_and_change_their_type(shop: Shop) -> None:
     )
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["source-read"])
-    assert "4.parquet: the column 'id' is BINARY there and declared int" in result.text
+    assert "4.parquet: the column 'id' is BINARY in the file and declared as int" in result.text
     assert {name: rows(lab, name) for name in tables} == expected
     reasons = {
         name: [(r["reason"], bytes(r["raw"])) for r in lab.rows(f"{name}_table__quarantine")] for name in tables[:3]
@@ -98,8 +98,8 @@ def test_columns_that_come_go_and_change_their_type(shop: Shop) -> None:
                 framed(other, OTHER, retyped),
             )
         ],
-        "lines": [("these do not fit their columns: id", line)],
-        "text": [("these do not fit their columns: id", line)],
+        "lines": [("values that do not match their columns: id", line)],
+        "text": [("values that do not match their columns: id", line)],
     }
 
 

@@ -180,7 +180,7 @@ def test_leftovers_of_killed_downloads_go_after_a_day(tmp_path):
         ),
         (":::: WARNINGS\n\t:: org.example#first;1.0: not found\n", "the repository does not have it"),
         ("Error: Could not find Ivy\n\n", "Error: Could not find Ivy"),
-        ("", "Ivy said nothing"),
+        ("", "Ivy gave no reason"),
     ],
 )
 def test_the_cause_is_one_sentence_without_addresses(said, cause):

@@ -215,7 +215,7 @@ def test_sessions_one_after_another_in_one_process(tmp_path):
     with pytest.raises(SetupError) as caught:
         open_session(real_settings(tmp_path, java, **{"spark.driver.maxResultSize": "nonsense"}))
     found = caught.value.diagnostic
-    assert found.code == "session"
+    assert found.code == "spark-session"
     assert "nonsense" in found.message
     assert "\n" not in found.message
     assert "spark.log" in found.hint

@@ -66,5 +66,5 @@ def test_a_long_table_and_a_long_text_are_cut() -> None:
     rows = [(str(number), "x" * 100) for number in range(50)]
     lines = drawn([Pair(row, None) for row in rows], table(*rows))
     assert len(lines) == 2 + 40 + 1
-    assert lines[-1] == "  ... and 10 lines more"
+    assert lines[-1] == "  ... and 10 more lines"
     assert max(map(len, lines)) < 80

@@ -55,7 +55,7 @@ FAULTS = {
     "a value that is no time": (
         "hourly",
         "    given: {shop.orders: [{ts: soon}]}\n    expect: []\n",
-        "unit-test-value tests/t.yml:4:32 'soon' is no value of the type timestamp",
+        "unit-test-value tests/t.yml:4:32 'soon' is not a value of type  timestamp",
     ),
     "a column that the model does not have": (
         "hourly",
@@ -65,7 +65,7 @@ FAULTS = {
     "nothing expected": (
         "hourly",
         GOOD,
-        "missing-key tests/t.yml:2:5 the unit test 't' expects nothing",
+        "missing-key tests/t.yml:2:5 the unit test 't' has no expectations",
     ),
     "an unknown model": (
         "hourlyy",
@@ -80,22 +80,22 @@ FAULTS = {
     "two things in a step": (
         "hourly",
         "    steps: [{given: {shop.orders: []}, restart: true}]\n    expect: []\n",
-        "bad-value tests/t.yml:4:13 a step is one thing, not given and restart",
+        "bad-value tests/t.yml:4:13 a step has one kind, not given and restart",
     ),
     "a flush in complete mode": (
         "ranking",
         "    steps: [{given: {shop.orders: []}}, flush]\n    expect: []\n",
-        "bad-value tests/t.yml:4:41 no stream of 'ranking' has a watermark to move",
+        "bad-value tests/t.yml:4:41 no stream of 'ranking' has a watermark to advance",
     ),
     "a restart of a batch model": (
         "customers",
         "    steps: [restart]\n    expect: []\n",
-        "bad-value tests/t.yml:4:13 'customers' is no stream: there is nothing to restart",
+        "bad-value tests/t.yml:4:13 'customers' is not a streaming table: there is nothing to restart",
     ),
     "a watermark of a batch model": (
         "customers",
         "    expect: {watermark: 2013-01-01, rows: []}\n",
-        "bad-value tests/t.yml:4:14 'customers' is no stream and has no 'watermark'",
+        "bad-value tests/t.yml:4:14 'customers' is not a streaming table and has no 'watermark'",
     ),
     "rows of a stream before the steps": (
         "hourly",
@@ -125,7 +125,7 @@ FAULTS = {
     "a value in a fixture": (
         "hourly",
         "    given: {shop.orders: {fixture: orders_of_noon}}\n    expect: []\n",
-        "unit-test-value tests/fixtures/more/orders_of_noon.csv:3:1 'noon' is no value of the type timestamp",
+        "unit-test-value tests/fixtures/more/orders_of_noon.csv:3:1 'noon' is not a value of type  timestamp",
     ),
     "an unknown key": (
         "hourly",
@@ -161,7 +161,7 @@ def test_a_name_twice_is_an_error_and_the_same_name_for_two_models_is_none(tmp_p
     assert [t.id for t in manifest.unit_tests] == ["unit_test.customers.t", "unit_test.ranking.t"]
     found = only(tuple(d for d in findings(tmp_path / "twice", {**MODELS, "tests/a.yml": test, "tests/b.yml": test})
                        if d.is_error))  # fmt: skip
-    assert line(found) == "duplicate-name tests/b.yml:2:5 the unit test 't' of 'customers' is written twice"
+    assert line(found) == "duplicate-name tests/b.yml:2:5 the unit test 't' of 'customers' is defined twice"
     assert "tests/a.yml:2" in found.hint
 
 

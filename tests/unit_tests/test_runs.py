@@ -23,14 +23,17 @@ MARKED = """\
       | 2013-01-01 10:00:00 | b    | 1   |"""
 
 
-MOVES = "the watermark moves only after a micro-batch: a row counts against what the steps before have seen"
+MOVES = "the watermark advances only after a micro-batch: a row is compared with the rows of earlier steps"
 BEGAN = "its micro-batch began with the watermark 2013-01-01 12:10:00, and the earliest event time was 2013-01-01 "
-GROUPS = "for a window Spark counts groups of each micro-batch, not rows: rows of one group are 1"
+GROUPS = "for a window Spark counts late groups of each micro-batch, not rows"
 # Tests of a number of late rows that is not what they expect: the number, and the causes that are told.
 LATE = {
     "not_late_at_once": (0, f"there was no watermark when the step began; {MOVES}"),
-    "not_behind": (0, f"no row came behind the watermark: {BEGAN}12:30:00; {MOVES}"),
-    "still_in_its_window": (0, f"{BEGAN}12:05:00, but its window was still open: it is late when the window has ended"),
+    "not_behind": (0, f"no row arrived behind the watermark: {BEGAN}12:30:00; {MOVES}"),
+    "still_in_its_window": (
+        0,
+        f"{BEGAN}12:05:00, but its window was still open: a row is late only after its window has closed",
+    ),
     "one_group": (1, f"{BEGAN}10:05:00", GROUPS),
     "late_after_all": (1, f"{BEGAN}10:05:00", GROUPS),
 }
@@ -65,7 +68,7 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
     assert rows["message"] == "1 row differs of 'hourly' at the end"
     assert MARKED in str(rows["hint"])
     assert "Likely cause" not in str(rows["hint"])
-    assert "Likely cause: 1 row was dropped as late: it came behind the watermark." in str(
+    assert "Likely cause: 1 row was dropped as late: it arrived behind the watermark." in str(
         told["hourly.was_late"][0]["hint"]
     )
     for name, (number, *why) in LATE.items():

@@ -52,17 +52,19 @@ def serve(chosen: CommandSettings, port: int) -> None:
     check_project(chosen)
     folder = chosen.target_dir / _SITE
     if chosen.target_dir.is_symlink() or folder.is_symlink():
-        hint = "Remove the link and run engine docs generate."
-        raise UsageError("usage", f"{_shown(folder, chosen)} is a link: only a site that is there is served", hint)
+        hint = "Remove the link, then run engine docs generate."
+        raise UsageError("usage", f"{_shown(folder, chosen)} is a symbolic link, which is not served", hint)
     if not (folder / "index.html").is_file():
-        raise UsageError("usage", f"there is no site in {_shown(folder, chosen)}", "Run engine docs generate first.")
+        raise UsageError(
+            "usage", f"there is no documentation site in {_shown(folder, chosen)}", "Run engine docs generate first."
+        )
     try:
         with serving(folder, port) as server:
             write(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
             server.serve_forever()
     except OSError as error:
         message = f"port {port} cannot be used: {error.strerror}"
-        raise UsageError("usage", message, "Choose another: --port 8081, or 0 for any free one.") from error
+        raise UsageError("usage", message, "Choose another port: --port 8081, or --port 0 for any free one.") from error
     except KeyboardInterrupt:
         write("Stopped")
 
@@ -109,7 +111,7 @@ def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
         return
     lines = list(render_graph.tree(manifest, found))
     if found.deciders:
-        lines += ["", "decide on its rows:", *render_graph.deciders(manifest, found.deciders)]
+        lines += ["", "row-level lineage:", *render_graph.deciders(manifest, found.deciders)]
     if impact:
         lines += ["", "impact:", *render_graph.loss(manifest, lost)]
     write("\n".join(map(one_line, lines)))

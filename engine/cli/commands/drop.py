@@ -92,7 +92,7 @@ def drop_tables(
 
 def _show(drops: Sequence[Drop], target: Target) -> None:
     """Print what will be removed, and what stays."""
-    lines = ["This will be removed, and cannot be restored:"]
+    lines = ["This will be removed and cannot be restored:"]
     for drop in drops:
         for part in drop.parts:
             lines.append(f"  {part.role:16} {target.catalog.name}.{part.schema}.{part.name}{_numbers(part)}")
@@ -106,7 +106,7 @@ def _show(drops: Sequence[Drop], target: Target) -> None:
 def _numbers(part: Part) -> str:
     stored = part.stored
     if stored is None:
-        return "  (already out of the catalog)"
+        return "  (already removed from the catalog)"
     said = [
         f"{stored.rows:,} rows" if stored.rows is not None else "",
         _bytes(stored.size) if stored.size is not None else "",
@@ -125,8 +125,8 @@ def _bytes(size: float) -> str:
 def _agreed() -> bool:
     """Ask; no answer is no."""
     if not sys.stdin.isatty():
-        message = "drop removes tables for good, and nobody can be asked here"
-        raise UsageError("usage", message, "Add --yes if that is what you want.")
+        message = "drop needs a confirmation, and there is no terminal to ask"
+        raise UsageError("usage", message, "Add --yes to confirm.")
     write("Remove them? [y/N] ", end="")
     sys.stdout.flush()
     return sys.stdin.readline().strip().lower() in {"y", "yes"}

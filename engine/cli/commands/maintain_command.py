@@ -32,7 +32,7 @@ def care_for(
     age = _seconds("--older-than", older_than)
     orphans_after = _seconds("--orphans-older-than", orphans)
     if orphans_after is not None and orphans_after < _DAY:
-        hint = "A younger file may belong to a commit that is under way."
+        hint = "Use 1 day or more: a younger file may belong to a commit in progress."
         raise UsageError("usage", "--orphans-older-than is less than a day", hint)
     care = Care(dry_run, age, ORPHANS_AFTER if orphans_after is None else orphans_after)
     with log_file(chosen):
@@ -55,7 +55,7 @@ def _seconds(option: str, text: str | None) -> int | None:
     parsed = parse_duration(text)
     if parsed is None:
         raise UsageError(
-            "usage", f"{option} is no duration: {text}", "Write a number and a unit: '5 days', '12 hours'."
+            "usage", f"{option} is not a duration: {text}", "Write a number and a unit: '5 days', '12 hours'."
         )
     return duration_seconds(parsed)
 
@@ -68,15 +68,15 @@ def _print(chosen: CommandSettings, done: Cared, *, dry_run: bool, as_json: bool
     word = Styled("ERROR", "red") if done.error else Styled("DRY RUN" if dry_run else "DONE", "green")
     chosen.out.say(word, f"  {done.table}: {done.error or _words(done, dry_run=dry_run)}")
     if done.kept_for and not done.error:
-        chosen.out.say(f"      older snapshots stay for {', '.join(done.kept_for)}, which has not read on from there")
+        chosen.out.say(f"      older snapshots stay for {', '.join(done.kept_for)}, which has not read them yet")
 
 
 def _words(done: Cared, *, dry_run: bool) -> str:
     if done.waits:
-        return "left alone: rows wait in it for the model's tests"
+        return "skipped: it has staged rows that wait for tests"
     parts = [
         done.joined and f"{done.joined} small files{'' if dry_run else f' into {done.into}'}",
-        done.manifests and f"{done.manifests} manifests written anew",
+        done.manifests and f"{done.manifests} manifests rewritten",
         done.expired and f"{done.expired} snapshots expired",
         done.orphans and f"{done.orphans} orphan files removed",
     ]

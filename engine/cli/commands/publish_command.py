@@ -21,11 +21,14 @@ def accept_rows(chosen: CommandSettings, name: str, *, accept: bool) -> None:
         manifest: Manifest = result.manifest
         model = manifest.nodes.get(f"model.{name}")
         if not isinstance(model, Model):
-            raise UsageError("usage", f"there is no model '{name}'", "engine ls names them.")
+            raise UsageError("usage", f"there is no model '{name}'", "List the models: engine ls")
         warn(chosen, manifest, [model.id], daily=True)
         if not accept:
-            hint = f"Say it: engine publish {name} --accept. engine test -s {name} publishes them if its tests pass."
-            raise UsageError("usage", "publish shows rows to readers that have not passed their tests", hint)
+            hint = (
+                f"To publish them anyway: engine publish {name} --accept. To test and publish them: engine test "
+                f"-s {name}"
+            )
+            raise UsageError("usage", "the staged rows have not passed their tests", hint)
         snapshot = shown(manifest, result.target, chosen.root, model, chosen.target_dir)
-        what = "nothing waits for tests" if snapshot is None else f"what waited is published (snapshot {snapshot})"
+        what = "no rows are staged" if snapshot is None else f"staged rows published (snapshot {snapshot})"
         chosen.out.say(f"{model.relation}: {what}")

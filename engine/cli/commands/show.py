@@ -29,7 +29,7 @@ def show_table(chosen: CommandSettings, name: str | None, limit: int, output: st
     model = _model(result.manifest, name)
     warn(chosen, result.manifest, [model.id], daily=True)
     if model.materialized is Materialized.VIEW:
-        raise UsageError("usage", f"'{model.name}' is a view and stores nothing", f"Use 'engine show {model.name}'.")
+        raise UsageError("usage", f"'{model.name}' is a view, which stores no rows", f"Use 'engine show {model.name}'.")
     lake, relation = Lake(result.target.catalog), model.relation
     columns = lake.columns(relation.schema, relation.name)
     if columns is None:
@@ -52,7 +52,7 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, li
     from engine.runtime.operations.preview import inline_model, preview
 
     if (name is None) == (inline is None):
-        raise UsageError("usage", "show takes a model or --inline", "Example: engine show departures_hourly")
+        raise UsageError("usage", "show needs a model or --inline", "Example: engine show departures_hourly")
     with log_file(chosen):
         if inline is not None:
             project = chosen.project

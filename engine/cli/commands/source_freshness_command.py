@@ -38,7 +38,7 @@ def show_freshness(chosen: CommandSettings, wanted: Selection, output: Path | No
         nodes = (result.manifest.nodes[i] for i in _chosen(chosen, result.manifest, wanted))
         sources = [node for node in nodes if isinstance(node, Source) and node.freshness is not None]
         if not sources:
-            chosen.out.say("No source has 'freshness'; nothing to look at")
+            chosen.out.say("No source has 'freshness'; nothing to check")
             return True
         found = []
         for number, seen in enumerate(look(sources, result.manifest, result.target, chosen.root, chosen.target_dir), 1):

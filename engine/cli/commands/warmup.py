@@ -99,7 +99,7 @@ def warm_up(*, force: bool = False) -> Path:
                 session.close(_EXIT_SECONDS)
         written = archive.archive_path(java, core)
     if written is None:
-        raise SetupError("archive", "The archive of Java's classes is gone again.", "Run engine warmup once more.")
+        raise SetupError("archive", "The class archive was removed in the meantime.", "Run engine warmup once more.")
     return written
 
 

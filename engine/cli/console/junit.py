@@ -48,7 +48,7 @@ def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Pa
     try:
         write_report(path, ET.tostring(root, encoding="utf-8", xml_declaration=True), project)
     except ProjectError as error:
-        raise UsageError("usage", error.diagnostic.message, "Name a file: --junit-xml f.xml") from error
+        raise UsageError("usage", error.diagnostic.message, "Add a file name: --junit-xml report.xml") from error
 
 
 def _case(suite: ET.Element, result: TestFinished, manifest: Manifest, results: RunResults) -> None:

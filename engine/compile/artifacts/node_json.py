@@ -136,6 +136,6 @@ def _decoded(node_id: str, data: Buffer) -> Node:
     try:
         node: Node = _DECODERS[node_id.split(".", 1)[0]].decode(data)
     except (msgspec.MsgspecError, ValueError, KeyError, RecursionError) as error:
-        message = f"what the cache keeps of '{node_id}' is damaged"
-        raise ProjectError("cache-damaged", message, "Run 'engine clean', and the command again.") from error
+        message = f"the cache entry of '{node_id}' is damaged"
+        raise ProjectError("cache-damaged", message, "Run 'engine clean', then the command again.") from error
     return node

@@ -118,7 +118,7 @@ def _comment(model: Model, manifest: Manifest) -> str:
             made = f"{item.watermark.expression} as " if item.watermark.expression else ""
             parts.append(f"watermark {made}{item.watermark.column} delay {item.watermark.delay}")
         if item.dedup:
-            parts.append(f"repeats of ({', '.join(item.dedup)}) dropped")
+            parts.append(f"duplicates of ({', '.join(item.dedup)}) dropped")
         lines.append("; ".join(parts))
     return "\n".join(lines) + "\n"
 

@@ -57,7 +57,7 @@ def _inserted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
 
 def _differ(walk: Walk, name: str, left: ColumnValue, right: ColumnValue, at: exp.Expr, node: exp.Expr) -> None:
     message = f"{name}() does not take {left.type} and {right.type}"
-    walk.fault(type_mismatch.CODE, message, "Cast one of them, so that the elements have one type.", at, node)
+    walk.fault(type_mismatch.CODE, message, "Cast one of them so that the elements have the same type.", at, node)
 
 
 def _operated(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
@@ -74,7 +74,7 @@ def _flattened(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     given = parts[0][1].type if parts else None
     kind = family(spark_types.element(given))
     if (family(given) and family(given) != "array") or (kind and kind != "array") or given == "array<void>":
-        hint = "Give it an array of arrays; an array of other values is flat."
+        hint = "Pass an array of arrays; an array of other values is already flat."
         walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", hint, parts[0][0], node)
 
 
@@ -101,7 +101,7 @@ def _shifted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
 def _hashed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     for argument, value in parts:
         if value.type is not None and (not grouped(value.type) or value.type == "variant"):
-            hint = "Take to_json(..) of it."
+            hint = "Use to_json(..) of it."
             walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
 
 
@@ -110,7 +110,7 @@ def _texts(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     type_mismatch.argued(walk, name, node, parts)
     kinds = {family(value.type) for _, value in parts[:2]}
     if "binary" in kinds and "string" in kinds:
-        walk.fault(type_mismatch.CODE, f"{name}() does not mix bytes and text", "Cast one of them.", parts[0][0], node)
+        walk.fault(type_mismatch.CODE, f"{name}() cannot mix binary and string", "Cast one of them.", parts[0][0], node)
 
 
 def _words(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
@@ -119,7 +119,7 @@ def _words(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
         inner = spark_types.element(value.type) or value.type
         if family(inner) in {"array", "map", "struct"}:
             walk.fault(
-                type_mismatch.CODE, f"{name}() does not take {value.type}", "Take to_json(..) of it.", argument, node
+                type_mismatch.CODE, f"{name}() does not take {value.type}", "Use to_json(..) of it.", argument, node
             )
 
 
@@ -128,7 +128,7 @@ def _listed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     type_mismatch.argued(walk, name, node, parts)
     if parts and family(spark_types.element(parts[0][1].type)) in {"array", "map", "struct"}:
         given = parts[0][1].type
-        walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", "Take to_json(..) of it.", parts[0][0], node)
+        walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", "Use to_json(..) of it.", parts[0][0], node)
 
 
 def keyed(walk: Walk, node: exp.Expr, parts: Parts) -> None:
@@ -136,14 +136,14 @@ def keyed(walk: Walk, node: exp.Expr, parts: Parts) -> None:
     for argument, value in parts:
         if value.type is not None and (not grouped(value.type) or value.type == "variant"):
             walk.fault(
-                type_mismatch.CODE, f"a key of a map cannot be {value.type}", "Take to_json(..) of it.", argument, node
+                type_mismatch.CODE, f"a key of a map cannot be {value.type}", "Use to_json(..) of it.", argument, node
             )
 
 
 def _reversed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     for argument, value in parts[:1]:
         if family(value.type) in {"map", "struct"}:
-            hint = "Give it a text or an array."
+            hint = "Pass a string or an array."
             walk.fault(type_mismatch.CODE, f"{name}() does not take {value.type}", hint, argument, node)
 
 
@@ -151,7 +151,7 @@ def _dated(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`to_timestamp(a, format)`: no numbers where there is a format."""
     type_mismatch.argued(walk, name, node, parts[:1])
     if len(parts) > 1 and family(parts[0][1].type) in {"small", "bigint", "decimal", "float"}:
-        message = f"{name}() with a format takes a text, and {type_mismatch.shown(parts[0][0])} is {parts[0][1].type}"
+        message = f"{name}() with a format takes a string, and {type_mismatch.shown(parts[0][0])} is {parts[0][1].type}"
         walk.fault(type_mismatch.CODE, message, "Cast it to STRING.", parts[0][0], node)
 
 
@@ -162,7 +162,7 @@ def extracted(walk: Walk, unit: str, node: exp.Expr, value: ColumnValue) -> None
         return
     ends = [_UNITS.index(word) for word in type_.split() if word in _UNITS]
     if ends and not ends[0] <= _UNITS.index(unit.removesuffix("s")) <= ends[-1]:
-        hint = "Extract one of its own units."
+        hint = "Extract a unit that the type has."
         walk.fault(type_mismatch.CODE, f"{type_} has no {unit}", hint, node)
 
 

@@ -418,7 +418,7 @@ def tested(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause: str
     walk.influence(found.origins, how)
     type_mismatch.condition(walk, node, found, clause)
     if found.type == "void" and clause == "WHERE":
-        walk.fault(type_mismatch.CODE, f"{clause} takes a condition, and it is NULL", "Write a condition.", node, node)
+        walk.fault(type_mismatch.CODE, f"{clause} needs a condition, not NULL", "Write a condition.", node, node)
 
 
 def _filtered(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -430,7 +430,7 @@ def _filtered(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     type_mismatch.condition(walk, where, condition, "FILTER")
     function_placement.filtered(walk, node.this, where)
     if condition.type == "void":
-        walk.fault(type_mismatch.CODE, "FILTER takes a condition, and it is NULL", "Write a condition.", where, node)
+        walk.fault(type_mismatch.CODE, "FILTER needs a condition, not NULL", "Write a condition.", where, node)
     return ColumnValue(inner.type, origins([inner, condition]))
 
 

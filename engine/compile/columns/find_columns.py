@@ -82,6 +82,6 @@ def _facts(column: ScopeColumn, shown: list[str], items: Sequence[exp.Expr]) -> 
 def _reasons(walk: Walk, output: OutputColumns) -> list[str]:
     reasons = list(walk.reasons)
     if output.open:
-        reasons.append(f"the columns of {output.rest or 'an input'} are not known")
+        reasons.append(f"the columns of {output.rest or 'an input'} are unknown")
     reasons += [f"the type of {column.name} is not known" for column in output.columns if not column.value.type]
     return reasons

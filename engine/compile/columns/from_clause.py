@@ -168,7 +168,7 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
         made = function_calls.generated(walk, identifier, scope) if isinstance(identifier, exp.Expr) else None
         name = walk.name_of(identifier)
         if made is None and name and (name not in BUILTIN or function_calls.scalar(name)):
-            hint = "Read files by a source: {{ source('name', 'table') }}."
+            hint = "Read files through a source: {{ source('name', 'table') }}."
             walk.fault("unknown-function", f"Spark has no table function '{name}'", hint, identifier)
         columns = [ScopeColumn(name, value) for name, value in made or ()]
         return OutputColumns(columns, open=made is None), [walk.name_of(identifier)]
@@ -191,7 +191,7 @@ def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
         except Missing:
             continue
         name = walk.name_of(function)
-        message = f"{name}() in FROM does not see '{column.name}' of the table beside it"
+        message = f"{name}() in FROM cannot use '{column.name}' of the table next to it"
         walk.fault("clause", message, f"Write LATERAL {name}(..).", column)
 
 
@@ -232,7 +232,7 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
         return OutputColumns([ScopeColumn(name, value) for name, value in made]), []
     name = walk.name_of(inner)
     if function_calls.scalar(name):
-        walk.fault("unknown-function", f"{name}() makes no rows", "Write explode(..), or a subquery.", inner)
+        walk.fault("unknown-function", f"{name}() does not return rows", "Write explode(..), or a subquery.", inner)
     value = walk.value(inner, scope)
     alias = node.args.get("alias")
     names = alias.args.get("columns") if alias is not None else None

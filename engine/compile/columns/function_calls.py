@@ -160,7 +160,7 @@ def _kept_type(walk: Walk, name: str, arguments: Arguments, start: ColumnValue, 
     """Report a function that gives another type than it starts with."""
     kinds = {family(start.type), family(body.type)}
     if start.type != body.type and "" not in kinds:
-        message = f"{name}() starts with {start.type}, and its function gives {body.type}"
+        message = f"{name}() starts with {start.type}, but its function returns {body.type}"
         function = next(a for a in arguments if isinstance(a, exp.Lambda))
         walk.fault(type_mismatch.CODE, message, f"Start with cast(.. as {body.type}).", function.this, function)
 
@@ -242,7 +242,7 @@ def _time_part(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnVa
     if unit and unit not in _PARTS and not scope.quiet:
         known = near(unit, [part for part in _PARTS if len(part) > 1])
         hint = f"Write {_NEAR_PARTS[unit]}." if unit in _NEAR_PARTS else known
-        walk.fault("time-part", f"Spark has no part '{unit}' of a time", hint, *arguments)
+        walk.fault("time-part", f"Spark has no date part '{unit}'", hint, *arguments)
     if found:
         parts = [(arguments[0], NOTHING), (arguments[1], found[0])]
         type_mismatch.argued(walk, "extract", arguments[0].parent or arguments[0], parts)
@@ -342,8 +342,8 @@ def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, C
         for place, part in enumerate(items[width:], width):
             one, two = items[place % width][1].type, part[1].type
             if not meet(spark_types.array(one), spark_types.array(two), "compared"):
-                message = f"stack() puts {one} and {two} into one column"
-                walk.fault(type_mismatch.CODE, message, "Cast them to one type.", part[0], node)
+                message = f"stack() returns {one} and {two} in one column"
+                walk.fault(type_mismatch.CODE, message, "Cast them to the same type.", part[0], node)
                 return
 
 

@@ -30,11 +30,11 @@ def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr])
         while isinstance(around, _WRAPPING):
             around = around.parent
         if not isinstance(around, exp.Window):
-            walk.fault(CODE, f"{name}() needs OVER", "Write OVER (PARTITION BY .. ORDER BY ..) behind it.", node)
+            walk.fault(CODE, f"{name}() needs OVER", "Add OVER (PARTITION BY .. ORDER BY ..) after it.", node)
     elif name in _GROUPING:
         grouping(walk, name, node, arguments)
     if name in BUILTIN and name not in AGGREGATES and any(isinstance(a, exp.Distinct) for a in arguments):
-        walk.fault(CODE, f"{name}() is no aggregate and takes no DISTINCT", "Take DISTINCT out.", node)
+        walk.fault(CODE, f"{name}() is not an aggregate function and takes no DISTINCT", "Remove DISTINCT.", node)
 
 
 def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
@@ -43,7 +43,7 @@ def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr
     group = select.args.get("group") if select is not None else None
     if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
         hint = "Group by rollup(..), cube(..) or grouping sets (..)."
-        walk.fault(CODE, f"{name}() tells grouping sets apart, and there are none", hint, node)
+        walk.fault(CODE, f"{name}() needs grouping sets, and the query has none", hint, node)
         return
     keys = _plain_keys(group)
     if keys is None:
@@ -51,8 +51,10 @@ def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr
     names = [argument.name.lower() if isinstance(argument, exp.Column) else "" for argument in arguments]
     wrong = [n for n in names if n not in keys] if name == "grouping" else names if names and names != keys else []
     if wrong:
-        message = f"{name}() takes the keys of GROUP BY{'' if name == 'grouping' else ', all of them in their order'}"
-        walk.fault(CODE, message, f"Its keys are: {', '.join(keys)}.", node)
+        message = (
+            f"{name}() takes grouping columns{'' if name == 'grouping' else ', all of them, in the order of GROUP BY'}"
+        )
+        walk.fault(CODE, message, f"The grouping columns are: {', '.join(keys)}.", node)
 
 
 def _plain_keys(group: exp.Expr) -> list[str] | None:
@@ -74,11 +76,16 @@ def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
     """Report FILTER behind what is no aggregate, and what Spark does not compute inside it."""
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES:
-        walk.fault(CODE, f"{name}() is no aggregate and takes no FILTER", "Write case when .. then .. end.", function)
+        walk.fault(
+            CODE,
+            f"{name}() is not an aggregate function and takes no FILTER",
+            "Write case when .. then .. end.",
+            function,
+        )
     for part in where.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(part, exp.Window) or is_aggregate(part):
             what = "a function with OVER" if isinstance(part, exp.Window) else "an aggregate"
-            walk.fault(CODE, f"{what} is in FILTER", "Compute it in a subquery.", part, where)
+            walk.fault(CODE, f"{what} is used in FILTER", "Compute it in a subquery.", part, where)
             return
 
 
@@ -94,8 +101,8 @@ def over(walk: Walk, node: exp.Expr, function: exp.Expr) -> None:
     function = inner(function)
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES | RANKING:
-        message = f"{name}() is computed for each row and takes no OVER"
-        walk.fault(CODE, message, "Take OVER out, or aggregate: max(..) over (..).", function, node)
+        message = f"{name}() is not an aggregate or window function and takes no OVER"
+        walk.fault(CODE, message, "Remove OVER, or aggregate: max(..) over (..).", function, node)
     if isinstance(function.args.get("this"), exp.Distinct):
         message = "a function with OVER takes no DISTINCT"
         walk.fault(CODE, message, "Write size(collect_set(x) over (..)), or group in a subquery.", function, node)
@@ -109,11 +116,11 @@ def framed(walk: Walk, node: exp.Expr, function: str, order: Sequence[tuple[exp.
     kind = str(spec.args.get("kind") or "").upper()
     start, end = spec.args.get("start"), spec.args.get("end")
     if function in _FRAMED and (function in {"lag", "lead"} or not _is_whole(spec, kind)):
-        walk.fault(CODE, f"{function}() takes no frame", "Take ROWS or RANGE BETWEEN .. out.", node)
+        walk.fault(CODE, f"{function}() takes no frame", "Remove ROWS or RANGE BETWEEN ...", node)
         return
     sides = [str(spec.args.get(key) or "").upper() for key in ("start_side", "end_side")]
     if sides == ["FOLLOWING", "PRECEDING"]:
-        walk.fault(CODE, "the frame begins behind its end", "Write BETWEEN .. PRECEDING AND .. FOLLOWING.", node)
+        walk.fault(CODE, "the frame starts after its end", "Write BETWEEN .. PRECEDING AND .. FOLLOWING.", node)
         return
     for bound in (start, end):
         if isinstance(bound, exp.Expr):
@@ -135,11 +142,13 @@ def _bounded(
         return
     if len(order) != 1:
         message = f"RANGE with a distance needs one column in ORDER BY, not {len(order)}"
-        walk.fault(CODE, message, "Sort by one number or time, or write ROWS.", bound, node)
+        walk.fault(CODE, message, "Sort by one number or timestamp, or use ROWS.", bound, node)
         return
     by = family(order[0][1].type)
     # Spark casts the distance to the type that it sorts by: an interval to a whole number, too.
     fits = by in {"small", "bigint", "decimal", *TIMES} if interval else by in {*NUMBERS, "date"}
     if by and not fits and isinstance(bound, (exp.Interval, exp.Literal)):
-        message = f"RANGE cannot count from {order[0][1].type} in {'intervals' if interval else 'numbers'}"
-        walk.fault(CODE, message, "Sort by a number or a time, and count in numbers or intervals.", bound, node)
+        message = f"RANGE cannot be computed from {order[0][1].type} in {'intervals' if interval else 'numbers'}"
+        walk.fault(
+            CODE, message, "Sort by a number with a numeric bound, or by a timestamp with an interval.", bound, node
+        )

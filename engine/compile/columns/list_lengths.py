@@ -15,7 +15,7 @@ def names(walk: Walk, given: list[exp.Identifier], output: OutputColumns) -> Non
     if output.open or len(given) == len(output.columns):
         return
     message = f"{_names(len(given))} for {_columns(len(output.columns))}"
-    walk.fault(CODE, message, "Give each column one name, or none at all.", given[0])
+    walk.fault(CODE, message, "Give every column a name, or none of them.", given[0])
 
 
 def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColumns) -> None:
@@ -23,14 +23,14 @@ def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColum
     wanted = len(node.expressions) if isinstance(node, (exp.Tuple, exp.Struct)) else 1
     if not output.open and len(output.columns) != wanted:
         message = f"IN compares {_columns(wanted)} with {_columns(len(output.columns))} of the subquery"
-        hint = "Select as many columns as stand before IN."
+        hint = "Select as many columns as there are values before IN."
         walk.fault(CODE, message, hint, subquery, node)
 
 
 def scalar(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
     """Report a subquery that stands for one value and gives several columns."""
     if not output.open and len(output.columns) != 1:
-        message = f"a subquery that is used as a value gives {_columns(len(output.columns))}"
+        message = f"a scalar subquery returns {_columns(len(output.columns))}"
         walk.fault(CODE, message, "Select one column, or struct(..) of them.", node)
 
 

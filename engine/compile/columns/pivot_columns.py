@@ -26,8 +26,8 @@ def pivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> OutputColumns:
     open_ = scope.open
     alias = pivot.args.get("alias")
     if alias is not None and not pivot.args.get("unpivot"):
-        hint = "Put it into a subquery: from (select * from .. pivot (..)) p."
-        walk.fault("sql-syntax", "Spark has no alias behind PIVOT", hint, alias)
+        hint = "Use a subquery: from (select * from .. pivot (..)) p."
+        walk.fault("sql-syntax", "Spark has no alias after PIVOT", hint, alias)
     columns = list(_unpivoted(walk, pivot, scope) if pivot.args.get("unpivot") else _pivoted(walk, pivot, scope))
     return OutputColumns(columns, open_, rest=scope.relations[0].output.rest if open_ else None)
 

@@ -107,7 +107,7 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) 
     for column in having.find_all(exp.Column) if over else ():
         name = column.name.lower()
         if not column.table and name in over and not any(r.find(name) for r in scope.relations):
-            message = f"HAVING is computed before '{column.name}', a function with OVER"
+            message = f"HAVING is evaluated before '{column.name}', a window function (OVER)"
             walk.fault("clause", message, "Filter in an outer SELECT.", column)
 
 
@@ -202,8 +202,8 @@ def _members(walk: Walk, node: exp.Expr, parts: list[str], scope: ColumnScope) -
             walk.fault(type_mismatch.CODE, message, "Write its name without '.*'.", node)
         names = [name for name, _ in spark_types.fields(value.type) or ()]
         if value.type and family(value.type) not in {"", "struct"}:
-            message = f"'{'.'.join(parts)}.*' names the fields of a struct, and it is {value.type}"
-            walk.fault(type_mismatch.CODE, message, "Name the column alone, or explode() it.", node)
+            message = f"'{'.'.join(parts)}.*' expands the fields of a struct, but it is {value.type}"
+            walk.fault(type_mismatch.CODE, message, "Select the column itself, or explode() it.", node)
         return OutputColumns([ScopeColumn(n, scope.look_up([*parts, n])) for n in names], open=not names)
     except Missing as missing:
         walk.miss(missing, [part for part in node.parts if isinstance(part, exp.Identifier)], scope)  # type: ignore[attr-defined]
@@ -228,7 +228,7 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
         return [(name, ColumnValue(None, value.origins)) for name in names]
     if names and len(names) != len(made):
         count = f"{len(names)} alias{'es' * (len(names) > 1)}"
-        message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() makes"
+        message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() returns"
         walk.fault("clause", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection)
     return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
 
@@ -262,8 +262,8 @@ def _result(walk: Walk, part: exp.Expr, select: exp.Select, output: OutputColumn
         named = (e for e in select.expressions if isinstance(e, exp.Alias) and e.alias.lower() == part.name.lower())
         item = next(named, None)
     if item is not None and (has_aggregate(item) or item.find(exp.Window)):
-        message = f"GROUP BY {place or part.name}: it is an aggregate, or a function with OVER"
-        walk.fault("clause", message, "Group by columns, and aggregate beside them.", part, select)
+        message = f"GROUP BY {place or part.name} is an aggregate or a window function"
+        walk.fault("clause", message, "Group by columns only, and aggregate in the SELECT list.", part, select)
 
 
 def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -329,7 +329,7 @@ def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Outp
         return
     if place > count or place < 1:
         message = f"{clause.upper()} BY {place}: the SELECT has {count} column{'s' * (count != 1)}"
-        walk.fault("clause", message, "Write the name of a column, or its place.", item, node)
+        walk.fault("clause", message, "Use the name of a column, or its position.", item, node)
 
 
 def _limited(walk: Walk, node: exp.Expr) -> None:
@@ -338,7 +338,12 @@ def _limited(walk: Walk, node: exp.Expr) -> None:
         column = clause.expression.find(exp.Column) if isinstance(clause, (exp.Limit, exp.Offset)) else None
         if column is not None and column.name.lower() != "all" and not column.find_ancestor(exp.Query) is not node:
             message = f"{key.upper()} takes a number, and '{column.name}' is a column"
-            walk.fault("clause", message, "Write a number; rank rows with row_number() in a subquery.", column)
+            walk.fault(
+                "clause",
+                message,
+                "Use a number; to limit rows per group, filter on row_number() in an outer SELECT.",
+                column,
+            )
 
 
 def _by_name(node: exp.Expr, output: OutputColumns) -> ColumnValue | None:
@@ -371,7 +376,9 @@ def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
     at = min((n.meta["start"] for n in node.expression.walk() if "start" in n.meta), default=0)
     word = type(node).__name__.upper()
     message = f"one side of {word} has {left} columns, the other {right}"
-    walk.faults.setdefault(at, ColumnFault("union-columns", message, "Give both sides the same columns.", at))
+    walk.faults.setdefault(
+        at, ColumnFault("union-columns", message, "Select the same number of columns on both sides.", at)
+    )
 
 
 def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputColumns, *, by_name: bool) -> None:
@@ -384,8 +391,10 @@ def _fit(walk: Walk, node: exp.SetOperation, left: OutputColumns, right: OutputC
     for ours, theirs in zip(left.columns, right.columns, strict=False):
         if not meet(ours.value.type, theirs.value.type, "united"):
             at = items[theirs.item] if 0 <= theirs.item < len(items) else node.expression
-            message = f"'{ours.name}' is {ours.value.type} above {word} and {theirs.value.type} below it"
-            walk.fault(type_mismatch.CODE, message, "Cast one of them, or put the columns in one order.", at, node)
+            message = f"'{ours.name}' is {ours.value.type} before {word} and {theirs.value.type} after it"
+            walk.fault(
+                type_mismatch.CODE, message, "Cast one of them, or list the columns in the same order.", at, node
+            )
 
 
 def _typed(column: ScopeColumn, like: ScopeColumn) -> ScopeColumn:

@@ -34,8 +34,8 @@ _NO_NUMBER = {
     **dict.fromkeys(("*", "/", "div", "+", "-"), NESTED | {"boolean", "binary", "variant"}),
 }
 _WHOLE = {"small", "bigint"}
-_COMPARE = "Cast one side, so that both have one type."
-_CONDITION = "Compare it with something, such as {} > 0 or {} is not null."
+_COMPARE = "Cast one side so that both have the same type."
+_CONDITION = "Compare it with a value, such as {} > 0 or {} is not null."
 _SECONDS = "Write timestamp_seconds({0}) or date_from_unix_date({0}) for a number that counts seconds or days."
 
 
@@ -54,7 +54,7 @@ def compared(
         message = (
             f"{shown(left[0])} is {left[1].type} and {shown(right[0])} is {right[1].type}: they cannot be compared"
         )
-        hint = "Write the time as text, such as '2026-01-31'." if {ours, theirs} & TIMES else _COMPARE
+        hint = "Write the time as a string, such as '2026-01-31'." if {ours, theirs} & TIMES else _COMPARE
         walk.fault(CODE, message, hint, left[0], right[0], node)
     elif "variant" in {ours, theirs} or (ours == theirs == "map"):
         message = f"values of {left[1].type} cannot be compared"
@@ -70,7 +70,7 @@ def joined(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnVal
             continue
         if seen is not None and not meet(seen[1].type, part[1].type, "joined"):
             message = f"{what} gives {seen[1].type} in one place and {part[1].type} in another"
-            walk.fault(CODE, message, "Cast them to one type.", part[0], node)
+            walk.fault(CODE, message, "Cast them to the same type.", part[0], node)
             return
         # A text takes the type of what it meets.
         if seen is None or family(seen[1].type) == "string":
@@ -136,10 +136,10 @@ def _hint_of_sign(sign: str, left: str, right: str) -> str:
     if sign == "||" and pair & {"map", "struct"}:
         return "Write to_json(..) of it, or name a field."
     if sign == "||":
-        return "Join the elements to a text: array_join(.., ',')."
+        return "Join the elements to a string: array_join(.., ',')."
     if "array" in pair:
         return f"Apply {sign} to each element: transform(.., x -> ..), or name one: ..[0]."
-    return "Cast the operands to types that fit."
+    return "Cast the operands to compatible types."
 
 
 def condition(walk: Walk, node: exp.Expr, value: ColumnValue, where: str, *, text: bool = False) -> None:
@@ -171,7 +171,7 @@ def held(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr, 
     kind = family(given.type) or ("void" if given.type == "void" else "")
     ours, theirs = family(element(given.type)), family(value.type)
     if value.type == "void" and ours and name == "array_contains":
-        walk.fault(CODE, f"{name}() does not look for NULL", "Write exists(.., x -> x is null).", item, node)
+        walk.fault(CODE, f"{name}() never finds NULL", "Write exists(.., x -> x is null).", item, node)
     if kind and kind != "array":
         message = f"{name}() takes an array, and {shown(array)} is {given.type}"
         walk.fault(CODE, message, _hint_of_argument("array", kind, array), array, node)
@@ -197,8 +197,8 @@ def alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValu
     """Report texts beside other types, which greatest() and least() do not cast."""
     kinds = {family(value.type) for _, value in parts} - {""}
     if "string" in kinds and len(kinds) > 1:
-        message = f"{what} does not compare texts with other types"
-        walk.fault(CODE, message, "Cast them to one type.", node)
+        message = f"{what} does not compare strings with other types"
+        walk.fault(CODE, message, "Cast them to the same type.", node)
     else:
         joined(walk, node, parts, what)
 
@@ -212,9 +212,7 @@ def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr
         if word in _QUALITIES:
             if not _QUALITIES[word](value.type or ""):
                 message = f"{name}() does not take {value.type}"
-                walk.fault(
-                    CODE, message, "Give it a field, key or element, or to_json(..) of the value.", argument, node
-                )
+                walk.fault(CODE, message, "Pass a field, key or element, or to_json(..) of the value.", argument, node)
             continue
         wanted = WANTED[word.removesuffix("!")]
         if kind not in wanted.families:
@@ -225,19 +223,19 @@ def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr
 def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
     name = shown(node)
     word = word.removesuffix("!")
-    hint = f"Give it {WANTED[word].words}."
+    hint = f"Pass {WANTED[word].words}."
     if word == "truth":
         hint = f"Write a condition, such as {name} > 0."
     elif word in {"time", "point"} and kind in NUMBERS:
         hint = _SECONDS.format(name)
     elif kind == "array" and word not in {"map", "time", "point"}:
-        hint = f"Name an element ({name}[0]), or call it for each: transform({name}, x -> ..)."
+        hint = f"Use an element ({name}[0]), or call it for each: transform({name}, x -> ..)."
     elif kind in {"struct", "map"}:
-        hint = "Name a field or a key of it, or write to_json(..)."
+        hint = "Use one of its fields or keys, or to_json(..)."
     elif kind == "boolean":
         hint = f"Cast it: cast({name} as int)."
     elif kind == "string" and word in {"array", "many", "map"}:
-        hint = f"Make it from the text first: split({name}, ',') or from_json({name}, ..)."
+        hint = f"Create it from the string first: split({name}, ',') or from_json({name}, ..)."
     elif word in {"string", "bytes"}:
         hint = f"Cast it: cast({name} as string)."
     return hint
@@ -249,11 +247,11 @@ def converted(walk: Walk, node: exp.Expr, given: str | None, target: str | None)
     if not ours or not theirs or theirs not in _NO_CAST.get(ours, ()):
         return
     name = shown(node.this)
-    hint = "Name a field, key or element of it, and cast that." if ours in NESTED else "Cast it by way of another type."
+    hint = "Cast one of its fields, keys or elements." if ours in NESTED else "Cast it through another type."
     if ours in NUMBERS and theirs in TIMES:
         hint = _SECONDS.format(name)
     elif ours == "date" and theirs in NUMBERS:
-        hint = f"Write unix_date({name}) for its days since 1970, or year({name}) and its like."
+        hint = f"Use unix_date({name}) for the days since 1970, or year({name}), month({name}), .."
     elif ours in NUMBERS and theirs == "binary":
         hint = f"Write cast(cast({name} as string) as binary)."
     elif theirs in NESTED:
@@ -282,8 +280,8 @@ _NO_CAST: dict[str, frozenset[str]] = {
 def sorted_by(walk: Walk, node: exp.Expr, value: ColumnValue, where: str) -> None:
     """Report values that have no order."""
     if value.type is not None and family(value.type) and not ordered(value.type):
-        message = f"{where} sorts, and {value.type} has no order"
-        walk.fault(CODE, message, "Name a field, key or element that can be sorted.", node, node)
+        message = f"{where} cannot sort by {value.type}"
+        walk.fault(CODE, message, "Sort by a field, key or element.", node, node)
 
 
 def indexed(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index: ColumnValue) -> None:
@@ -295,12 +293,12 @@ def indexed(walk: Walk, node: exp.Expr, base: ColumnValue, key: exp.Expr, index:
         return
     if kind and kind not in NESTED:
         message = f"{name} is {base.type}, which has no elements"
-        walk.fault(CODE, message, f"Write substr({name}, 1, 1) for a part of a text.", node.this, node)
+        walk.fault(CODE, message, f"Use substr({name}, 1, 1) for a part of a string.", node.this, node)
     elif kind == "struct" and not named:
-        message = f"a field of {name} is named by a text, and {shown(key)} is none"
+        message = f"a field of {name} is accessed by its name, and {shown(key)} is not a string"
         walk.fault(CODE, message, f"Write {name}.<field>.", key, node)
     elif kind == "array" and of and of not in _WHOLE:
-        message = f"an element of {name} has a whole number, and {shown(key)} is {index.type}"
+        message = f"an element of {name} is accessed by an integer, and {shown(key)} is {index.type}"
         walk.fault(CODE, message, "Count from 0: tags[0]; exists(tags, x -> x = 'a') looks for a value.", key, node)
 
 

@@ -25,8 +25,8 @@ def told_apart(walk: Walk, node: exp.Expr, output: OutputColumns, word: str) -> 
         type_ = column.value.type
         if type_ is not None and family(type_) and not ordered(type_):
             at = first.expressions[column.item] if 0 <= column.item < len(first.expressions) else first
-            message = f"{word} compares rows, and '{column.name}' is {type_}, which cannot be compared"
-            walk.fault(CODE, message, "Leave the column out, or take to_json(..) of it.", at, node)
+            message = f"{word} compares rows, but '{column.name}' is {type_}, which cannot be compared"
+            walk.fault(CODE, message, "Remove the column, or use to_json(..) of it.", at, node)
 
 
 def sorted_by_output(walk: Walk, node: exp.Select, output: OutputColumns) -> None:
@@ -35,8 +35,8 @@ def sorted_by_output(walk: Walk, node: exp.Select, output: OutputColumns) -> Non
         return
     for item in _items(node):
         if any(is_aggregate(part) for part in item.walk(prune=lambda part: isinstance(part, exp.Query))):
-            message = "ORDER BY behind DISTINCT holds an aggregate"
-            walk.fault("clause", message, "Give it a name in the SELECT, and sort by that.", item)
+            message = "ORDER BY after DISTINCT contains an aggregate"
+            walk.fault("clause", message, "Give it an alias in the SELECT, and sort by the alias.", item)
             continue
     sorted_by_columns(walk, node, output, "DISTINCT")
 
@@ -54,8 +54,8 @@ def sorted_by_columns(walk: Walk, node: exp.Expr, output: OutputColumns, word: s
         quoted = any(part.args.get("quoted") for part in column.parts)
         if not names & {part.lower() for part in parts[:2]} and (certain or not quoted):
             shown = ".".join(parts)
-            message = f"ORDER BY behind {word} sees the columns of the SELECT alone, and '{shown}' is none"
-            walk.fault("clause", message, "Take it into the SELECT, or sort by one of its columns.", column)
+            message = f"ORDER BY after {word} can use columns of the SELECT only, and '{shown}' is not one"
+            walk.fault("clause", message, "Add it to the SELECT, or sort by a column of the SELECT.", column)
 
 
 def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:

@@ -94,7 +94,7 @@ class Walk:
             except Missing:
                 here = None
             if parts and here is None:
-                message = f"'{'.'.join(parts)}' is a column of the query around, and is used {where} of the subquery"
+                message = f"'{'.'.join(parts)}' is a column of the outer query, and is used {where} of the subquery"
                 self.fault("subquery-place", message, "Use it in WHERE, or outside the subquery.", column)
                 return
 

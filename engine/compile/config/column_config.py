@@ -42,7 +42,7 @@ def read_columns(section: Section) -> Described:
     tests: list[TestConfig] = []
     for name, body in _entries(section):
         if name in columns:
-            body.report("duplicate-name", f"the column '{name}' is described twice", "Keep one of them.")
+            body.report("duplicate-name", f"the column '{name}' is listed twice", "Keep one of them.")
             continue
         places[name] = body
         columns[name] = _column(name, body)

@@ -53,9 +53,9 @@ def _fault(text: str) -> str:
         return "is not an SQL expression"
     tree = _tree(text)
     if tree.find(exp.Query):
-        return "reads a table, and sees one row only"
+        return "reads a table, but a condition is evaluated on one row"
     if tree.find(exp.Window) or has_aggregate(tree):
-        return "looks at several rows, and sees one only"
+        return "needs several rows, but a condition is evaluated row by row"
     return "is not true or false" if isinstance(tree.unnest(), _NOT_BOOLEAN) else ""
 
 
@@ -79,7 +79,7 @@ def read_expectations(settings: MergedSettings) -> tuple[Expectation, ...]:
         if expectation is None:
             continue
         if expectation.name in found:
-            message = f"two expectations are called '{expectation.name}'"
+            message = f"two expectations have the name '{expectation.name}'"
             (item.child("name") or item).report("duplicate-name", message, "Give one of them another name.")
         found.setdefault(expectation.name, expectation)
     return tuple(found.values())

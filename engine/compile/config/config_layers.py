@@ -30,7 +30,7 @@ _ADDING = {"tags", "meta"}
 
 def not_yet(section: Section, name: str) -> None:
     """Report a key or form that a later version brings."""
-    section.report("not-supported", f"'{name}' is not part of this version", "Take it out.", at_key=True)
+    section.report("not-supported", f"'{name}' is not supported in this version", "Remove it.", at_key=True)
 
 
 def folder_layers(project: LoadedProject, model: ModelFile, found: list[Diagnostic]) -> list[Section]:
@@ -152,7 +152,7 @@ def _below(folder: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 def _no_folder(section: Section, key: str, names: list[str]) -> None:
     if key in KEYS:
-        section.report("unknown-key", f"'{key}' needs a plus here", f"Write '+{key}:'.", at_key=True)
+        section.report("unknown-key", f"'{key}' needs a + prefix here", f"Write '+{key}:'.", at_key=True)
         return
-    hint = near(key, names) or f"Settings have a plus (+{key}); folders are those of models/."
+    hint = near(key, names) or f"Write +{key} for a setting; keys without + are folders under models/."
     section.report("unknown-key", f"models/ has no folder '{key}'", hint, at_key=True)

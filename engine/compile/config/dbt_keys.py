@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-_MERGE = "'unique_key' makes the write a MERGE; 'sequence_by' says which row is the newer."
+_MERGE = "'unique_key' makes the write a MERGE; 'sequence_by' decides which row is newer."
 _STREAM = "It belongs to an input: streams: {flights: {%s: ...}}."
 _HOOKS = "Write '%s', with an underscore."
 
@@ -16,13 +16,13 @@ HABITS = {
     "check_cols": "'history: true' with 'unique_key' and 'sequence_by' keeps every version of a key.",
     "invalidate_hard_deletes": "Write delete_when: op = 'd', with 'unique_key' and 'sequence_by'.",
     "hard_deletes": "Write delete_when: op = 'd', with 'unique_key' and 'sequence_by'.",
-    "on_configuration_change": "engine plan says what a change means; 'on_schema_change' is for columns.",
+    "on_configuration_change": "Changes of a query are checked before each build; 'on_schema_change' is for columns.",
     "pre-hook": _HOOKS % "pre_hook",
     "post-hook": _HOOKS % "post_hook",
     "file_format": "Every table is an Iceberg table; 'format_version' is 2 or 3.",
     "tblproperties": "Write 'table_properties'.",
-    "database": "The catalog stands in the target, in project.yml.",
-    "location_root": "The catalog of the target says where tables are.",
+    "database": "The catalog is set in the target, in project.yml.",
+    "location_root": "The target's catalog decides where tables are stored.",
     "clustered_by": "Write 'partition_by: \"bucket(16, id)\"'.",
     "buckets": "Write 'partition_by: \"bucket(16, id)\"'.",
     "cluster_by": "Write 'sort_by'.",
@@ -33,8 +33,9 @@ HABITS = {
     "on_upstream_delete": _STREAM % "on_upstream_delete",
     "on_bad_record": _STREAM % "on_bad_record",
     "event_time": _STREAM % "watermark",
-    "batch_size": "A stream reads what is new by itself; 'max_files_per_trigger' of a stream bounds a micro-batch.",
-    "lookback": "A stream's watermark says how late rows may be: scheduled_at delay 30 minutes.",
-    "checkpoint_location": "The engine keeps checkpoints itself, below the target's 'state'.",
+    "batch_size": "A stream reads only new data; to limit a micro-batch write 'max_files_per_trigger' for the stream.",
+    "lookback": "The stream's watermark sets how late rows may be: streams: {flights: {watermark: scheduled_at "
+                "delay 30 minutes}}.",
+    "checkpoint_location": "Checkpoints are managed for you, in the target's 'state' folder.",
     "on_fail": "It belongs to an expectation.",
 }  # fmt: skip

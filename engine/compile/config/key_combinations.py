@@ -8,10 +8,13 @@ from engine.compile.nodes.manifest import Materialized
 # key -> (what it needs, what to do)
 _NEEDS = {
     "sequence_by": ("unique_key", "Add 'unique_key: id': the newest row of each key wins."),
-    "delete_when": ("sequence_by", "Add 'sequence_by: updated_at' (and a unique_key): a delete has its place in time."),
-    "history": ("sequence_by", "Add 'sequence_by: updated_at' (and a unique_key): it says when a version begins."),
+    "delete_when": (
+        "sequence_by",
+        "Add 'sequence_by: updated_at' and a 'unique_key': it orders deletes and updates of a key.",
+    ),
+    "history": ("sequence_by", "Add 'sequence_by: updated_at' and a 'unique_key': it is the start of a version."),
     "exclude": ("unique_key", "Leave the column out of the SELECT, or add 'unique_key: id'."),
-    "deletes_remembered": ("delete_when", "Add delete_when: op = 'd', or take it out."),
+    "deletes_remembered": ("delete_when", "Add delete_when: op = 'd', or remove it."),
 }
 _STREAMING = "is for streaming tables"
 _NO_VIEW = "does not apply to a view"
@@ -52,7 +55,7 @@ def check_combinations(settings: MergedSettings) -> None:
         hint = "Add 'partition_by: day(ts)': the partitions that the query's rows fall into are replaced."
         settings.refuse("overwrite", "setting-needs", "'overwrite: partitions' needs 'partition_by'", hint)
     if settings.says("unique_key") and _is(settings, "output_mode", "complete"):
-        hint = "Complete mode rewrites the whole table: take the key out, or write output_mode: update."
+        hint = "Complete mode rewrites the whole table: remove the key, or set output_mode: update."
         _exclude(settings, "unique_key", "output_mode: complete", hint)
     if _is(settings, "publish", "on_tests_pass"):
         _check_publish(settings)
@@ -61,10 +64,10 @@ def check_combinations(settings: MergedSettings) -> None:
 
 def _check_publish(settings: MergedSettings) -> None:
     if _is(settings, "output_mode", "complete"):
-        hint = "A table that is rewritten in each micro-batch cannot wait for tests: publish immediately."
+        hint = "A table that is rewritten in each micro-batch cannot be staged: set publish: immediately."
         _exclude(settings, "publish", "output_mode: complete", hint, said="publish: on_tests_pass")
     if settings.says("history"):
-        hint = "A history goes on from what readers see: publish immediately."
+        hint = "A history continues from the published rows: set publish: immediately."
         _exclude(settings, "publish", "history: true", hint, said="publish: on_tests_pass")
 
 
@@ -80,7 +83,7 @@ def _check_format(settings: MergedSettings) -> None:
 
 def _exclude(settings: MergedSettings, key: str, other: str, hint: str, said: str = "") -> None:
     where = settings.where(other.partition(":")[0])
-    settings.refuse(key, "setting-conflict", f"'{said or key}' does not go with '{other}' {where}", hint)
+    settings.refuse(key, "setting-conflict", f"'{said or key}' cannot be combined with '{other}' {where}", hint)
 
 
 def _has(settings: MergedSettings, key: str) -> bool:

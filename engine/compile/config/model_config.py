@@ -34,8 +34,7 @@ from engine.project import LoadedProject, ModelFile
 from engine.project.yaml_section import Section, is_name, is_table_name
 
 _DBT_MATERIALIZED = {
-    "incremental": "A streaming table reads only what is new: list the input under 'streams:' and leave "
-    "'materialized' out.",
+    "incremental": "A streaming table reads only new rows: list the input under 'streams:' and remove 'materialized'.",
     "snapshot": "A history of changes is a streaming table with unique_key, sequence_by and 'history: true'.",
 }
 
@@ -169,7 +168,7 @@ def _materialized(section: Section | None, streams: bool) -> Materialized:
     if section is None or not value:
         return default
     if value in _DBT_MATERIALIZED:
-        message = f"there is no materialization '{value}' here"
+        message = f"'{value}' is not a materialization"
         section.report("dbt-materialization", message, _DBT_MATERIALIZED[value])
         return default
     section.choice(*Materialized)
@@ -184,18 +183,18 @@ def _check_kind(settings: MergedSettings, materialized: Materialized, streams: b
         _no_streams(settings)
     if not streaming and streams and materialized is not Materialized.EPHEMERAL:
         where = "" if "materialized" in settings.own else f" (from {keys['materialized'].place})"
-        message = f"a {materialized} reads nothing as a stream"
-        hint = f"Leave out 'materialized: {materialized}'{where}, or the streams."
+        message = f"a {materialized} cannot read streams"
+        hint = f"Remove 'materialized: {materialized}'{where}, or the streams."
         keys["streams"].report("streams-unexpected", message, hint, at_key=True)
     for key, why in unfit_keys(materialized).items():
         if key in settings.own:
-            keys[key].report("bad-value", f"'{key}' {why}", "Take it out.", at_key=True)
+            keys[key].report("bad-value", f"'{key}' {why}", "Remove it.", at_key=True)
         keys.pop(key, None)
 
 
 def _no_streams(settings: MergedSettings) -> None:
     said = settings.keys["materialized"]
-    hint = "List what it reads as a stream, such as 'streams: [flights]', or say 'materialized: table'."
+    hint = "List its streaming inputs, such as 'streams: [flights]', or set 'materialized: table'."
     message = "a streaming table lists no streams"
     if "materialized" in settings.own:
         said.report("streams-missing", message, hint)
@@ -209,8 +208,8 @@ def _no_streams(settings: MergedSettings) -> None:
 def _alias(section: Section | None) -> str | None:
     alias = section.identifier() if section else ""
     if section and is_name(alias) and not is_table_name(alias):
-        hint = "Names that begin with branch_, tag_ or __, or end with __quarantine or __deleted, are taken."
-        section.report("bad-name", f"'{alias}' cannot be a table's name", hint)
+        hint = "Names that begin with branch_, tag_ or __, or end with __quarantine or __deleted, are reserved."
+        section.report("bad-name", f"'{alias}' is not a valid table name", hint)
     return alias or None
 
 

@@ -18,13 +18,14 @@ from engine.project.yaml_section import Section, shown
 from engine.times import duration_seconds, parse_duration
 
 _EVERY = re.compile(r"every\s+(.+)", re.DOTALL)
-_TRIGGERS = "Write 'every 30 seconds', or leave it out: micro-batches then begin as fast as it goes."
+_TRIGGERS = "Write 'every 30 seconds', or remove it: micro-batches then follow each other without a pause."
 _CONTINUOUS = (
-    "Continuous processing knows no aggregates, joins or exactly-once tables: write 'every 1 second', or leave it out."
+    "Continuous processing supports neither aggregates, joins nor exactly-once tables: write 'every 1 second', or "
+    "remove it."
 )
 _ONCE = (
-    "Leave it out (Spark has deprecated it): build and run read all that waits in several micro-batches, "
-    "and close windows at the end."
+    "Remove it (Spark has deprecated it): build and run read all unread data in several micro-batches, and close "
+    "windows at the end."
 )
 _CRON = "Write minute, hour, day of the month, month and day of the week: '0 6 * * mon-fri', or '0-59/5 * * * *'."
 
@@ -74,7 +75,7 @@ def _trigger(section: Section | None) -> Trigger:
     if section is None or not text or text == TriggerKind.FAST:
         return Trigger()
     if text == TriggerKind.ONCE:
-        message = "trigger 'once' reads all that waits in one micro-batch, so that late rows count otherwise"
+        message = "trigger 'once' reads all unread data in one micro-batch, which changes which rows are late"
         section.found.append(Diagnostic("trigger-once", message, _ONCE, Level.WARNING, section.node, section.place))
         return Trigger(TriggerKind.ONCE)
     if text.startswith("continuous"):
@@ -95,7 +96,7 @@ def _no_trigger(section: Section, text: str, every: re.Match[str] | None) -> Non
         return
     hint = f"Write 'every {text}'." if parse_duration(text) else _TRIGGERS
     if text.replace("_", "").replace(" ", "") == "availablenow":
-        hint = "Leave it out: build and run do that in any case; 'trigger' is for start."
+        hint = "Remove it: build and run always do that."
     section.report("bad-value", f"{shown(text)} is not a trigger", hint)
 
 

@@ -95,7 +95,7 @@ def _check_clash(item: Section, partition: Partition, others: list[Partition]) -
     for other in others:
         if _meaning(partition) == _meaning(other):
             both_times = partition.transform in _TIMES and partition.transform != other.transform
-            what = "by two lengths of time" if both_times else "in the same way"
+            what = "by two units of time" if both_times else "in the same way"
             message = f"'{partition.column}' is partitioned by twice, {what}"
             item.report("partition-clash", message, "Keep the finer one.")
             return

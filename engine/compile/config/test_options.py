@@ -95,7 +95,9 @@ def _bound(part: Section | None) -> str:
     match = _BOUND.fullmatch(part.text().strip())
     if match is None:
         part.report(
-            "bad-value", f"'{part.text()}' is no bound of a number of failures", "Write it as '> 10' or '!= 0'."
+            "bad-value",
+            f"'{part.text()}' is not a condition on the number of failures",
+            "Write it as '> 10' or '!= 0'.",
         )
         return ""
     return f"{match['sign']} {match['number']}"

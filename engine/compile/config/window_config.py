@@ -80,7 +80,7 @@ def _read(config: WindowConfig) -> Window:
     if not least <= len(lengths) + 1 <= most:
         raise _FaultError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
     if not is_expression(column):
-        raise _FaultError("window-syntax", f"{shown(column)} is no column or expression", _FORMS)
+        raise _FaultError("window-syntax", f"{shown(column)} is not a column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
         return Window(config.name, TimeWindow(kind, column, lengths[0], varies=True), config.location)
     # The start, behind the others, may be negative, as in Spark.
@@ -110,13 +110,14 @@ def _check_lengths(kind: str, spans: list[str]) -> None:
     size, *rest = [abs(duration_seconds(span)) for span in spans]
     slide = rest.pop(0) if kind == "sliding" else size
     if size == 0 or slide == 0:
-        raise _FaultError("bad-duration", "a window or slide of no length", "Write at least 1 second.")
+        raise _FaultError("bad-duration", "window and slide must be greater than zero", "Write at least 1 second.")
     if slide > size:
-        hint = "Make the slide at most as long as the window; rows between two windows would be lost."
+        hint = "Make the slide at most as long as the window; otherwise rows between two windows are lost."
         raise _FaultError("window-syntax", "the slide is longer than the window", hint)
     if rest and rest[0] >= slide:
         hint = (
-            "The start moves all windows: write less than the slide (or the size, without one), before or after zero."
+            "The start shifts all windows: its absolute value must be less than the slide (or the size, if there "
+            "is no slide)."
         )
         raise _FaultError("window-syntax", "the start is not shorter than the slide", hint)
 

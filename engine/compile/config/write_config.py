@@ -50,7 +50,7 @@ def _output_mode(settings: MergedSettings) -> OutputMode | None:
 def _unique_key(settings: MergedSettings) -> tuple[str, ...]:
     section = settings.get("unique_key")
     if section is not None and section.value == []:
-        hint = "Name the columns by which rows are told apart, or take it out."
+        hint = "List the columns that identify a row, or remove it."
         section.report("bad-value", "'unique_key' names no column", hint)
     return settings.columns("unique_key")
 
@@ -62,16 +62,16 @@ def _exclude(settings: MergedSettings) -> tuple[str, ...]:
     for column, item in places:
         key = needed.get(column.lower())
         if key is not None:
-            message = f"'exclude' keeps out '{column}', which '{key}' {settings.where(key)} needs"
-            item.report("setting-conflict", message, "Take it out of one of them.")
+            message = f"'exclude' drops '{column}', which '{key}' {settings.where(key)} needs"
+            item.report("setting-conflict", message, "Remove it from one of them.")
     return tuple(column for column, _ in places)
 
 
 def _deletes_remembered(section: Section | None) -> str:
     text = section.duration() if section else ""
     if section and text and not duration_seconds(text):
-        hint = "Write 1 day or more, or leave it out (7 days)."
-        section.report("bad-value", "deletes are remembered for some time, not for none", hint)
+        hint = "Write 1 day or more, or remove it (default: 7 days)."
+        section.report("bad-value", "'deletes_remembered' must be greater than zero", hint)
     return text or _DEFAULT.deletes_remembered
 
 
@@ -83,7 +83,7 @@ def _write_options(section: Section | None) -> dict[str, str]:
     options, parts = {}, {}
     for key, part in section.mapping() if section else ():
         if key.lower() in _OWN_OPTIONS or key.lower().startswith(_OWN_SUMMARY):
-            part.report("bad-value", f"the option '{key}' is set by the engine", "Take it out.", at_key=True)
+            part.report("bad-value", f"the option '{key}' is set by the engine", "Remove it.", at_key=True)
         else:
             options[key], parts[key] = part.option(), part
     known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}

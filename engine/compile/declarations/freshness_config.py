@@ -45,20 +45,20 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     warn, error = (_age(bounds.child(key)) for key in _BOUNDS)
     where = bounds.child("filter")
     if where is not None and not is_expression(where.text()):
-        where.report("condition-syntax", f"'filter' is no SQL expression: {where.text()}", "Write status = 'done'.")
+        where.report("condition-syntax", f"'filter' is not an SQL expression: {where.text()}", "Write status = 'done'.")
     if spec.format in _WITHOUT_ROWS:
-        hint = "Take 'freshness' out."
-        message = f"a {spec.format} source has no rows that wait to be read, and no newest one"
+        hint = "Remove 'freshness'."
+        message = f"a {spec.format} source has no unread data and no newest row"
         bounds.report("setting-conflict", message, hint, at_key=True)
         return None
     if bounds.child("warn_after") is None and bounds.child("error_after") is None:
         hint = "Write 'freshness: {warn_after: 1 hour, error_after: 1 day}'."
         bounds.report("missing-key", "'freshness' needs 'warn_after' or 'error_after'", hint, at_key=True)
     if warn and error and error.seconds < warn.seconds:
-        bounds.report("bad-value", "'error_after' comes before 'warn_after'", "Make it the longer one.")
+        bounds.report("bad-value", "'error_after' is shorter than 'warn_after'", "Make it the longer one.")
     field = loaded.text() if loaded else _when_it_came(spec)
     if not field and (spec.format not in _COMMITTED or where is not None):
-        hint = "Add 'loaded_at_field: <column>': the time that says how new a row is."
+        hint = "Add 'loaded_at_field: <column>', the time at which a row was written."
         bounds.report("setting-needs", "'freshness' needs 'loaded_at_field'", hint, at_key=True)
     return Freshness(field, warn, error, where.text() if where else None)
 
@@ -76,7 +76,7 @@ def _check_field(loaded: Section, columns: tuple[Column, ...]) -> None:
         return
     if not is_expression(text):
         hint = "Name a column, or write an expression: cast(time as timestamp)."
-        loaded.report("condition-syntax", f"'loaded_at_field' is no SQL expression: {text}", hint)
+        loaded.report("condition-syntax", f"'loaded_at_field' is not an SQL expression: {text}", hint)
         return
     path = _PATH.fullmatch(text)
     known = {column.name.lower(): column for column in columns}

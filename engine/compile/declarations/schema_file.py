@@ -35,7 +35,7 @@ def _text(project: LoadedProject, named: Section) -> str | None:
     shown = next((name for name in (beside, normpath(named.value)) if name in project.texts), None)
     if shown is None:
         schemas = [name for name in project.texts if name.endswith(avro.SUFFIX)]
-        hint = near(named.value, schemas) or f"Put it into the folder {project.paths['sources']}/, beside this file."
+        hint = near(named.value, schemas) or f"Put it in the folder {project.paths['sources']}/, beside this file."
         named.report("file-unreadable", f"there is no schema file '{named.value}'", hint)
         return None
     try:

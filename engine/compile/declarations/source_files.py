@@ -37,7 +37,7 @@ def read_sources(
             for source, own in _group(project, target, group):
                 if source.id in sources:
                     message = f"the source '{source.name}' is declared twice"
-                    hint = f"It also stands in {sources[source.id].location}."
+                    hint = f"It is also declared in {sources[source.id].location}."
                     found.append(Diagnostic("duplicate-name", message, hint, location=source.location))
                     continue
                 sources[source.id] = source
@@ -81,10 +81,10 @@ def _table(
     text, watermark, dedup = part.child("description"), part.child("watermark"), part.child("dedup")
     event_time = read_watermark(watermark) if watermark else None
     if watermark and spec.stream is False:
-        hint = "Take the watermark out, or 'stream: false': a watermark is for streams."
-        watermark.report("stream-bounded", f"'{part.node}' is no stream and has a watermark", hint, at_key=True)
+        hint = "Remove the watermark, or 'stream: false': a watermark is for streams."
+        watermark.report("stream-bounded", f"'{part.node}' is not a stream, but has a watermark", hint, at_key=True)
     if dedup and not watermark:
-        hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
+        hint = "Add 'watermark: <column> delay <interval>': duplicates within the delay are dropped."
         dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
     bounds = freshness_config.read_freshness(part, group, spec, columns)
     result = Source(
@@ -123,4 +123,4 @@ def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tu
 def _check_type(described: Column, declared: Column, place: Section) -> None:
     if described.type is not None and described.type != declared.type:
         message = f"'{declared.name}' is {described.type} here and {declared.type} in the schema"
-        place.report("setting-conflict", message, "Say it once, in the schema.", at_key=True)
+        place.report("setting-conflict", message, "Set it once, in the schema.", at_key=True)

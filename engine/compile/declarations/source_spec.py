@@ -109,7 +109,7 @@ def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
             message = f"the target '{target.name}' has no {what} '{name}'"
             key = "connections" if what == "connection" else "schema_registries"
             yield SpecFault(
-                path, message, near(name, known) or f"Add it under '{key}:' of the target.", "connection-unknown"
+                path, message, near(name, known) or f"Add it under '{key}:' in the target.", "connection-unknown"
             )
 
 
@@ -118,7 +118,7 @@ def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
     catalog, *rest = said.split(".")
     if len(rest) == 2 and catalog != target.catalog.name:  # noqa: PLR2004 - namespace and name
         message = f"'{said}' is in a catalog '{catalog}', and the target '{target.name}' has '{target.catalog.name}'"
-        hint = "Tables of other catalogs are not part of this version: write <namespace>.<name>."
+        hint = "Tables of other catalogs are not supported: write <namespace>.<name>."
         yield SpecFault(("table",), message, hint, "not-supported")
 
 
@@ -126,8 +126,8 @@ def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault
     if target.require_replayable and not kind.REPLAYABLE:
         message = f"the target '{target.name}' takes no {spec.format} source: its records cannot be read again"
         hint = (
-            f"Give it another format there (targets: {{{target.name}: {{format: kafka, ...}}}}), or take "
-            "'require_replayable' out of the target."
+            f"Set another format for that target (targets: {{{target.name}: {{format: kafka, ...}}}}), or remove "
+            "'require_replayable' from the target."
         )
         yield SpecFault(("format",), message, hint, "source-not-replayable")
 
@@ -171,10 +171,10 @@ def _format(format_: Section | None, part: Section, name: str) -> str:
         return ""
     text = format_.text()
     if text in _LATER_FORMATS and kind_of(text) is None:
-        message = f"the format '{text}' is not part of this version"
+        message = f"the format '{text}' is not supported in this version"
         format_.report("not-supported", message, f"Use {' or '.join(KINDS)}.")
     elif text and kind_of(text) is None:
-        hint = near(text, KINDS) or f"A reader that Spark has, or that a jar brings, is written 'spark.{text}'."
+        hint = near(text, KINDS) or f"For a reader of Spark's own, or from a jar, write 'spark.{text}'."
         format_.report("bad-value", f"there is no format '{text}'", hint)
     return text
 
@@ -208,7 +208,9 @@ _READERS: Mapping[ValueForm, Callable[[Section], Any]] = {
 def _path(project: LoadedProject, section: Section) -> str:
     folder = section.text()
     if not is_uri(folder) and not inside(project.root, project.root / folder):
-        section.report("path-outside", f"the path '{folder}' leads out of the project", "Name a folder of the project.")
+        section.report(
+            "path-outside", f"the path '{folder}' is outside the project", "Use a folder inside the project."
+        )
     return folder
 
 

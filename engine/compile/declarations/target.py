@@ -227,7 +227,7 @@ def _check_connections(section: Section | None) -> None:
             if key not in CONNECTION_KEYS:
                 hint = near(key, CONNECTION_KEYS)
                 if not hint.startswith("Did"):
-                    hint += f" Options of Spark's readers stand under 'options:': {{options: {{{key}: ..}}}}."
+                    hint += f" Options of Spark's readers go under 'options:': {{options: {{{key}: ..}}}}."
                 value.report("unknown-key", f"the connection '{name}' has no key '{key}'", hint, at_key=True)
         security = part.child("security")
         if security:
@@ -239,8 +239,8 @@ def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
     if url is None or not isinstance(url.value, str) or not is_open(url.value):
         return
     if part.child(credential) is not None or "@" in url.value:
-        message = f"the credentials of {what} are sent over plain http, where others can read them"
-        hint = "Write an https address, or reach it on this machine: http://127.0.0.1:<port>."
+        message = f"the credentials of {what} are sent unencrypted, over plain http"
+        hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
         url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
 
 
@@ -285,7 +285,7 @@ def _catalog(section: Section, root: Path) -> Catalog:
     kind = part.child("type")
     chosen = kind.text() if kind else "sqlite"
     if kind and chosen in LATER_CATALOGS:
-        kind.report("not-supported", f"the catalog type '{chosen}' is not part of this version", "Use sqlite.")
+        kind.report("not-supported", f"the catalog type '{chosen}' is not supported in this version", "Use sqlite.")
         return default
     if kind and kind.choice(*CATALOG_KEYS) not in CATALOG_KEYS:
         return default
@@ -316,13 +316,13 @@ def _spark(part: Section | None) -> dict[str, Any]:
         for key, value in conf.mapping():
             if key.lower() == TIME_ZONE.lower() and not is_utc(value.option()):
                 hint = (
-                    "Remove it. For text without a zone say 'timezone:' of the source; for local days and hours write "
-                    f"from_utc_timestamp(ts, '{value.option()}')."
+                    "Remove it. To parse strings without a zone set 'timezone:' of the source; for local days and "
+                    f"hours write from_utc_timestamp(ts, '{value.option()}')."
                 )
                 value.report("setting-pinned", f"the session's time zone is UTC, not {value.option()}", hint)
             fixed = pinned(key)
             if fixed and value.option().strip().lower() != fixed[1]:
-                message = f"the setting '{fixed[0]}' is {fixed[1]}, not {value.option()}"
+                message = f"the setting '{fixed[0]}' must be {fixed[1]}, not {value.option()}"
                 value.report("setting-pinned", message, "Remove it; the SQL of a project is checked for this value.")
     return result
 
@@ -332,7 +332,7 @@ def _state(section: Section, root: Path) -> Path:
     if part is None:
         return _folder(section, root, ".engine/state")
     if "://" in part.text():
-        part.report("not-supported", "'state' outside the file system is not part of this version", "Name a folder.")
+        part.report("not-supported", "'state' must be a local folder", "Name a folder.")
     return _folder(part, root, part.text() or ".engine/state")
 
 
@@ -346,7 +346,7 @@ def _folder(part: Section, root: Path, text: str) -> Path:
     except (OSError, RuntimeError, ValueError) as error:
         part.report("bad-value", f"'{text}' cannot be a folder: {error}")
         return NOWHERE
-    message = f"'{text}' leads through a link, {link}"
-    hint = "Remove the link, and write the folder it leads to: 'path' of the catalog, 'state' of the target."
+    message = f"'{text}' contains a symbolic link, {link}"
+    hint = "Remove the link, and write the folder it points to: 'path' of the catalog, 'state' of the target."
     part.report("path-outside", message, hint)
     return NOWHERE

@@ -52,28 +52,32 @@ def guarantee(model: Model, unsafe: tuple[str, ...]) -> Guarantee:
     """The guarantee of a model; `unsafe` names the sources above it that cannot be read again."""
     if unsafe:
         names = " and ".join(unsafe)
-        reason = (
-            f"{names} cannot be read again: what was under way when a run was killed may be missing or there twice."
-        )
+        reason = f"{names} cannot be read again: rows being processed when a run is killed may be lost or duplicated."
         return Guarantee(GuaranteeLevel.AT_LEAST_ONCE, reason, unsafe)
     return Guarantee(GuaranteeLevel.EXACTLY_ONCE, _reason(model))
 
 
 def _reason(model: Model) -> str:
     if not model.stored:
-        return "It is a part of the models that read it; their guarantee counts."
+        return "It is inlined in the models that read it; their guarantee applies."
     if model.materialized is Materialized.VIEW:
-        return "It is computed when it is read and stores nothing."
+        return "It is computed when it is queried and stores nothing."
     if not model.streaming:
         if model.write.overwrite is Overwrite.PARTITIONS:
             return "The partitions that its rows fall into are replaced in one commit."
-        return "It is built as a whole and replaced in one commit."
+        return "It is rebuilt in full and replaced in one commit."
     streams = " and ".join(dict.fromkeys(i.name for i in model.inputs if i.stream)) or "Its input"
-    text = f"{streams} can be read again from where a batch began, and a commit names its batch: none is written twice."
+    text = (
+        f"{streams} can be read again from the start of a micro-batch, and each commit records its micro-batch: "
+        "none is written twice."
+    )
     if model.write.unique_key:
-        text += " Each batch is merged by its key in one commit."
+        text += " Each micro-batch is merged by its key in one commit."
     if model.write.output_mode is OutputMode.COMPLETE:
-        text += " Each batch replaces the whole table in one commit."
+        text += " Each micro-batch replaces the whole table in one commit."
     if static := list(dict.fromkeys(i.name for i in model.inputs if not i.stream)):
-        text += f" That holds for rows: a repeated batch reads {' and '.join(static)} as it is then."
+        text += (
+            " Static inputs may change in between: a repeated micro-batch reads the then current rows of "
+            f"{' and '.join(static)}."
+        )
     return text

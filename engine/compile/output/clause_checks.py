@@ -200,7 +200,7 @@ def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
                 return
             if clause in _SORTED and call.kind == _WINDOW:
                 message = f"a function with OVER is in {shown}"
-                yield _fault(message, "Give it a name in the SELECT, and sort by that.", call.node)
+                yield _fault(message, "Give it an alias in the SELECT, and sort by the alias.", call.node)
                 return
 
 

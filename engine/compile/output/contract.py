@@ -32,7 +32,7 @@ def declared_faults(
         if type_ != _NONE:
             yield from _other_type(model, column, type_)
         elif certain and not (model.write.history and name in _HISTORY):
-            message = f"'columns' describes '{column.name}', which the query does not give"
+            message = f"'columns' describes '{column.name}', which the query does not return"
             hint = near(column.name, (name for name, _ in given))
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
     if model.contract and certain:
@@ -57,7 +57,7 @@ def _other_type(model: Model, column: Column, found: str | None) -> Iterator[Dia
     declared = normal(column.type) or column.type
     if declared.lower() in {found.lower(), (stored(found) or found).lower()}:
         return
-    message = f"the column '{column.name}' is declared {declared}, and the query gives {found}"
+    message = f"the column '{column.name}' is declared {declared}, but the query returns {found}"
     hint = f"Write cast(... as {declared}) as {column.name} in the query, or correct the type."
     yield _fault("column-type", message, hint, model, said)
 
@@ -68,9 +68,9 @@ def _undeclared(
     known = {name.lower() for name in (*(column.name for column in described), *model.write.exclude)}
     for name, type_ in given:
         if name.lower() not in known:
-            message = f"the query gives '{name}', which 'columns' does not list, and 'contract' wants all of them"
+            message = f"the query returns '{name}', which 'columns' does not list, as 'contract' requires"
             shown = f'"{type_}"' if type_ and "," in type_ else type_ or "..."
-            hint = f"Add {name}: {{type: {shown}}}, or take it out of the query."
+            hint = f"Add {name}: {{type: {shown}}}, or remove it from the query."
             yield _fault("column-undeclared", message, hint, model, "columns")
 
 

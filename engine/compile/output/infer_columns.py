@@ -135,8 +135,8 @@ def _faults(
             hint = with_printed(fault.hint, text.rendered, fault.offset)
             yield Diagnostic(fault.code, fault.message, hint, node=model.name, location=place)
     for name in facts.duplicates if not facts.unresolved else ():
-        message = f"two columns are called '{name}'"
-        hint = "Give one of them an alias; letter case makes no difference to Spark."
+        message = f"two columns have the name '{name}'"
+        hint = "Give one of them an alias; Spark's column names are case-insensitive."
         yield Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
     if facts.columns is not None:
         certain = all(column.named for column in facts.columns)

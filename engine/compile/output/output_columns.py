@@ -70,8 +70,8 @@ def check_columns(
             report("unknown-column", message, hint, name.location)
     for column in _HISTORY if write.history else ():
         if column in known:
-            message = f"'history' adds the column '{column}', which the SELECT has"
-            report("setting-conflict", message, "Give it another name in the SELECT.", places["history"])
+            message = f"'history' adds the column '{column}', which is already in the SELECT"
+            report("setting-conflict", message, "Rename it in the SELECT.", places["history"])
     for partition in write.partition_by:
         own = partition.transform == "identity" and partition.field_name == partition.column
         if partition.field_name.lower() in known and not own:

@@ -45,7 +45,7 @@ def decide(
     keys = group_keys(select, windows) if isinstance(select, exp.Select) else None
     if keys is None:
         if not write.unique_key and "unique_key" not in places:
-            hint = "Add 'unique_key: id': the write is then a MERGE, as a row may be emitted again."
+            hint = "Add 'unique_key: id': in update mode a row may be emitted again, and is then merged by its key."
             report("update-key", "output_mode 'update' needs a 'unique_key'", hint, places["output_mode"])
         return write
     return replace(write, unique_key=_key(write, query, keys, places, report))
@@ -61,7 +61,7 @@ def rewrites(write: Write) -> str:
 
 def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[str, Location], report: Report) -> bool:
     """Report a session window in update mode; whether there is one."""
-    hint = "Write output_mode: append: a session is written when it ends."
+    hint = "Set output_mode: append: a session is written when it ends."
     session = next((window for window in windows if window.time.kind == "session"), None)
     if session is not None:
         message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
@@ -90,7 +90,7 @@ def _key(
     missing = [key.text for key in keys if not key.columns]
     if missing:
         names = " and ".join(f"'{text}'" for text in missing)
-        hint = "Select it with a name (of a window, its start), so that the rows of two groups can be told apart."
+        hint = "Add the grouping column to the SELECT (of a window, its start), so that it can be the key."
         place = places.get("output_mode") or places["unique_key"]
         report("update-key", f"the query groups by {names}, and the SELECT has no column of it", hint, place)
         return write.unique_key

@@ -150,13 +150,13 @@ def _fix(column: GivenColumn, unfit: _Unfit) -> str:
         return f"Give it a type: cast({sql} as {_short(_WORDS.sub('string', unfit.whole))}) as {name}."
     if unfit.type == "variant":
         text = "to_json(..) of that part" if inside else f"to_json({sql}) as {name}"
-        return f"Write 'format_version: {_VARIANT_VERSION}', or store it as text: {text}."
+        return f"Set 'format_version: {_VARIANT_VERSION}', or store it as a string: {text}."
     if unfit.type.startswith("struct<"):
         return "Give it a field, or remove it." if unfit.type == "struct<>" else "Give one of them another name."
     if inside:
         return f"Cast that part: cast(.. as string), or remove it. The column is {_short(unfit.whole)}."
     number = _number(unfit.type, sql)
-    text = f"Store it as text: cast({sql} as string) as {name}"
+    text = f"Store it as a string: cast({sql} as string) as {name}"
     return f"{text}; or as a number: {number} as {name}." if number else f"{text}."
 
 
@@ -182,7 +182,7 @@ def _layout_faults(model: Model, known: Mapping[str, str | None]) -> Iterator[Di
         type_ = known.get(sort.column.lower())
         if type_ is not None and type_.startswith(_CONTAINERS):
             message = f"'sort_by' cannot order by '{sort.column}', which is {_short(type_)}"
-            yield _misplaced(model, "sort_by", message, "Sort by a column that is not a container, or by none.")
+            yield _misplaced(model, "sort_by", message, "Sort by a column that is not a struct, array or map.")
 
 
 def _takes(transform: str, type_: str) -> bool:
@@ -208,13 +208,13 @@ def _other(part: Partition, type_: str) -> str:
     column = spark_types.quoted(part.column)
     fitting = [name for name in ("day", "hour", "bucket", "truncate") if _takes(name, type_)]
     if type_.startswith(_CONTAINERS):
-        return "Partition by a column that is not a container: select a part of it under a name of its own."
+        return "Partition by a column that is not a struct, array or map: select a field of it as a column."
     if part.transform in {"year", "month", "day", "hour"} and "day" not in fitting:
-        return f"Partition by a date or timestamp: select cast({column} as timestamp) under a name of its own."
+        return f"Partition by a date or timestamp: select cast({column} as timestamp) as a column."
     if fitting and part.transform != "identity":
         forms = {"day": f"day({column})", "hour": f"hour({column})"}
         return f"Write {' or '.join(forms.get(name, f'{name}(16, {column})') for name in fitting)}, or {column} itself."
-    return f"Write {column} itself, or cast it: cast({column} as bigint) under a name of its own."
+    return f"Write {column} itself, or cast it: cast({column} as bigint) as a column."
 
 
 def _misplaced(model: Model, key: str, message: str, hint: str) -> Diagnostic:

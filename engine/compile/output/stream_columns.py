@@ -39,18 +39,18 @@ def _watermark(model: Model, item: Input, columns: InputColumns) -> Iterator[Dia
     place = _place(model, item, "watermark")
     missing, type_ = _evaluated(mark.expression, columns) if mark.expression else _found(mark.column, columns)
     for name in missing:
-        message = f"the watermark of '{item.name}' names '{name.name}', which it does not have"
+        message = f"the watermark of '{item.name}' is on '{name.name}', which it does not have"
         hint = near(name.name, name.near or _names(columns))
-        code = "unknown-column" if mark.expression else "wm-missing-column"
+        code = "unknown-column" if mark.expression else "watermark-missing-column"
         yield Diagnostic(code, message, hint, node=model.name, location=place)
     if type_ not in {None, "timestamp"}:
-        message = f"the watermark of '{item.name}' is on {type_}, and Spark takes TIMESTAMP alone"
-        yield Diagnostic("wm-type", message, _cast(mark, type_), node=model.name, location=place)
+        message = f"the watermark of '{item.name}' is on {type_}, not TIMESTAMP"
+        yield Diagnostic("watermark-type", message, _cast(mark, type_), node=model.name, location=place)
 
 
 def _cast(mark: Watermark, type_: str | None) -> str:
     if type_ not in {"string", "date", "timestamp_ntz"}:
-        return "Name the column that says when something happened."
+        return "Use the event-time column."
     return _CAST.format(mark.expression or mark.column, f"{mark.column}_at", mark.delay)
 
 

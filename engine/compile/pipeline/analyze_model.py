@@ -250,5 +250,5 @@ def _check_windows(draft: Draft, windows: tuple[Window, ...], used: set[str]) ->
     for window in windows:
         if window.name not in used:
             message = f"the query does not use the window '{window.name}'"
-            hint = f"Group by it ('group by {window.name}'), or take it out."
+            hint = f"Group by it ('group by {window.name}'), or remove it."
             draft.report("window-unused", message, hint, window.location)

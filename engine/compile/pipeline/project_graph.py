@@ -56,10 +56,13 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
                    and _reaches(face, source.id, known)]  # fmt: skip
         for face in readers[1:]:
             first = readers[0]
-            message = f"'{face.name}' and '{first.name}' both read '{source.name}', whose files go away once read"
+            message = (
+                f"'{face.name}' and '{first.name}' both read '{source.name}', whose files are moved or "
+                "deleted after reading"
+            )
             hint = (
-                "The first to read a file would take it from the other. Let one model read the source, and the others "
-                f"that model; or take 'after_reading' out of {source.location}."
+                "The first to read a file would take it away from the other. Let one model read the source and the "
+                f"others that model, or remove 'after_reading' in {source.location}."
             )
             yield Diagnostic("files-taken", message, hint, node=face.name, location=Location(face.file))
 
@@ -79,7 +82,7 @@ def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]
     """What to say of a cycle; `place_of` tells where a model (by id) names another (by name)."""
     path = [node.removeprefix("model.") for node in reversed(loop)]
     said = "the model reads itself" if path[0] == path[1] else f"a cycle: {' reads '.join(path)}"
-    hint = "Take one of these references out; {{ this }} reads a model's own table."
+    hint = "Remove one of these references; {{ this }} reads a model's own table."
     place = place_of(loop[-1], path[1])
     return Diagnostic("ref-cycle", said, hint, node=path[0], location=place)
 

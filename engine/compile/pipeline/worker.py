@@ -104,8 +104,8 @@ class Local:
             yield
         except (MemoryError, RecursionError) as error:
             what = "memory" if isinstance(error, MemoryError) else "depth of calls"
-            message = f"compiling '{self._texts[i].name}' takes more {what} than there is"
-            hint = "Write it smaller or flatter: look for a macro, CTE or ephemeral model that multiplies itself."
+            message = f"compiling '{self._texts[i].name}' needs more {what} than available"
+            hint = "Make it smaller: look for a macro, CTE or ephemeral model that is expanded many times."
             place = Location(self._texts[i].file)
             raise ProjectError("model-too-large", message, hint, node=self._texts[i].name, location=place) from None
 

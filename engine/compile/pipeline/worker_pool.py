@@ -82,7 +82,7 @@ class _Worker:
             name = self.page[:].rstrip(b"\0").decode("utf-8", "replace").removeprefix("model.")
             at = f" at the model '{name}'" if name else ""
             message = f"a process that compiled models ended{at} ({_ending(self.process.exitcode)})"
-            hint = "Run the command again; a machine that is short of memory ends processes with signal 9."
+            hint = "Run the command again; a machine that runs out of memory kills processes with signal 9."
             raise SetupError("process-ended", message, hint, node=name or None) from error
 
 

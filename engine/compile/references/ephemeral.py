@@ -94,7 +94,7 @@ def too_large(text: str, names: Iterable[str], ephemeral: Mapping[str, Inlined])
         return None
     largest = max(times, key=lambda name: times[name] * len(ephemeral[name].sql))
     message = f"with the ephemeral models in it the query has {size:,} characters, more than {MAX_SQL:,}"
-    hint = f"Store a model in between: '{largest}' (read {times[largest]} times) can be a table or a view."
+    hint = f"Make '{largest}' (read {times[largest]} times) a table or a view."
     return message, hint
 
 
@@ -103,12 +103,12 @@ def fault(inlined: Inlined, stream: StreamConfig | None) -> tuple[str, str, str]
     name = inlined.name
     if stream is None and inlined.streamed:
         hint = f"List it: 'streams: [{name}]' in the header."
-        return "stream-unlisted", f"'{name}' is ephemeral and streamed, and not listed as a stream", hint
+        return "stream-unlisted", f"'{name}' is ephemeral and reads streams, but is not listed as a stream", hint
     if stream is not None and not inlined.streamed:
-        hint = f"Take '{name}' out of 'streams:', or let it list what it reads as a stream."
-        return "stream-not-streamable", f"'{name}' is ephemeral and lists no streams", hint
+        hint = f"Remove '{name}' from 'streams:', or list its own streams in its header."
+        return "stream-not-streamable", f"'{name}' is listed as a stream, but is ephemeral and reads none", hint
     if stream is not None and stream.places:
         key = next(iter(stream.places))
-        hint = f"Say it in the header of '{name}': an ephemeral model brings its own streams."
-        return "bad-value", f"'{key}' cannot be said of the ephemeral model '{name}'", hint
+        hint = f"Set it in the header of '{name}': an ephemeral model has its own streams."
+        return "bad-value", f"'{key}' cannot be set for the ephemeral model '{name}'", hint
     return None

@@ -69,8 +69,8 @@ def _check_inputs(
             report("window-name-clash", message, "Rename the window.", window.location)
     owners = [name for name in inputs if window.time.time.lower() in columns.get(name, ())]
     if len(owners) > 1:
-        message = f"the window '{window.name}' fits {' and '.join(repr(name) for name in owners)}"
-        hint = f"Say whose column it is, by its alias in the query: {window.time.kind}(a.{window.time.time}, ...)."
+        message = f"the window '{window.name}' matches columns of {' and '.join(repr(name) for name in owners)}"
+        hint = f"Qualify the column with its alias in the query: {window.time.kind}(a.{window.time.time}, ...)."
         report("window-ambiguous", message, hint, window.location)
 
 

@@ -101,7 +101,7 @@ def resolve(
 
 def _own_table(draft: Draft, reference: RelationReference, own: Relation, edits: list[Edit]) -> None:
     if draft.config.materialized is Materialized.EPHEMERAL:
-        hint = "Take it out, or choose another materialization."
+        hint = "Remove it, or choose another materialization."
         draft.report("bad-value", "an ephemeral model has no table of its own ({{ this }})", hint, reference.start)
     edits.append(Edit(reference.start, reference.end, own.sql))
 
@@ -140,18 +140,20 @@ def _model_input(
             hint = f"'{name}' is disabled (enabled: false)."
         elif name in {part for source in known.source_names for part in (source, source.split(".")[1])}:
             hint = "A source is written {{ source('name', 'table') }}."
-        draft.report("unknown-ref", f"there is no model '{name}'", hint or "Make it, or take it out.", reference.start)
+        draft.report(
+            "unknown-ref", f"there is no model '{name}'", hint or "Create it, or remove the reference.", reference.start
+        )
         return None
     if stream is None:
         return Input(f"model.{name}", name, stream=False, view=known.relations[name].sql)
     kind = known.kinds.get(name)
     if kind not in {None, Materialized.STREAMING_TABLE}:
         message = f"'{name}' is a {kind} and cannot be read as a stream"
-        hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or make it a streaming table."
+        hint = f"Remove '{name}' from 'streams:' (it is then read in full), or make it a streaming table."
         draft.report("stream-not-streamable", message, hint, stream.location)
     elif name in known.rewritten:
         message = f"'{name}' cannot be read as a stream: {known.rewritten[name]}"
-        hint = f"Take '{name}' out of 'streams:' (it is then read as a whole), or let it append only."
+        hint = f"Remove '{name}' from 'streams:' (it is then read in full), or make it append-only."
         draft.report("stream-not-streamable", message, hint, stream.location)
     return _streamed(draft, f"model.{name}", name, stream, None)
 
@@ -175,30 +177,30 @@ def _source_input(
         return Input(source.id, source.name, stream=False, view=view, metadata=_names_metadata(draft))
     if source.spec.stream is False:
         message = f"'{source.name}' is declared 'stream: false' and cannot be read as a stream"
-        hint = f"Take '{source.name}' out of 'streams:', or take 'stream: false' out of its declaration."
+        hint = f"Remove '{source.name}' from 'streams:', or 'stream: false' from its declaration."
         draft.report("stream-bounded", message, hint, stream.location)
     return _streamed(draft, source.id, source.name, stream, source)
 
 
 def _no_files_in_views(draft: Draft, source: str, reference: RelationReference) -> None:
     message = f"a view cannot read the files of source '{source}'"
-    hint = "A view is stored as SQL over tables: say 'materialized: table', or put a model in between."
+    hint = "A view is stored as SQL over tables: set 'materialized: table', or put a model in between."
     draft.report("bad-value", message, hint, reference.start)
 
 
 def _check_listed(draft: Draft, source: Source, reference: RelationReference) -> None:
     """Some kinds of sources have no end: how they are read has to be said; others lose what was read."""
     if "after_reading" in source.spec.settings:
-        message = f"'{source.name}' is read as a whole, and its files go away once read (after_reading)"
-        hint = f"Read it as a stream: 'streams: [{source.name}]' in the header. Or take 'after_reading' out."
+        message = f"'{source.name}' is read in full, but its files are moved or deleted after reading (after_reading)"
+        hint = f"List it in the header, 'streams: [{source.name}]', or remove 'after_reading'."
         draft.report("files-taken", message, hint, reference.start)
     kind = kind_of(source.spec.format)
     if kind is None or not kind.LISTED or source.spec.stream is False:
         return
-    message = f"'{source.name}' is a {source.spec.format} source, and not listed as a stream"
+    message = f"'{source.name}' is a {source.spec.format} source and must be read as a stream or as a bounded batch"
     hint = (
-        f"Read it as a stream: 'streams: [{source.name}]' in the header. Or read what it holds at each build as a "
-        "whole: 'stream: false' in its declaration."
+        f"To stream it, list it in the header: 'streams: [{source.name}]'. To read it in full at each build, set "
+        "'stream: false' in its declaration."
     )
     draft.report("stream-unlisted", message, hint, reference.start)
 
@@ -256,19 +258,19 @@ def _check_streams(draft: Draft, known: KnownNodes) -> None:
             continue
         if item.dedup and item.watermark is None:
             message = f"dedup on '{stream.name}' needs a watermark"
-            hint = "Add 'watermark: <column> delay <interval>': repeats within the delay are dropped."
+            hint = "Add 'watermark: <column> delay <interval>': duplicates within the delay are dropped."
             draft.report("dedup-needs-watermark", message, hint, stream.location)
         if stream.max_files_per_trigger and item.node.startswith("model."):
-            message = f"max_files_per_trigger has no meaning for the model '{stream.name}'"
-            hint = "Take it out: a micro-batch takes whole commits of a table, so that no row comes too late."
+            message = f"max_files_per_trigger does not apply to the model '{stream.name}'"
+            hint = "Remove it: a micro-batch reads whole commits of a table, so that no row becomes late."
             draft.report("bad-value", message, hint, stream.location)
         elif stream.max_files_per_trigger and not _reads_files(known.sources.get(item.node)):
-            message = f"max_files_per_trigger has no meaning for the source '{stream.name}'"
-            hint = "Limit a micro-batch in the source's declaration, with the key of its format."
+            message = f"max_files_per_trigger does not apply to the source '{stream.name}'"
+            hint = "Limit a micro-batch in the source's declaration."
             draft.report("bad-value", message, hint, stream.location)
         if stream.on_upstream_delete and not _reads_table(item, known):
-            message = f"on_upstream_delete has no meaning for the source '{stream.name}'"
-            hint = "Take it out: it says what happens when rows of a table are deleted, and files have none."
+            message = f"on_upstream_delete does not apply to the source '{stream.name}'"
+            hint = "Remove it: it applies to tables whose rows are deleted."
             draft.report("bad-value", message, hint, stream.places["on_upstream_delete"])
 
 
@@ -309,7 +311,7 @@ def _unread(draft: Draft, stream: StreamConfig, known: KnownNodes) -> None:
         return
     names = [*known.relations, *known.source_names]
     message = f"the query does not read the stream '{stream.name}'"
-    hint = "Read it with ref() or source(), or take it out of 'streams:'."
+    hint = "Read it with ref() or source(), or remove it from 'streams:'."
     if stream.name not in names:
         if not known.sources_whole and "." in stream.name:
             return

@@ -36,8 +36,8 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
     """
     manifest = _read(folder / "manifest.json")
     if must_exist and manifest is None:
-        hint = "Keep the target/ folder of the run to compare with, and name the copy."
-        raise UsageError("usage", f"there is no manifest.json that can be read in {folder}", hint)
+        hint = "Keep a copy of the target/ folder of the run to compare with, and pass its path."
+        raise UsageError("usage", f"there is no readable manifest.json in {folder}", hint)
     nodes = {
         own_id(unique): node
         for kind in ("nodes", "sources", "unit_tests")

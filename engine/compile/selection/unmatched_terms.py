@@ -34,7 +34,7 @@ def no_match(manifest: Manifest, term: str, level: Level, place: Location | None
 
 def no_intersection(text: str, level: Level, place: Location | None = None) -> Diagnostic:
     """The finding for terms that match nodes each, and none together."""
-    hint = "A comma selects what matches every term; a blank what matches one of them." if "," in text else ""
+    hint = "A comma selects the intersection of its terms, a space the union." if "," in text else ""
     return _finding(f"the selection '{text}' matches nothing", hint, level, place)
 
 

@@ -53,7 +53,7 @@ def _compared_to(node: exp.Expr) -> Fault | None:
 
 
 def _star(node: exp.Expr) -> Fault | None:
-    for key, remedy in (("replace", "Write * except (a), and the new a behind it."), ("rename", "List the columns.")):
+    for key, remedy in (("replace", "Write * except (a), then the new a."), ("rename", "List the columns.")):
         if node.args.get(key):
             return f"Spark has no * {key.upper()}", remedy
     return None
@@ -61,11 +61,11 @@ def _star(node: exp.Expr) -> Fault | None:
 
 def _in(node: exp.Expr) -> Fault | None:
     if node.args.get("field") is not None:
-        return "the values behind IN stand in brackets", "Write x in (a, b), or array_contains(array, x)."
+        return "the values after IN must be in parentheses", "Write x in (a, b), or array_contains(array, x)."
     if node.args.get("unnest") is not None:
         return "Spark has no IN UNNEST", "Write array_contains(array, x)."
     if not node.expressions and node.args.get("query") is None:
-        return "IN has no values", "Write at least one; false for a condition that nothing meets."
+        return "IN has no values", "Write at least one value; use false for a condition that is never true."
     return None
 
 
@@ -76,13 +76,13 @@ def _order(node: exp.Expr) -> Fault | None:
     # listagg() has it from WITHIN GROUP, too.
     if isinstance(node.parent, exp.Func) and not isinstance(node.parent, exp.GroupConcat):
         hint = "Sort the array: array_sort(collect_list(struct(b, a))), or sort_array(collect_list(a))."
-        return "Spark has no ORDER BY in the brackets of a function", hint
+        return "Spark has no ORDER BY inside the parentheses of a function", hint
     return None
 
 
 def _count(node: exp.Expr) -> Fault | None:
     if isinstance(node.this, exp.Column) and isinstance(node.this.this, exp.Star):
-        return "Spark has no count() of the rows of one table", "Write count(*), or count(t.id) of a column."
+        return "Spark has no count(table.*)", "Write count(*), or count(t.id) of a column."
     return None
 
 
@@ -90,7 +90,7 @@ def _arrow(node: exp.Expr) -> Fault | None:
     if "start" in node.meta or "only_json_types" not in node.args:
         return None
     sign = "->>" if isinstance(node, exp.JSONExtractScalar) else "->"
-    hint = "Write item.name for a field, get_json_object(text, '$.name') for one of a JSON text."
+    hint = "Write item.name for a field, get_json_object(col, '$.name') for a JSON string."
     return f"Spark has no {sign}", hint
 
 
@@ -98,13 +98,13 @@ def _frame(node: exp.Expr) -> Fault | None:
     if str(node.args.get("kind") or "").upper() == "GROUPS":
         return "Spark has no frames of GROUPS", "Write ROWS or RANGE."
     if node.args.get("exclude") is not None:
-        return "Spark has no EXCLUDE in a frame", "Compute it without, and take the row's own value off."
+        return "Spark has no EXCLUDE in a frame", "Compute it without EXCLUDE, and subtract the row's own value."
     return None
 
 
 def _travel(node: exp.Expr) -> Fault | None:
     written = "FOR TIMESTAMP AS OF or FOR VERSION AS OF"
-    return f"Spark has no {str(node.this).upper()} (..) behind a table", f"Write {written}."
+    return f"Spark has no {str(node.this).upper()} (..) after a table", f"Write {written}."
 
 
 def _rows(node: exp.Expr) -> Fault | None:
@@ -116,7 +116,7 @@ def _rows(node: exp.Expr) -> Fault | None:
     fraction = isinstance(count, exp.Literal) and not count.is_int
     if negative or fraction or isinstance(count, (exp.Null, exp.Query, exp.Rand)):
         return (
-            f"{name} takes a whole number that is not negative",
+            f"{name} takes a non-negative integer",
             f"Write {name} 10.",
         )
     return None
@@ -125,7 +125,7 @@ def _rows(node: exp.Expr) -> Fault | None:
 def _sample(node: exp.Expr) -> Fault | None:
     percent = node.args.get("percent")
     if isinstance(percent, exp.Literal) and not percent.is_string and float(percent.name) > _ALL_ROWS:
-        return f"a sample of {percent.name} percent has more rows than there are", "Write a number up to 100."
+        return f"a sample of {percent.name} percent is more than 100 percent", "Write a number up to 100."
     return None
 
 
@@ -163,7 +163,7 @@ _RULES: dict[type[exp.Expr], Callable[[exp.Expr], Fault | None]] = {
     exp.Overlaps: _said("Spark has no OVERLAPS", "Write a.start < b.end and b.start < a.end."),
     exp.PivotAny: _said("Spark has no ANY in a PIVOT", "List the values: for id in ('a', 'b')."),
     exp.SimilarTo: _said("Spark has no SIMILAR TO", "Write RLIKE and a regular expression."),
-    exp.Slice: _said("Spark has no slices", "Write slice(tags, 1, 2): from the first element on, two of them."),
+    exp.Slice: _said("Spark has no array slices [a:b]", "Write slice(tags, 1, 2) for two elements from the first on."),
     exp.Star: _star,
     exp.TableSample: _sample,
     exp.Unnest: _said("Spark has no UNNEST", "Write explode(tags), in FROM LATERAL VIEW explode(tags) t AS x."),
@@ -181,13 +181,13 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
     if not isinstance(name, exp.Identifier) or node.arg_key == "windows":
         return
     if any(node.args.get(key) for key in ("order", "partition_by", "spec")):
-        hint = "Write PARTITION BY and ORDER BY of both in the brackets."
+        hint = "Write PARTITION BY and ORDER BY of both inside OVER (..)."
         yield "Spark cannot extend a window of the WINDOW clause", hint, name
         return
     select = node.find_ancestor(exp.Select)
     known = select.args.get("windows") or () if select is not None else ()
     if name.name not in {window.name for window in known}:  # Spark tells the letter case apart here.
-        hint = "Write WINDOW w AS (PARTITION BY a ORDER BY b) behind the query."
+        hint = "Add WINDOW w AS (PARTITION BY a ORDER BY b) after the query."
         yield f"there is no window '{name.name}' in the WINDOW clause", hint, name
 
 
@@ -196,7 +196,7 @@ def _twice(clause: exp.With) -> Iterator[Absent]:
     for cte in clause.expressions:
         name = cte.alias  # Spark tells the letter case apart here.
         if name in seen:
-            yield f"two CTEs are called '{cte.alias}'", "Give one of them another name.", cte.args["alias"]
+            yield f"two CTEs have the name '{cte.alias}'", "Give one of them another name.", cte.args["alias"]
         seen.add(name)
 
 

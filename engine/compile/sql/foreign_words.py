@@ -32,7 +32,7 @@ _INSTEAD = {
     **dict.fromkeys(("BLOB", "BYTEA", "BYTES", "VARBINARY"), "binary"),
     # It can be named as a literal only.
     "TIME": "string, or timestamp",
-    **dict.fromkeys(("JSON", "JSONB", "OBJECT"), "variant, and parse_json(x) for a text"),
+    **dict.fromkeys(("JSON", "JSONB", "OBJECT"), "variant, and parse_json(x) for a string"),
 }
 _IGNORE_BEHIND = {"FIRST_VALUE", "LAST_VALUE", "NTH_VALUE", "LAG", "LEAD"}
 _SUFFIXES = {"BD", "D", "F", "L", "S", "Y"}
@@ -106,13 +106,13 @@ def _list(tokens: _Tokens, at: int) -> Found | None:
     # `array[0]` may be an element of a column called so.
     several = before is TokenType.ARRAY and _kind(tokens, at + 2) is TokenType.COMMA
     if before in _BEGINS or several:
-        return "Spark has no arrays in square brackets", "Write array(a, b).", tokens[at - several].start
+        return "Spark has no array literals in square brackets", "Write array(a, b).", tokens[at - several].start
     return None
 
 
 def _parameter(tokens: _Tokens, at: int) -> Found | None:
     if tokens[at].text == "$" and _word(tokens, at + 1) == "$":
-        return "Spark has no text between $$", "Write it in single quotes.", tokens[at].start
+        return "Spark has no string literals between $$", "Write it in single quotes.", tokens[at].start
     named = _kind(tokens, at + 1) in {TokenType.VAR, TokenType.NUMBER} and _kind(tokens, at - 1) != TokenType.PARAMETER
     return _unbound(tokens[at].start) if named else None
 
@@ -126,7 +126,7 @@ def _colon(tokens: _Tokens, at: int) -> Found | None:
 
 
 def _unbound(start: int) -> Found:
-    return "a parameter that nothing fills", "Write {{ var('name') }}.", start
+    return "a query parameter; models have none", "Write {{ var('name') }}.", start
 
 
 def _is_null(tokens: _Tokens, at: int) -> Found | None:
@@ -134,7 +134,7 @@ def _is_null(tokens: _Tokens, at: int) -> Found | None:
     if _kind(tokens, at + 1) is TokenType.L_PAREN or before in _BEGINS or before is TokenType.DOT:
         return None
     word = "IS NULL" if tokens[at].token_type is TokenType.ISNULL else "IS NOT NULL"
-    return f"Spark has no {tokens[at].text.upper()} without brackets", f"Write {word}.", tokens[at].start
+    return f"Spark has no {tokens[at].text.upper()} without parentheses", f"Write {word}.", tokens[at].start
 
 
 def _alias(tokens: _Tokens, at: int) -> Found | None:
@@ -142,10 +142,10 @@ def _alias(tokens: _Tokens, at: int) -> Found | None:
     if following is None:
         return None
     if following.token_type is TokenType.STRING:
-        return "an alias is not a text", f"Write it in backquotes: `{following.text}`.", following.start
+        return "an alias is not a string", f"Write it in backquotes: `{following.text}`.", following.start
     behind = at + 2 if following.token_type is TokenType.NOT else at + 1
     if _word(tokens, behind) == "MATERIALIZED" and _kind(tokens, behind + 1) is TokenType.L_PAREN:
-        hint = "Take the word out; a model of its own is stored once."
+        hint = "Remove the word; to store the result once, make it a model."
         return "Spark has no MATERIALIZED in a CTE", hint, tokens[behind].start
     if _kind(tokens, at + 2) not in _AFTER_TYPE and _word(tokens, at + 2) not in _BEHIND_TYPE:
         return None
@@ -214,14 +214,14 @@ def _star(tokens: _Tokens, at: int) -> Found | None:
     if word == "EXCLUDE" and _kind(tokens, at + 2) in {TokenType.L_PAREN, TokenType.VAR, TokenType.IDENTIFIER}:
         return "Spark has no * EXCLUDE", "Write * except (a, b).", tokens[at + 1].start
     if word == "EXCEPT" and _kind(tokens, at + 2) in {TokenType.VAR, TokenType.IDENTIFIER}:
-        return "the columns behind EXCEPT stand in brackets", "Write * except (a, b).", tokens[at + 2].start
+        return "the columns after EXCEPT must be in parentheses", "Write * except (a, b).", tokens[at + 2].start
     return None
 
 
 def _for(tokens: _Tokens, at: int) -> Found | None:
     ends = _kind(tokens, at + 2) in {None, TokenType.R_PAREN} or _word(tokens, at + 2) in {"OF", "NOWAIT", "SKIP"}
     if ends and _word(tokens, at + 1) in {"UPDATE", "SHARE"}:
-        return f"Spark has no FOR {_word(tokens, at + 1)}", "Take it out; a query locks nothing.", tokens[at].start
+        return f"Spark has no FOR {_word(tokens, at + 1)}", "Remove it; a query locks nothing.", tokens[at].start
     return None
 
 
@@ -233,10 +233,10 @@ def _fetch(tokens: _Tokens, at: int) -> Found | None:
 
 def _sample(tokens: _Tokens, at: int) -> Found | None:
     if _kind(tokens, at + 1) is not TokenType.L_PAREN:
-        return "Spark has no methods of TABLESAMPLE", "Write TABLESAMPLE (10 PERCENT).", tokens[at].start
+        return "Spark has no TABLESAMPLE methods", "Write TABLESAMPLE (10 PERCENT).", tokens[at].start
     aliased = _kind(tokens, at - 2) in {*_NAMED, TokenType.R_PAREN, TokenType.ALIAS}
     if aliased and _kind(tokens, at - 1) in _NAMED:
-        hint = "Write the alias behind: t TABLESAMPLE (10 PERCENT) a."
+        hint = "Write the alias after it: t TABLESAMPLE (10 PERCENT) a."
         return "Spark has no alias before TABLESAMPLE", hint, tokens[at - 1].start
     return None
 
@@ -244,7 +244,7 @@ def _sample(tokens: _Tokens, at: int) -> Found | None:
 def _set(tokens: _Tokens, at: int) -> Found | None:
     behind = at + 1 + (_word(tokens, at + 1) in {"ALL", "DISTINCT"})
     if (_word(tokens, behind), _word(tokens, behind + 1)) == ("BY", "NAME"):
-        return "Spark's SQL has no BY NAME", "Name the columns of both sides in one order.", tokens[behind].start
+        return "Spark's SQL has no BY NAME", "List the columns of both sides in the same order.", tokens[behind].start
     if _kind(tokens, at - 1) is TokenType.STAR and _kind(tokens, at + 1) is TokenType.L_PAREN:
         return None  # `* except (a)`
     return _ended_before(tokens, at)
@@ -260,16 +260,16 @@ def _ended_before(tokens: _Tokens, at: int) -> Found | None:
             return None
         if depth == 0 and kind in _ENDINGS and _kind(tokens, place - 1) is not TokenType.DOT:
             clause, word = _ENDINGS[kind], tokens[at].text.upper()
-            return f"{clause} stands before {word}", "Put that SELECT in brackets.", tokens[place].start
+            return f"{clause} is before {word}", "Put that SELECT in parentheses.", tokens[place].start
     return None
 
 
 def _group(tokens: _Tokens, at: int) -> Found | None:
     following = _kind(tokens, at + 1)
     if following is TokenType.L_PAREN and _kind(tokens, at + 2) is TokenType.R_PAREN:
-        return "Spark has no GROUP BY ()", "Take it out: without GROUP BY all rows are one group.", tokens[at].start
+        return "Spark has no GROUP BY ()", "Remove it: without GROUP BY, all rows form one group.", tokens[at].start
     if following is TokenType.DISTINCT:
-        return "Spark has no GROUP BY DISTINCT", "Take DISTINCT out.", tokens[at + 1].start
+        return "Spark has no GROUP BY DISTINCT", "Remove DISTINCT.", tokens[at + 1].start
     return None
 
 
@@ -277,7 +277,7 @@ def _order(tokens: _Tokens, at: int) -> Found | None:
     function = tokens[_around(tokens, at)]
     if function.text.upper() in {"LISTAGG", "STRING_AGG"} and function.start < tokens[at].start:
         hint = "Write listagg(a, ',') WITHIN GROUP (ORDER BY a)."
-        return f"Spark has no ORDER BY in the brackets of {function.text.lower()}()", hint, tokens[at].start
+        return f"Spark has no ORDER BY inside {function.text.lower()}(..)", hint, tokens[at].start
     return None
 
 
@@ -304,25 +304,25 @@ def _ignoring(tokens: _Tokens, at: int) -> Found | None:
         return None
     word = f"{_word(tokens, at - 2)} NULLS"
     hint = f"Write {function}(a) {word} OVER (..)."
-    return f"{word} stands behind the brackets of {function}()", hint, tokens[at - 2].start
+    return f"{word} is after the parentheses of {function}()", hint, tokens[at - 2].start
 
 
 def _national(tokens: _Tokens, at: int) -> Found | None:
-    return "Spark has no texts with N before them", "Take the letter out.", tokens[at].start
+    return "Spark has no N'..' literals", "Remove the letter.", tokens[at].start
 
 
 def _hex(tokens: _Tokens, at: int) -> Found | None:
     # x'1F' has two quotes and one letter, 0x1F two characters before its digits.
     if tokens[at].end - tokens[at].start + 1 == len(tokens[at].text) + len("0x"):
         hint = f"Write {int(tokens[at].text, 16)}, or x'{tokens[at].text}' for bytes."
-        return "Spark has no numbers that begin with 0x", hint, tokens[at].start
+        return "Spark has no hexadecimal numbers (0x..)", hint, tokens[at].start
     return None
 
 
 def _collate(tokens: _Tokens, at: int) -> Found | None:
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     if following is not None and following.token_type is TokenType.STRING:
-        return "a collation is a name, not a text", f"Write COLLATE {following.text}.", following.start
+        return "a collation is a name, not a string", f"Write COLLATE {following.text}.", following.start
     return None
 
 

@@ -43,7 +43,7 @@ TYPES = (
 # What the parser raises where it makes the node of a function of arguments that it did not foresee.
 _MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
-_STRAY_REF = "Use it in FROM or JOIN, and its columns by the model's name or an alias."
+_STRAY_REF = "Use it in FROM or JOIN, and refer to its columns by the model's name or an alias."
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery
 def with_printed(hint: str, rendered: Rendered, offset: int) -> str:
     """A hint about a place in the text; where a macro made it, the user is shown what it made."""
     printed = rendered.printed(offset)
-    return f"{hint} The template gave here: {printed}".lstrip() if printed else hint
+    return f"{hint} The template rendered to: {printed}".lstrip() if printed else hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class _Reader:
         try:
             tokens = tokenize(text)
         except TokenError:
-            hint = "Close the quote or the comment that begins here."
+            hint = "Close the quote or comment that starts here."
             self.report("sql-syntax", "the SQL ends inside a quote or comment", hint, open_quote(text))
             return None
         if not tokens:
@@ -150,7 +150,7 @@ class _Reader:
             return None
         second = next((i for i, t in enumerate(tokens) if t.token_type is TokenType.SEMICOLON), None)
         if second is not None:
-            hint = "Keep one SELECT; each model is one query."
+            hint = "Keep one SELECT; a model is one query."
             self.report("not-a-query", "a second statement in the model", hint, tokens[second + 1].start)
             return None
         tree = self.read(tokens, wrong)
@@ -178,7 +178,10 @@ class _Reader:
         except RecursionError:
             self.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tokens[0].start)
         except _MAKES_NONE as error:
-            hint = "Look for a call of a function with NULL or nothing where a word belongs, such as trunc(ts, null)."
+            hint = (
+                "Look for a function call with NULL or an empty argument where a keyword is required, such as "
+                "trunc(ts, null)."
+            )
             if wrong:
                 self.wrong(wrong)
             else:
@@ -186,7 +189,7 @@ class _Reader:
         return None
 
     def no_query(self, word: str, offset: int) -> None:
-        hint = "Write the SELECT alone; the engine makes and fills the table."
+        hint = "Write the SELECT only; Headrace creates and fills the table."
         if word == "VALUES":
             hint = "Write select * from values (...) as t(a, b)."
         self.report("not-a-query", f"a model is a SELECT, not {word}", hint, offset)
@@ -201,7 +204,7 @@ class _Reader:
             self.report("sql-syntax", f"there is no type '{near_what}'", near(near_what, TYPES), token.start)
             return
         wanted = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
-        hint = "A comma, keyword or bracket is missing or too many near this place."
+        hint = "Check for a missing or extra comma, keyword or bracket near this place."
         place = tokens.index(token)
         if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
             hint = "Write variant_get(v, '$.a', 'string') for v:a."
@@ -219,10 +222,10 @@ class _Reader:
             qualify = select.args.get("qualify")
             if qualify is not None:
                 hint = "Filter on the window function in an outer SELECT."
-                self.report("sql-syntax", "Spark has no QUALIFY", hint, first_offset(qualify))
+                self.report("qualify", "Spark has no QUALIFY", hint, first_offset(qualify))
             distinct = select.args.get("distinct")
             if distinct is not None and distinct.args.get("on") is not None:
-                hint = "Take the best row of a key: max_by(struct(*), ts) ... group by the key."
+                hint = "Select the best row of a key: max_by(struct(*), ts) ... group by the key."
                 self.report("sql-syntax", "Spark has no DISTINCT ON", hint, first_offset(distinct))
         for message, hint, node in absent(nodes.every(*ABSENT)):
             self.report("sql-syntax", message, hint, first_offset(node))
@@ -257,7 +260,7 @@ class _Reader:
 
     def stray(self, text: str, offset: int) -> None:
         shown = spoken(text if "`" in text else f"`{text}`")
-        self.report("sql-syntax", f"{shown} stands where no table is read", _STRAY_REF, offset)
+        self.report("sql-syntax", f"{shown} is used where no table is read", _STRAY_REF, offset)
 
     def tables(self, nodes: QueryNodes) -> Iterator[RelationReference]:
         ctes = {cte.alias.lower() for cte in nodes.every(exp.CTE)}
@@ -273,7 +276,7 @@ class _Reader:
                 yield RelationReference(kind, name, table.alias, bare, start, end)
             elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
                 shown = ".".join(part.name for part in table.parts)
-                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the order is known."
+                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."
                 message = f"'{shown}' is neither a model, a source nor a CTE"
                 first = table.parts[0]
                 self.report("undeclared-relation", message, hint, span(first)[0])

@@ -105,7 +105,7 @@ class _Parser:
             if self.at < len(self.tokens):
                 self.expect(",", f"after the column '{name}'")
                 if self.at == len(self.tokens):
-                    raise _FaultError("the schema ends with a comma", "Take the comma out.")
+                    raise _FaultError("the schema ends with a comma", "Remove the comma.")
         if not columns:
             raise _FaultError("the schema has no columns")
         return tuple(columns.values())
@@ -160,7 +160,7 @@ class _Parser:
         self.expect("<", f"after '{word}' in the {owner}")
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            message = f"types stand more than {MAX_DEPTH} levels deep in each other"
+            message = f"types are nested more than {MAX_DEPTH} levels deep"
             raise _FaultError(message, "Nest them less deeply, or declare a string and read it with from_json.")
         inner: list[str] = []
         while self.sign != ">":
@@ -203,12 +203,12 @@ class _Parser:
 
     def expect(self, sign: str, where: str) -> None:
         if self.sign != sign:
-            raise _FaultError(f"the schema lacks a '{sign}' {where}")
+            raise _FaultError(f"the schema is missing a '{sign}' {where}")
         self.at += 1
 
     def expect_word(self, word: str) -> None:
         if self.word != word:
-            raise _FaultError(f"the schema lacks the word {word.upper()}")
+            raise _FaultError(f"the schema is missing the word {word.upper()}")
         self.at += 1
 
 

@@ -33,14 +33,14 @@ WINDOW_TABLES = {
     "TUMBLE": _WINDOW.format("tumbling(ts, 1 hour)"),
     "HOP": _WINDOW.format("sliding(ts, 1 hour, 10 minutes), the size before the slide"),
     "SESSION": _WINDOW.format("session(ts, 10 minutes)"),
-    "CUMULATE": "Group by windows of the step (tumbling(ts, 10 minutes)), and sum them up in a batch table.",
+    "CUMULATE": "Group by windows of the step (tumbling(ts, 10 minutes)), and sum them in a batch table.",
 }
 
 # What Spark would replace by a setting, a property of Java or a variable of the environment, wherever it stands.
 _VARIABLE = re.compile(r"\$\{(?:(?:env|system|spark|sparkconf|hiveconf|hivevar):|spark\.)\S+?\}")
 VARIABLE = "Spark does not replace {} in SQL"
 VARIABLE_HINT = (
-    "Write {{ var('name') }} or {{ env_var('NAME') }}; as plain text write concat('$', '{..}'). "
+    "Write {{ var('name') }} or {{ env_var('NAME') }}; for the literal characters write concat('$', '{..}'). "
     "Secrets belong in connections, not in SQL."
 )
 
@@ -140,11 +140,16 @@ def check_brackets(tokens: list[Token], report: Report) -> None:
         elif token.token_type is TokenType.R_PAREN and opened:
             opened.pop()
         elif token.token_type is TokenType.R_PAREN:
-            report("sql-syntax", "a bracket closes nothing", "Take it out, or open it before.", token.start)
+            report(
+                "sql-syntax",
+                "a closing bracket without an opening one",
+                "Remove it, or add the opening bracket.",
+                token.start,
+            )
             return
         elif token.token_type is TokenType.L_BRACE:
-            hint = "Jinja has two of them: {{ ref('flights') }}."
-            report("sql-syntax", "a single brace means nothing in SQL", hint, token.start)
+            hint = "Jinja expressions have two braces: {{ ref('flights') }}."
+            report("sql-syntax", "a single brace is not valid SQL", hint, token.start)
             return
     if opened:
         report("sql-syntax", "a bracket is not closed", "Add ')'.", opened[-1].start)
@@ -157,7 +162,7 @@ def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
     for token in tokens:
         found = _INVISIBLE.search(text, token.start, token.end + 1) if token.token_type not in _QUOTED else None
         if found is not None:
-            hint = "Delete it, and type a space if one is wanted."
+            hint = "Delete it, or replace it by a space."
             report("sql-syntax", f"an invisible character (U+{ord(found[0]):04X})", hint, found.start())
             return
 
@@ -166,7 +171,7 @@ def check_commas(tokens: list[Token], report: Report) -> None:
     """The parser passes over a comma too many; Spark does not."""
     for token, following in zip_longest(tokens, tokens[1:]):
         if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
-            report("sql-syntax", "a comma with nothing after it", "Take the comma out.", token.start)
+            report("sql-syntax", "a comma with nothing after it", "Remove the comma.", token.start)
 
 
 def check_stream_clauses(tokens: list[Token], report: Report) -> None:
@@ -203,7 +208,7 @@ def check_window_tables(tokens: list[Token], report: Report) -> None:
 
 def _refuse(what: str, token: Token, report: Report) -> None:
     hint = "Declare it in the header: streams: {flights: {watermark: scheduled_at delay 30 minutes}}."
-    report("stream-clause", f"{what} has no place in a model", hint, token.start)
+    report("stream-clause", f"{what} is not allowed in a model", hint, token.start)
 
 
 def open_quote(text: str) -> int:

@@ -6,16 +6,11 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.logical_plan import Aggregate, Distinct, Key, LogicalPlan, PlanColumn, executed, walk
 from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
 from engine.compile.streaming.step_rules import is_aggregate
-
-_KEY = "Group by window(<watermarked column>, '10 minutes') or by that column itself; or use update with unique_key."
-_TWO_STEPS = (
-    "Use approx_count_distinct(x) or size(collect_set(x)); exactly and in append: SELECT DISTINCT window(ts, ..) AS w, "
-    "x first, then count(*) GROUP BY w."
-)
 
 
 def aggregates(query: LoweredQuery) -> Iterator[RuleFinding]:
@@ -34,8 +29,8 @@ def aggregates(query: LoweredQuery) -> Iterator[RuleFinding]:
             yield from _collations(step, keys)
             yield from _sessions(query, step, keys, first=step is first)
             if query.mode == "append" and not any(c.watermark for c in step.columns) and not step.open:
-                message = "in append mode DISTINCT writes a row when the watermark passes it, and no column carries one"
-                hint = "Take the watermarked column or its window into the list, or use update with unique_key."
+                message = "DISTINCT on a stream needs an event-time column: no selected column has a watermark"
+                hint = "Select the watermarked column or its window as well, or set output_mode: update and unique_key."
                 yield error("distinct-needs-event-time", message, hint, step.node)
 
 
@@ -45,19 +40,19 @@ def domains(query: LoweredQuery) -> Iterator[RuleFinding]:
         return
     for domain in query.domains:
         if not any(column.watermark for column in domain.columns):
-            message = (
-                "Spark computes this subquery by grouping the stream by the columns it uses, none of them watermarked"
-            )
-            hint = "Compare the columns with = in a plain scalar subquery, or write a join with a grouped subquery."
+            message = "this subquery groups the stream by the columns it uses, and none of them has a watermark"
+            hint = "Compare the columns with = in a scalar subquery, or join a grouped subquery."
             yield error("agg-needs-event-time-key", message, hint, domain.node)
 
 
 def _distinct_calls(step: Aggregate) -> Iterator[RuleFinding]:
     for call in step.distinct:
-        message = "a streaming aggregate cannot count distinct values"
-        hint = _TWO_STEPS
+        shown = call.sql(dialect="spark", comments=False)
+        message = f"{shown} is not supported on streams"
+        inner = ", ".join(part.sql(dialect="spark", comments=False) for part in call.this.expressions) or "x"
+        hint = f"Use approx_count_distinct({inner}), or size(collect_set({inner})) for the exact number."
         if isinstance(call, (exp.Max, exp.Min)):
-            hint = f"Take DISTINCT out: {call.key}() is the same without it."
+            hint = f"Remove DISTINCT: {call.key}() is the same without it."
         yield error("agg-distinct", message, hint, call)
 
 
@@ -75,23 +70,23 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:
     chained = _chained(step)
     if lost is not None and lost.lost is not None:
         shown = lost.lost.sql(dialect="spark", comments=False)
-        message = f"the watermark is lost in '{shown}': only the column itself and its window keep it"
-        hint = chained or "Group by window(ts, ..) of the plain column."
+        message = f"'{shown}' loses the watermark: only the column itself and windows over it keep it"
+        hint = chained or "Group by a window over the column itself, declared in the header under windows:."
         yield error("agg-key-lost-watermark", message, hint, lost.lost)
     elif windows:
         session = windows[0].column is not None and windows[0].column.window == "session"
         code = "session-no-watermark" if session else "window-no-watermark"
-        message = "in append mode a window is written when a watermark closes it, and its column has none"
-        hint = f"Make the window over '{marked[0]}', which has the watermark." if marked else "Declare a watermark."
+        message = "a window is written when the watermark passes its end, but its column has no watermark"
+        hint = f"Use '{marked[0]}' for the window: it has the watermark." if marked else pasteable_fixes.watermark(step)
         yield error(code, message, chained or hint, windows[0].node)
     else:
-        message = "in append mode a group is written when the watermark closes it, and no group key carries one"
-        hint = _KEY if marked else f"Declare a watermark on the stream. {_KEY}"
-        yield error("agg-needs-event-time-key", message, chained or hint, step.node)
+        message = "GROUP BY on a stream needs an event-time window: no grouping column has a watermark"
+        hint = chained or pasteable_fixes.event_time_window(step)
+        yield error("agg-needs-event-time-key", message, hint, step.node)
 
 
 def _chained(step: Aggregate) -> str:
-    """How a result of windows is aggregated again; empty where nothing below groups by a window."""
+    """How a result of windows is aggregated again; empty where no input groups by a window."""
     whole = next((c.name for c in step.child.columns if c.window and c.watermark), None)
     if whole is not None:
         return f"Group by window_time({whole}), or by a longer window of it: tumbling(window_time({whole}), 1 day)."
@@ -121,15 +116,17 @@ def _sessions(query: LoweredQuery, step: LogicalPlan, keys: tuple[Key, ...], *, 
         return
     # Spark asks the first aggregate before it starts, and the others as they run, if they do.
     if query.mode == "update" and (first or any(s.node is step.node and is_aggregate(s) for s in walk(query.runs))):
-        message = "a session window grows and merges, so Spark does not run it in update mode"
-        yield error("session-update", message, "Use append.", sessions[0].node)
+        message = "session windows are not supported in update mode"
+        yield error("session-update", message, "Set output_mode: append.", sessions[0].node)
     if isinstance(step, Aggregate) and _without(step, sessions):
-        message = "a session window that ROLLUP, CUBE or GROUPING SETS leaves out is NULL; Spark fails while running"
-        hint = "Group by the session window itself, or name it in each set."
+        message = "a session window must be in every set of ROLLUP, CUBE or GROUPING SETS"
+        hint = "Group by the session window itself, or add it to each set."
         yield error("session-grouping-sets", message, hint, sessions[0].node)
     if not any(key not in sessions and not key.constant for key in keys):
-        message = "a session window needs a group key beside it; Spark fails while running"
-        hint = "Group by a column too; a constant works as a column of a subquery (SELECT *, 0 AS k)."
+        message = "a session window needs another grouping column"
+        hint = (
+            "Group by a column as well; for one session over all rows, by a constant of a subquery (select *, 0 as k)."
+        )
         yield error("session-needs-key", message, hint, sessions[0].node)
 
 
@@ -137,8 +134,8 @@ def _collations(step: LogicalPlan, keys: tuple[Key, ...]) -> Iterator[RuleFindin
     for key in keys:
         kind = key.column.type if key.column is not None else key.type
         if collated(kind):
-            message = "a key with a collation cannot be kept in state; Spark fails while running"
-            hint = "Group by lower(s) of the plain column; with COLLATE UTF8_BINARY where the column is collated."
+            message = "a grouping column with a collation is not supported on streams"
+            hint = "Group by lower(s) of a column without collation, or by s collate utf8_binary."
             yield error("agg-collation-key", message, hint, key.node if isinstance(step, Aggregate) else step.node)
 
 
@@ -148,7 +145,7 @@ def collated(kind: str) -> bool:
 
 
 def growth(query: LoweredQuery) -> Iterator[RuleFinding]:
-    """Warnings of aggregates that keep state for ever."""
+    """Warnings of aggregates that keep state without bound."""
     for step in walk(query.plan):
         if not step.streaming or not isinstance(step, (Aggregate, Distinct)):
             continue
@@ -161,19 +158,24 @@ def growth(query: LoweredQuery) -> Iterator[RuleFinding]:
         if query.mode == "update" and not timed:
             yield _unbounded(step)
         if isinstance(step, Aggregate) and step.collects and not any(c is not None and c.window for c in columns):
-            message = "the collection of a key without a window grows without bound"
-            yield warning("state-collect", message, "Add a time window to the keys.", step.collects[0])
+            message = "the collected values of a group grow without bound"
+            yield warning("unbounded-collection", message, "Group by an event-time window as well.", step.collects[0])
         if isinstance(step, Aggregate) and query.mode == "append" and _without(step, times):
-            message = "groups without event time are never closed, so append never writes them"
-            yield warning("agg-null-groups", message, "Use update, or name the event time in each set.", step.node)
+            message = "groups without event time are never written in append mode"
+            yield warning(
+                "agg-null-groups",
+                message,
+                "Add the event time to each grouping set, or set output_mode: update.",
+                step.node,
+            )
 
 
 def _unbounded(step: Aggregate | Distinct) -> RuleFinding:
     if isinstance(step, Distinct):
-        message = "DISTINCT without event time remembers every row without bound"
-        return warning("state-distinct-update", message, "Take a watermarked column into the list.", step.node)
-    message = "no group key carries a watermark, so every group is kept without bound"
-    return warning("state-agg-no-event-time", message, "Group by a window over the watermarked column.", step.node)
+        message = "DISTINCT without event time keeps every row in state, without bound"
+        return warning("unbounded-distinct", message, "Select a column that has a watermark as well.", step.node)
+    message = "every group is kept in state, without bound: no grouping column has a watermark"
+    return warning("unbounded-groups", message, "Group by a window over the watermarked column.", step.node)
 
 
 def _without(step: Aggregate, keys: list[Key]) -> bool:

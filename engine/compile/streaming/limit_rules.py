@@ -19,8 +19,10 @@ def limits(query: LoweredQuery) -> Iterator[RuleFinding]:
         return
     for step in walk(query.runs):
         if isinstance(step, Limit) and step.streaming and any(_cuts(copy) for copy in _copies(step.child)):
-            message = "Spark moves this limit onto a join of streams, whose state is then lost; it fails while running"
-            yield error("limit-over-state", message, "Take the LIMIT out; limit what reads the table.", step.node)
+            message = (
+                "LIMIT over a join of streams is not supported: Spark moves it below the join and fails while running"
+            )
+            yield error("limit-over-state", message, "Remove LIMIT; limit the rows when querying the table.", step.node)
 
 
 def _copies(plan: LogicalPlan) -> Iterator[LogicalPlan]:

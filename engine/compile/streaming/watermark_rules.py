@@ -22,20 +22,20 @@ from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
 
 
 def watermarks(query: LoweredQuery) -> Iterator[RuleFinding]:
-    """Two event-time columns at one step, and a watermark said twice."""
+    """Two event-time columns at one step, and a watermark set twice."""
     for step in walk(query.plan):
         if isinstance(step, EventTime) and step.before is not None and step.before.watermark:
-            message = f"'{step.before.name}' has a watermark already; Spark fails while running"
-            yield error("wm-twice", message, "Declare it once.", step.node)
+            message = f"'{step.before.name}' already has a watermark"
+            yield error("watermark-twice", message, "Keep one of them.", step.node)
     wanted = frozenset(column.id for column in query.runs.columns)
     for step, asked in needed(query.runs, wanted):
         for columns in _reaching(query, step, asked):
             names = list(dict.fromkeys(c.name for c in columns))
             if len({c.id for c in columns}) > 1:
                 shown = " and ".join(f"'{name}'" for name in names)
-                message = f"two event-time columns reach one stateful step: {shown}; Spark fails while running"
-                hint = "Keep one of them; make the other a plain column first: cast(ts AS timestamp) AS ts2."
-                yield error("wm-two-columns", message, hint, step.node)
+                message = f"two event-time columns reach one stateful step: {shown}"
+                hint = "Keep one of them; select the other as cast(ts as timestamp) as ts2, which drops its watermark."
+                yield error("watermark-two-columns", message, hint, step.node)
                 break
 
 
@@ -52,7 +52,7 @@ def _reaching(query: LoweredQuery, step: LogicalPlan, asked: tuple[frozenset[int
             return
         columns = [key.column for key in step.keys if key.column is not None and key.column.watermark]
         windows = {column.id for column in columns if column.window}
-        # Two windows are refused by a rule of their own.
+        # Two windows are rejected by a rule of their own.
         yield columns if len(windows) < 2 else []  # noqa: PLR2004
     elif isinstance(step, (Distinct, Except)):
         sessions = any(c.window == "session" for c in step.child.columns)
@@ -72,8 +72,8 @@ def unused(query: LoweredQuery) -> Iterator[RuleFinding]:
             and not step.dedup
             and any(c.watermark for c in step.columns)
         ):
-            message = f"the watermark of '{step.name}' has no effect: the query keeps no state"
-            yield warning("wm-unused", message, "Take it out, or leave it for later.", step.node)
+            message = f"the watermark of '{step.name}' has no effect: the query has no window, dedup or join of streams"
+            yield warning("watermark-unused", message, "Remove it.", step.node)
 
 
 def _keeps_state(step: LogicalPlan) -> bool:

@@ -7,14 +7,11 @@ from typing import Any
 
 from engine.jinja import Absent
 
-_ONE_QUERY = (
-    "Headrace runs one and the same query over one state: write the plain SELECT; new rows only are read anyway, "
-    "and a rebuild runs the same text."
-)
-_UNVARYING = "A query over kept state has one text in all runs"
+_ONE_QUERY = "Write the plain SELECT: a stream reads only new rows, and a full refresh runs the same query."
+_UNVARYING = "The query of a streaming table must be the same in every run"
 _UNCONNECTED = "Templates are rendered without a connection"
 _PACKAGE = "A package of macros is a folder of the project: packages/{name}/macros/."
-_SPARK = "There is one engine: write Spark's own function."
+_SPARK = "There is one engine, Spark: call its function directly."
 
 _PER_RUN = {
     "run_started_at": f"{_UNVARYING}; current_timestamp() is the time of the micro-batch. A batch table's may hold it.",
@@ -33,24 +30,25 @@ _NONE = {
     "store_raw_result": _QUERIES,
     "api": f"{_UNCONNECTED}.",
     "submit_python_job": "A model is a SELECT.",
-    "graph": "A model names what it reads by ref(); 'engine ls --output json' tells the rest.",
-    "model": "What a model is stands in its header; {{ this }} is its table.",
+    "graph": "A model reads others through ref(); 'engine ls --output json' lists all nodes.",
+    "model": "The properties of a model are in its header; {{ this }} is its table.",
     "schema": "Write {{ target.schema }}.",
     "database": "Write {{ target.catalog }}.",
     "schemas": "Write {{ target.schema }}.",
-    "dbt_version": "require_engine_version in project.yml says which engine the project wants.",
-    "builtins": "Macros cannot replace ref(), source() and config(), so there is nothing to keep of them.",
+    "dbt_version": "require_engine_version in project.yml sets the versions of Headrace that the project accepts.",
+    "builtins": "Macros cannot replace ref(), source() and config(), so the originals need no other name.",
     "context": "Write the name itself.",
-    "dispatch": "Call the macro by its name: there is one engine.",
+    "dispatch": "Call the macro by its name: there is one engine, Spark.",
     "doc": "Write the text as 'description' in the header.",
-    "metric": "Metrics are models here.",
+    "metric": "Write a metric as a model.",
     "debug": "Use {{ log(value, info=True) }}.",
     "local_md5": "Write md5(...) in SQL.",
-    "try_or_compiler_error": "exceptions.raise_compiler_error('text') stops with a message.",
+    "try_or_compiler_error": "Use exceptions.raise_compiler_error('message').",
 }
 _ADAPTER = {
-    "dispatch": "Call the macro by its name: there is one engine.",
-    "get_columns_in_relation": "No columns are known while a text is rendered: star(except=['id']) takes all but some.",
+    "dispatch": "Call the macro by its name: there is one engine, Spark.",
+    "get_columns_in_relation": "Columns are not known while templates are rendered: star(except=['id']) selects "
+    "all but some.",
     "get_relation": "Write ref(), source() or this.",
     "quote": "Quote a name with backquotes.",
     "execute": _QUERIES,
@@ -71,7 +69,7 @@ _SQL = {
     "datediff": "Write timestampdiff(hour, a, b), or datediff(a, b) for days.",
     "date_trunc": "Write date_trunc('hour', ts); to group a stream by it, declare a window.",
     "current_timestamp": "Write current_timestamp() in the SQL: the time of the micro-batch.",
-    "split_part": "Write split_part(text, '-', 1).",
+    "split_part": "Write split_part(name, '-', 1).",
     "concat": "Write concat(a, b), or a || b.",
     "hash": "Write md5(cast(id as string)), or surrogate_key(['id']).",
     "safe_cast": "Write safe_cast('amount', 'double').",
@@ -80,7 +78,7 @@ _SQL = {
     "any_value": "Write any_value(name).",
     "listagg": "Write array_join(collect_list(name), ', ').",
     "last_day": "Write last_day(day).",
-    "string_literal": "Write the text in quotes.",
+    "string_literal": "Write the string in quotes.",
     "escape_single_quotes": "Write \\' inside the text.",
 }
 _UTILS = {
@@ -88,7 +86,7 @@ _UTILS = {
     "generate_surrogate_key": "Write surrogate_key(['id', 'name']).",
     "surrogate_key": "Write surrogate_key(['id', 'name']).",
     "group_by": "Write group by all, or group by 1, 2.",
-    "deduplicate": "Say 'dedup: [id]' for the stream in the header, or 'unique_key: id' for the table.",
+    "deduplicate": "Set 'dedup: [id]' for the stream in the header, or 'unique_key: id' for the table.",
     "date_spine": "Write select explode(sequence(date '2024-01-01', date '2024-12-31')) as day.",
     "get_column_values": _QUERIES,
     "get_filtered_columns_in_relation": _ADAPTER["get_columns_in_relation"],
@@ -112,9 +110,9 @@ _PACKAGES = (
 )  # fmt: skip
 # Macros that dbt calls by itself where a project has them: here they would be passed over in silence.
 _CALLED_BY_DBT = {
-    "generate_schema_name": "'schema: marts' makes <target schema>_marts: take the macro out.",
-    "generate_alias_name": "'alias' in the header names the table: take the macro out.",
-    "generate_database_name": "The catalog stands in the target: take the macro out.",
+    "generate_schema_name": "'schema: marts' makes <target schema>_marts: remove the macro.",
+    "generate_alias_name": "'alias' in the header names the table: remove the macro.",
+    "generate_database_name": "The catalog stands in the target: remove the macro.",
 }
 
 
@@ -131,14 +129,14 @@ def dbt_names() -> Mapping[str, Absent]:
         "dbt_utils": Absent("dbt_utils", _PACKAGE.format(name="dbt_utils"), _UTILS),
         "dbt": Absent("dbt", _SPARK, _SQL),
         "adapter": Absent("adapter", f"{_UNCONNECTED}; there is no adapter.", _ADAPTER),
-        "modules": Absent("modules", "Templates reach names and values, not Python's modules.", _MODULES),
+        "modules": Absent("modules", "Templates cannot use Python modules.", _MODULES),
     }
 
 
 def value_names(names: Mapping[str, Any]) -> dict[str, Any]:
     """The names of values, with answers for those that people try there."""
     return {
-        "this": Absent("this", "{{ this }} stands in pre_hook, post_hook and the query."),
+        "this": Absent("this", "{{ this }} can be used in pre_hook, post_hook and the query."),
         "ref": Absent("ref", "A setting names a model without Jinja: flights, or ref('flights')."),
         "source": Absent(
             "source", "A setting names a source without Jinja: github.events, or source('github', 'events')."
@@ -155,4 +153,4 @@ def _varying(name: str, hint: str) -> Absent:
 
 
 def _refused(name: str) -> Absent:
-    return Absent(name, _ONE_QUERY, code="run-varying-value", message="'{}()' has no meaning here")
+    return Absent(name, _ONE_QUERY, code="run-varying-value", message="'{}()' is not supported")

@@ -21,8 +21,8 @@ from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
 _log = logging.getLogger("engine.project")
 _UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
 _MISPLACED = (
-    "Secrets are for connections, schema_registries, openlineage (url, api_key) and spark.conf of a target. If this is "
-    "no secret, give the variable another name."
+    "Secrets are for connections, schema_registries, openlineage (url, api_key) and spark.conf of a target. If it "
+    "is not a secret, rename the variable."
 )
 
 
@@ -36,7 +36,7 @@ def reject_credential(name: str) -> NoReturn:
         hint = "Use it in the target's settings in project.yml; models and sources are written to artifacts."
         raise ProjectError("secret-outside-target", f"the secret '{name}' is used outside a target", hint)
     message = f"the environment variable '{name}' looks like a credential and is used outside a target"
-    hint = f"Use it in the target's settings, best as {PREFIX}{name}. If it holds no secret, give it another name."
+    hint = f"Use it in the target's settings, best as {PREFIX}{name}. If it is not a secret, rename the variable."
     raise ProjectError("secret-outside-target", message, hint)
 
 
@@ -86,7 +86,7 @@ class SecretSettings:
         if not names and self._broken(text):
             names = {asked.name for asked in self._known[before:]}
         for name in sorted(names):
-            message = f"the secret '{name}' is changed, or decides about something, before it is used"
+            message = f"the secret '{name}' is changedor used in a condition before it is passed on"
             part.report("secret-misplaced", message, _UNCHANGED.format(name))
         return UNKNOWN if names else text
 
@@ -163,7 +163,7 @@ class SecretSettings:
         register(value, MIN_LENGTH if asked.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
         if 0 < len(value.strip()) < MIN_LENGTH and asked.name not in _told:
             _told.add(asked.name)
-            message = "the secret %s has fewer than %d characters: it is not masked in output"
+            message = "the secret %s has fewer than %d characters and is not masked in the output"
             _log.warning(message, asked.name, MIN_LENGTH)
         return value
 

@@ -122,13 +122,15 @@ class TemplateNames:
         if not isinstance(value, str) or not _TAG.search(value):
             return value
         if name in self._rendering:
-            raise ProjectError("jinja-error", f"the variable '{name}' is made from itself", "Write one of them out.")
+            raise ProjectError(
+                "jinja-error", f"the variable '{name}' refers to itself", "Write the value of one of them literally."
+            )
         self._rendering.append(name)
         try:
             return self._values().render_value(value, Location("project.yml"), {})
         except ProjectError as error:
             first = error.diagnostic
-            message = f"the value of the variable '{name}' cannot be had: {first.message}"
+            message = f"the value of the variable '{name}' cannot be computed: {first.message}"
             raise ProjectError(first.code, message, first.hint) from error
         finally:
             self._rendering.pop()
@@ -144,7 +146,7 @@ class TemplateNames:
     def env_var(self, name: str, default: Any = _MISSING) -> Any:
         """A variable of the environment; of a secret, which only targets may name, a placeholder."""
         if not isinstance(name, str):
-            raise ProjectError("wrong-type", "'env_var()' takes a name in quotes", "Write env_var('HOME').")
+            raise ProjectError("wrong-type", "'env_var()' takes a quoted name", "Write env_var('HOME').")
         if names_credential(name) or is_credential(self.env.get(name, "")):
             if self.secrets is None:
                 reject_credential(name)
@@ -188,7 +190,7 @@ class _Config(Opaque):
     @staticmethod
     def get(*_: Any, **__: Any) -> NoReturn:
         hint = "Keep the value in a variable: {% set key = 'id' %}, then config(unique_key=key)."
-        raise ProjectError("jinja-undefined", "there is no 'config.get' here", hint)
+        raise ProjectError("jinja-undefined", "'config.get' is not supported", hint)
 
     require = get
 
@@ -205,11 +207,11 @@ def _plain(key: str, value: Any) -> Any:
         return [_plain(key, inner) for inner in value]
     if not math.isfinite(value) if isinstance(value, float) else isinstance(value, int) and abs(value) > _LARGEST:
         shown = "an infinity or NaN" if isinstance(value, float) else "a number of more than 64 bits"
-        raise ProjectError("wrong-type", f"'{key}' in config() is {shown}", "Write it as text, in quotes.")
+        raise ProjectError("wrong-type", f"'{key}' in config() is {shown}", "Write it as a string, in quotes.")
     if value is None or isinstance(value, (str, int, float)):
         return value
     _look_at(value)
-    raise ProjectError("wrong-type", f"'{key}' in config() is no text, number, list or mapping", _CONFIG)
+    raise ProjectError("wrong-type", f"'{key}' in config() is not a string, number, list or mapping", _CONFIG)
 
 
 def _look_at(value: Any) -> None:
@@ -236,7 +238,9 @@ class _Target(Opaque):
             raise AttributeError(name)
         known = self._names.target
         if not known:
-            raise ProjectError("jinja-undefined", "'target' is not known in the target's own settings", "Write it out.")
+            raise ProjectError(
+                "jinja-undefined", "'target' cannot be used in the target's own settings", "Write it out."
+            )
         facts = {**known, "database": known.get("catalog", ""), "type": "spark"}
         if name not in facts:
             raise AttributeError(name)
@@ -270,8 +274,8 @@ class Placeholder(str):
         if name.startswith("__"):
             raise AttributeError(name)
         said = spoken(self)
-        hint = "Where a table stands is the target's: {{ target.catalog }}, {{ target.schema }}."
-        raise ProjectError("jinja-undefined", f"'{said}' is a name in the SQL and has no '{name}'", hint)
+        hint = "The location of a table is set by the target: {{ target.catalog }}, {{ target.schema }}."
+        raise ProjectError("jinja-undefined", f"'{said}' is the name of a relation and has no '{name}'", hint)
 
 
 THIS_TABLE = Placeholder(f"`{THIS}`")
@@ -280,7 +284,7 @@ THIS_TABLE = Placeholder(f"`{THIS}`")
 def ref(name: str, *names: str, **version: Any) -> Placeholder:
     """Give the placeholder of a model; a package name before the model's is accepted."""
     if version:
-        raise ProjectError("not-supported", "'ref()' takes no version", "Give each version a model of its own.")
+        raise ProjectError("not-supported", "'ref()' does not support versions", "Make each version a separate model.")
     return Placeholder(f"`{REF}{_name('ref', (name, *names)[-1])}`")
 
 
@@ -294,9 +298,9 @@ def _name(function: str, value: Any) -> str:
         return value.replace("`", "")
     name = getattr(value, "_undefined_name", None)
     if isinstance(name, str):
-        hint = f"Names stand in quotes: {function}('{name}')."
+        hint = f"Quote the name: {function}('{name}')."
         raise ProjectError("jinja-undefined", f"'{name}' is undefined", hint)
-    raise ProjectError("wrong-type", f"'{function}()' takes a name in quotes", f"Write {function}('flights').")
+    raise ProjectError("wrong-type", f"'{function}()' takes a quoted name", f"Write {function}('flights').")
 
 
 def spoken(text: str) -> str:

@@ -47,14 +47,14 @@ def natural(value: Any) -> str | None:
 
 def _plain(part: Section) -> Any:
     if natural(part.value) is None:
-        part.report("unit-test-value", f"the type of '{part.name}' is not known before it is read", _SQL)
+        part.report("unit-test-value", f"the type of '{part.name}' is unknown until the source is read", _SQL)
         return None
     return part.value
 
 
 def _misfit(part: Section, type_: str, hint: str = "") -> None:
     value = part.value if isinstance(part.value, str) else json.dumps(part.value, default=str)
-    part.report("unit-test-value", f"{shown(value)} is no value of the type {type_}", hint)
+    part.report("unit-test-value", f"{shown(value)} is not a value of type  {type_}", hint)
 
 
 def _scalar(part: Section, type_: str) -> Any:
@@ -79,7 +79,7 @@ def _boolean(text: str, _: str) -> bool:
 def _whole(text: str, type_: str) -> int:
     number, bits = int(text[: _DIGITS + 1]), _WHOLE[type_]
     if not -(2 ** (bits - 1)) <= number < 2 ** (bits - 1):
-        raise ValueError(f"It goes from {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}.")
+        raise ValueError(f"The range is {-(2 ** (bits - 1))} to {2 ** (bits - 1) - 1}.")
     return number
 
 
@@ -93,7 +93,7 @@ def _decimal(text: str, type_: str) -> str:
     number = Decimal(text)
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int) or -exponent > scale or number.adjusted() >= precision - scale:
-        raise ValueError(f"It has {precision - scale} digits before the point and {scale} behind it.")
+        raise ValueError(f"It has {precision - scale} digits before the decimal point and {scale} after it.")
     return f"{number:f}"
 
 

@@ -19,6 +19,7 @@ from engine.errors import Diagnostic, Location, ProjectError, near
 from engine.jinja import CRASH, Rendered
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
+_COLUMN = "column_name"
 _LACKS = re.compile(r"parameter '(\w+)' was not provided")
 _FORMS = {
     "accepted_values": "accepted_values: {values: [a, b]}",
@@ -93,10 +94,13 @@ def _compile(
             if (lacks := _LACKS.search(reason.message)) is not None:
                 form = _FORMS.get(test.kind, f"{test.kind}: {{{lacks[1]}: ..}}")
                 message = f"the test '{test.kind}' needs '{lacks[1]}'"
+                if lacks[1] == _COLUMN:
+                    form = f"it under a column: columns: {{id: {{tests: [{test.kind}]}}}}"
+                    message = f"the test '{test.kind}' applies to a column"
                 place = test.location
                 found.append(Diagnostic("missing-key", message, f"Write {form}.", node=_name(tested), location=place))
                 continue
-            message = f"the test '{test.kind}' cannot be made: {reason.message.removeprefix(CRASH)}"
+            message = f"the test '{test.kind}' cannot be rendered: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."
             hint = f"{hint} In {reason.location}." if reason.location else hint
             found.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
@@ -231,7 +235,7 @@ def read_relations(
             continue
         if reference.kind != "ref" or relation is None:
             kind = "source" if reference.kind == "source" else "model"
-            message = f"{what} reads '{reference.name}', which is no {kind}"
+            message = f"{what} reads '{reference.name}', which is not a {kind}"
             hint = near(reference.name, known.source_names if kind == "source" else known.relations)
             found.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
             return None

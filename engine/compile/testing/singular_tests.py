@@ -31,7 +31,7 @@ def read_singular(shared: CompileContext, known: KnownNodes, found: list[Diagnos
         if test is None:
             continue
         if test.id in tests:
-            message = f"there are two tests '{test.name}'"
+            message = f"two tests have the name '{test.name}'"
             hint = f"Rename the file; the first is {tests[test.id].file}."
             found.append(Diagnostic("duplicate-name", message, hint, node=test.name, location=test.location))
             continue
@@ -69,7 +69,10 @@ def _read(file: str, text: str, shared: CompileContext, known: KnownNodes, found
     if not parents:
         found.append(
             Diagnostic(
-                "missing-key", f"the test '{name}' reads no model or source", "Name one: ref('m').", location=place
+                "missing-key",
+                f"the test '{name}' reads no model or source",
+                "Read one with ref('m') or source('s', 't').",
+                location=place,
             )
         )
         return None

@@ -27,7 +27,7 @@ def read_expected(part: Section, model: Model, project: LoadedProject) -> Expect
     if not model.streaming:
         for key in (*_COUNTS, "watermark"):
             if (section := part.child(key)) is not None and key != "quarantined":
-                section.report("bad-value", f"'{model.name}' is no stream and has no '{key}'", at_key=True)
+                section.report("bad-value", f"'{model.name}' is not a streaming table and has no '{key}'", at_key=True)
     return ExpectedResult(
         location=part.key_place,
         rows=_rows(_only_rows(part), model, project) if given else None,

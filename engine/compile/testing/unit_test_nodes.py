@@ -50,7 +50,7 @@ def read_unit_tests(
             if test is None:
                 continue
             if test.id in tests:
-                message = f"the unit test '{test.name}' of '{test.model.removeprefix('model.')}' is written twice"
+                message = f"the unit test '{test.name}' of '{test.model.removeprefix('model.')}' is defined twice"
                 item.report("duplicate-name", message, f"Rename it; the first is in {tests[test.id].location}.")
                 continue
             tests[test.id] = test
@@ -90,7 +90,7 @@ class _Reader:
         variables, macros = self._overrides()
         text, tags = item.child("description"), item.child("tags")
         if ends is None and not any(step.expect for step in steps):
-            item.report("missing-key", f"the unit test '{label}' expects nothing", "Write 'expect: {rows: [...]}'.")
+            item.report("missing-key", f"the unit test '{label}' has no expectations", "Write 'expect: {rows: [...]}'.")
         if self.tested.broken:
             # What it reads and gives is not known then: its own faults are told, not what follows from them.
             item.found[before:] = [d for d in item.found[before:] if d.code not in _FOLLOWS]
@@ -151,15 +151,21 @@ class _Reader:
                 given.report("unit-test-input", f"'{rows.input}' is read as a stream", hint)
         made = [step for item in steps.items() if (step := self._step(item)) is not None]
         if not self.tested.streaming and len(made) > 1:
-            steps.report("bad-value", f"'{self.tested.name}' is no stream and has one step", "Write one 'given'.")
+            steps.report(
+                "bad-value",
+                f"'{self.tested.name}' is not a streaming table and can have one step only",
+                "Write one 'given'.",
+            )
         static = list(first)
         rest: list[UnitTestStep] = []
         for step in made:
             fixed, moving = _apart(step.given, self.tested, self.item)
             if fixed and rest and any(s.given for s in rest):
-                message = f"'{fixed[0].input}' is read as a whole, and its rows do not change while a test runs"
+                message = f"'{fixed[0].input}' is read in full, and its rows cannot change during a test"
                 where = msgspec.structs.replace(self.item, value=None)
-                where.report("unit-test-input", message, "Give its rows in the first step, or before the steps.")
+                where.report(
+                    "unit-test-input", message, "Give its rows in the first step, or in 'given' before the steps."
+                )
             static += fixed
             rest.append(_with(step, moving[0].given if moving else ()))
         return tuple(static), tuple(rest)
@@ -179,7 +185,7 @@ class _Reader:
                 part.report("unknown-key", f"there is no step '{key}'", near(key, _STEP_KEYS), at_key=True)
         kinds = [k for k in StepKind if k.value in item.value and item.value[k.value] is not False]
         if len(kinds) > 1:
-            item.report("bad-value", f"a step is one thing, not {' and '.join(kinds)}", "Make it two steps.")
+            item.report("bad-value", f"a step has one kind, not {' and '.join(kinds)}", "Split it into two steps.")
             return None
         given, now, expect = item.child("given"), item.child("now"), item.child("expect")
         step = UnitTestStep(
@@ -194,14 +200,16 @@ class _Reader:
     def _checked(self, step: UnitTestStep, item: Section) -> UnitTestStep | None:
         model = self.tested
         if step.kind is not StepKind.GIVEN and not model.streaming:
-            item.report("bad-value", f"'{model.name}' is no stream: there is nothing to {step.kind}", "Take it out.")
+            item.report(
+                "bad-value", f"'{model.name}' is not a streaming table: there is nothing to {step.kind}", "Remove it."
+            )
             return None
         if step.kind is StepKind.FLUSH:
             if not any(i.watermark for i in model.inputs if i.stream):
-                item.report("bad-value", f"no stream of '{model.name}' has a watermark to move", "Take 'flush' out.")
+                item.report("bad-value", f"no stream of '{model.name}' has a watermark to advance", "Remove 'flush'.")
                 return None
             if model.write.output_mode is OutputMode.COMPLETE:
-                item.report("bad-value", "in complete mode no window ever closes", "Take 'flush' out.")
+                item.report("bad-value", "in complete mode windows never close", "Remove 'flush'.")
                 return None
         return step
 
@@ -213,7 +221,7 @@ class _Reader:
                 item.check_keys(("input", "rows", "format", "csv", "sql", "fixture"), "given rows")
                 name = item.child("input")
                 if name is None:
-                    item.report("missing-key", "given rows have no 'input'", "Write 'input: ref('flights')'.")
+                    item.report("missing-key", "the given rows have no 'input'", "Write 'input: ref('flights')'.")
                 else:
                     found += self._input(name.text(), item, name)
             return tuple(found)

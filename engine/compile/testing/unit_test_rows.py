@@ -130,10 +130,10 @@ def _query(part: Section, known: Known | None, what: str) -> Rows:
     try:
         tree = sqlglot.parse_one(text, dialect=DIALECT)
     except SqlglotError as error:
-        part.report("sql-syntax", f"the rows are no SQL: {str(error).splitlines()[0]}", "Write one SELECT.")
+        part.report("sql-syntax", f"the rows are not valid SQL: {str(error).splitlines()[0]}", "Write one SELECT.")
         return Rows()
     if not isinstance(tree, exp.Query):
-        part.report("not-a-query", "the rows are no query", "Write one SELECT.")
+        part.report("not-a-query", "the rows are not a query", "Write one SELECT.")
         return Rows()
     names = [name for name in tree.named_selects if name and name != "*"]
     for name in names if known is not None else ():

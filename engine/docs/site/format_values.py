@@ -21,9 +21,9 @@ _KINDS = {
     Materialized.EPHEMERAL: "ephemeral model",
 }
 _OF_BATCH = {
-    Materialized.TABLE: "built as a whole",
-    Materialized.VIEW: "computed when it is read",
-    Materialized.EPHEMERAL: "a part of the models that read it",
+    Materialized.TABLE: "rebuilt in full",
+    Materialized.VIEW: "computed when it is queried",
+    Materialized.EPHEMERAL: "inlined in the models that read it",
 }
 
 
@@ -56,20 +56,20 @@ def summary(node: Model | Source) -> str:
     delays = dict.fromkeys(duration(i.watermark.delay) for i in streams if i.watermark and node.stateful)
     parts += [f"rows up to {delay} late" for delay in delays]
     repeats = dict.fromkeys(listed(i.dedup) for i in streams if i.dedup)
-    parts += [f"repeats of {names} dropped" for names in repeats]
+    parts += [f"duplicates of {names} dropped" for names in repeats]
     parts += _result(node.write, windowed=bool(node.windows))
-    return ", ".join(parts) or "each row as it comes"
+    return ", ".join(parts) or "each row as it arrives"
 
 
 def _result(write: Write, *, windowed: bool) -> list[str]:
     """What stands in the table, where it is more than the rows that came."""
     if write.output_mode is OutputMode.COMPLETE:
-        return ["written anew in each micro-batch"]
+        return ["rewritten in each micro-batch"]
     if not write.unique_key:
         return []
     if write.history:
         return [f"every version of each {listed(write.unique_key)}"]
-    return ["brought up to date as rows come"] if windowed else [f"one row for each {listed(write.unique_key)}"]
+    return ["updated as rows arrive"] if windowed else [f"one row for each {listed(write.unique_key)}"]
 
 
 def window(declared: TimeWindow) -> str:

@@ -26,57 +26,57 @@ from engine.sources import OnBadRecord, location
 # Of an expectation: where it stands, and how its rows are compared.
 _HOW_EXPECTED = {"location", "ordered"}
 _STORES_NOTHING = {
-    Materialized.VIEW: "nothing: the query runs whenever the view is read",
-    Materialized.EPHEMERAL: "nothing: its SQL becomes a part of the models that read it",
+    Materialized.VIEW: "nothing: the query runs when the view is queried",
+    Materialized.EPHEMERAL: "nothing: its SQL is inlined in the models that read it",
 }
 _NEW_COLUMNS = {
     OnSchemaChange.APPEND_COLUMNS: "are added to the table, and are NULL in the rows before",
-    OnSchemaChange.IGNORE: "of the query are left out of the table",
+    OnSchemaChange.IGNORE: "of the query are not added to the table",
 }
 _BAD_RECORDS = {
-    OnBadRecord.FAIL: "stop the build, unless a model says otherwise",
-    OnBadRecord.DROP: "are left out and counted, unless a model says otherwise",
-    OnBadRecord.QUARANTINE: "go to the quarantine tables of the models that read it, unless one says otherwise",
+    OnBadRecord.FAIL: "stop the build, unless a model overrides it",
+    OnBadRecord.DROP: "are dropped and counted, unless a model overrides it",
+    OnBadRecord.QUARANTINE: "go to the quarantine tables of the models that read it, unless a model overrides it",
 }
 _BECOME = {
     OnFail.WARN: "are counted",
-    OnFail.DROP: "are left out and counted",
+    OnFail.DROP: "are dropped and counted",
     OnFail.QUARANTINE: "go to the quarantine table",
     OnFail.FAIL: "stop the build",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A setting in words: what it is about, and what it says."""
+class Detail:
+    """A setting in words: its label, and its description."""
 
     about: str
     text: str
 
 
-def source_words(source: Source) -> Iterator[Said]:
+def source_words(source: Source) -> Iterator[Detail]:
     """How a source is read."""
     spec = source.spec
     said = spec.settings
-    yield Said("Is", f"{spec.format or 'an unknown format'}, {location(spec)}".rstrip(", "))
+    yield Detail("Source", f"{spec.format or 'an unknown format'}, {location(spec)}".rstrip(", "))
     if spec.stream is False:
-        yield Said("Read", "from its first record to its last at each build, never as a stream")
+        yield Detail("Read", "in full at each build, never as a stream")
     if start := _start(source):
-        yield Said("Begins", start)
+        yield Detail("Starts at", start)
     if limit := said.get("max_files_per_trigger"):
-        yield Said("Pace", f"a stream takes {files(limit)} in a micro-batch")
+        yield Detail("Micro-batch", f"at most {files(limit)}")
     if limit := said.get("max_offsets_per_trigger"):
-        yield Said("Pace", f"a stream takes {limit:,} records in a micro-batch")
+        yield Detail("Micro-batch", f"at most {limit:,} records")
     if spec.timezone or "timestamp" in spec.schema:
-        yield Said("Time zone", f"times without a zone are read as {spec.timezone or 'UTC'}")
+        yield Detail("Time zone", f"timestamps without a zone are read as {spec.timezone or 'UTC'}")
     if source.watermark:
-        late = f"rows up to {duration(source.watermark.delay)} late count"
-        yield Said("Event time", f"{event_time(source.watermark)}; {late}, unless a model says otherwise")
+        late = f"rows up to {duration(source.watermark.delay)} late are accepted"
+        yield Detail("Event time", f"{event_time(source.watermark)}; {late}, unless a model overrides it")
     if source.dedup:
-        yield Said("Repeats", f"repeats of {listed(source.dedup)} are dropped")
+        yield Detail("Duplicates", f"duplicates of {listed(source.dedup)} are dropped")
     if said.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
-        yield Said("Deletions", "are skipped: rows that were read stay")
-    yield Said("Bad records", _BAD_RECORDS[spec.on_bad_record])
+        yield Detail("Deletions", "are skipped: rows that were read stay")
+    yield Detail("Bad records", _BAD_RECORDS[spec.on_bad_record])
 
 
 def _start(source: Source) -> str:
@@ -84,59 +84,61 @@ def _start(source: Source) -> str:
     said = source.spec.settings
     offsets = said.get("starting_offsets")
     if at := said.get("starting_timestamp"):
-        return f"a stream begins with what came at {at} or later"
+        return str(at)
     if snapshot := said.get("starting_snapshot"):
-        return f"a stream begins with snapshot {snapshot}"
+        return f"snapshot {snapshot}"
     if offsets == "latest":
-        return "a stream begins with what comes after its first build"
-    return f"a stream begins at the offsets {value(offsets)}" if isinstance(offsets, dict) else ""
+        return "data that arrives after the first build"
+    return f"the offsets {value(offsets)}" if isinstance(offsets, dict) else ""
 
 
-def model_words(model: Model) -> Iterator[Said]:
+def model_words(model: Model) -> Iterator[Detail]:
     """What a model reads, counts and writes."""
     streams = [item for item in model.inputs if item.stream]
     for item in streams:
         yield from _stream_words(model, item, f" of {item.name}" if len(streams) > 1 else "")
     whole = list(dict.fromkeys(item.name for item in model.inputs if not item.stream))
     if whole:
-        when = "fresh in each micro-batch" if streams else "as a whole"
-        yield Said("Reads", f"{listed(whole)}, {when}")
+        when = "read again in each micro-batch" if streams else "in full"
+        yield Detail("Reads", f"{listed(whole)}, {when}")
     for name, declared in model.windows.items():
-        yield Said("Windows", f"{name}: {window(declared)}")
-    yield Said("Writes", _writes(model))
+        yield Detail("Windows", f"{name}: {window(declared)}")
+    yield Detail("Writes", _writes(model))
     if model.stored:
         yield from _table_words(model.write)
     for expectation in model.expectations:
-        yield Said("Expects", _expects(expectation))
+        yield Detail("Expectation", _expects(expectation))
     yield from _runs(model)
 
 
-def _table_words(write: Write) -> Iterator[Said]:
+def _table_words(write: Write) -> Iterator[Detail]:
     if write.exclude:
-        yield Said("Leaves out", f"{listed(write.exclude)}: the query has it, the table does not")
+        yield Detail("Excludes", f"{listed(write.exclude)}: in the query only, not in the table")
     if write.partition_by:
-        yield Said("Partitioned", ", ".join(partition_text(field) for field in write.partition_by))
+        yield Detail("Partitioned", ", ".join(partition_text(field) for field in write.partition_by))
     if write.sort_by:
-        yield Said("Sorted", ", ".join(sort_text(field) for field in write.sort_by))
+        yield Detail("Sorted", ", ".join(sort_text(field) for field in write.sort_by))
     if write.on_schema_change in _NEW_COLUMNS:
-        yield Said("New columns", _NEW_COLUMNS[write.on_schema_change])
+        yield Detail("New columns", _NEW_COLUMNS[write.on_schema_change])
 
 
-def _stream_words(model: Model, item: Input, of: str) -> Iterator[Said]:
+def _stream_words(model: Model, item: Input, of: str) -> Iterator[Detail]:
     pace = f", {files(item.max_files_per_trigger)} in a micro-batch" if item.max_files_per_trigger else ""
     ignored = item.on_upstream_delete is OnUpstreamDelete.IGNORE
     way = f", through {item.through}" if item.through else ""
-    yield Said("Reads", f"{item.name} as a stream{way}{pace}{'; deletions there are skipped' if ignored else ''}")
+    yield Detail("Reads", f"{item.name} as a stream{way}{pace}{'; deletions there are skipped' if ignored else ''}")
     mark = item.watermark
     if mark:
-        late = f"rows{of} up to {duration(mark.delay)} late count" if model.stateful else f"no row{of} is too late"
-        ahead = f"; rows more than {duration(mark.max_future)} ahead of the clock do not" if mark.max_future else ""
+        late = (
+            f"rows{of} up to {duration(mark.delay)} late are accepted" if model.stateful else f"no row{of} is too late"
+        )
+        ahead = f"; rows more than {duration(mark.max_future)} in the future are bad records" if mark.max_future else ""
         dropped = mark.on_null is OnNull.DROP
         null = f"; rows without it are {'dropped and counted' if dropped else 'bad records'}" if item.needs_time else ""
-        yield Said("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
+        yield Detail("Event time", f"{event_time(mark)}; {late}{ahead}{null}")
     if item.dedup:
         within = f" within {duration(mark.delay)}" if mark else ""
-        yield Said("Repeats", f"repeats of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
+        yield Detail("Duplicates", f"duplicates of {listed(item.dedup)}{of and f' in {item.name}'}{within} are dropped")
 
 
 def _writes(model: Model) -> str:
@@ -145,29 +147,29 @@ def _writes(model: Model) -> str:
         return _STORES_NOTHING[model.materialized]
     if not model.streaming:
         whole = write.overwrite is Overwrite.TABLE
-        return "the table anew, in one commit" if whole else "the partitions it has rows for, in one commit"
+        return "the whole table, in one commit" if whole else "the partitions it has rows for, in one commit"
     if write.output_mode is OutputMode.COMPLETE:
-        return "the whole table anew in each micro-batch; every group is kept in state indefinitely"
+        return "the whole table in each micro-batch; every group is kept in state indefinitely"
     if write.unique_key:
         return _merges(write)
     if model.windows and model.stateful:
-        return "each window once, when the watermark has passed its end"
+        return "each window once, when the watermark passes its end"
     return "new rows, appended"
 
 
 def _merges(write: Write) -> str:
     key = listed(write.unique_key)
     if not write.sequence_by:
-        how = "brought up to date in" if write.output_mode is OutputMode.UPDATE else "replaced by the newest row of"
+        how = "updated in" if write.output_mode is OutputMode.UPDATE else "replaced by the newest row of"
         return f"one row for each {key}, {how} each micro-batch"
     order = listed(write.sequence_by)
     gone = f"; where {write.delete_when} is true,"
     if write.history:
         text = f"every version of each {key}, in the order of {order}, with valid_from, valid_to and is_current"
-        return text + (f"{gone} the newest version ends" if write.delete_when else "")
+        return text + (f"{gone} the newest version is closed" if write.delete_when else "")
     text = f"one row for each {key}, the newest by {order}"
     if write.delete_when:
-        text += f"{gone} the row is deleted, and an older one does not bring it back for "
+        text += f"{gone} the row is deleted, and older rows of that key are ignored for "
         text += duration(write.deletes_remembered)
     return text
 
@@ -176,18 +178,18 @@ def _expects(expectation: Expectation) -> str:
     return f"{expectation.name}: {expectation.check}; rows that do not meet it {_BECOME[expectation.on_fail]}"
 
 
-def _runs(model: Model) -> Iterator[Said]:
+def _runs(model: Model) -> Iterator[Detail]:
     run, write = model.operation, model.write
     if write.publish is Publish.ON_TESTS_PASS:
-        yield Said("Published", "when its tests have passed; until then readers see the rows before")
+        yield Detail("Published", "when its tests have passed; until then readers see the previous rows")
     if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
-        yield Said("Starts", f"a micro-batch every {duration(run.trigger.interval)} while 'start' runs")
+        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)} while 'start' runs")
     if run.schedule:
-        yield Said("Starts", f"by the schedule {run.schedule} while 'start' runs")
+        yield Detail("Trigger", f"by the schedule {run.schedule} while 'start' runs")
     for about, hooks in (("Before it", run.pre_hook), ("After it", run.post_hook)):
-        yield from (Said(about, sql) for sql in hooks)
+        yield from (Detail(about, sql) for sql in hooks)
     if run.full_refresh is False:
-        yield Said("Protected", "from a full refresh")
+        yield Detail("Protected", "from a full refresh")
 
 
 def unit_test_words(test: UnitTest) -> str:
@@ -197,7 +199,7 @@ def unit_test_words(test: UnitTest) -> str:
     kinds = [kind.value for kind in (StepKind.RESTART, StepKind.FLUSH) if any(s.kind is kind for s in test.steps)]
     parts = [f"rows of {moving}" + (f" in {len(steps)} steps" if len(steps) > 1 else "")] if steps else []
     if test.static:
-        parts.append(f"{listed(dict.fromkeys(given.input for given in test.static))} as a whole")
+        parts.append(f"{listed(dict.fromkeys(given.input for given in test.static))} in full")
     if kinds:
         parts.append(f"with a {' and a '.join(kinds)}")
     ends = [step.expect for step in test.steps if step.expect] + ([test.expect] if test.expect else [])

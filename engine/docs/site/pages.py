@@ -34,7 +34,7 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
     if isinstance(node, Source):
         fresh = facts.freshness.get(node.id)
         more = {"fresh": _fresh(fresh) if fresh else None, "facts": _source_facts(node)}
-        return slim({**common, "words": _said(page_header.source_words(node)), **more})
+        return slim({**common, "words": _details(page_header.source_words(node)), **more})
     promise, run, table = facts.promised.get(node.id), facts.run.nodes.get(node.id), facts.tables.get(node.id)
     placed = {column.name.lower() for column in node.columns}
     tests = [t for t in facts.tests.get(node.id, ()) if t.column is None or t.column.lower() not in placed]
@@ -43,7 +43,7 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
         {
             **common,
             "title": node.title,
-            "words": _said(page_header.model_words(node)),
+            "words": _details(page_header.model_words(node)),
             "guarantee": [promise.level.value, promise.reason] if promise else None,
             "facts": _model_facts(node),
             "indirect": [[facts.numbers[o.node], o.column, o.kind] for o in node.indirect if o.node in facts.numbers],
@@ -60,8 +60,8 @@ def node_record(facts: Facts, node: Model | Source) -> Record:
     )
 
 
-def _said(said: Iterable[page_header.Said]) -> list[list[str]]:
-    return [[item.about, item.text] for item in said]
+def _details(details: Iterable[page_header.Detail]) -> list[list[str]]:
+    return [[item.about, item.text] for item in details]
 
 
 def _columns(facts: Facts, node: Model | Source) -> Iterator[Record]:

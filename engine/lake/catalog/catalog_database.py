@@ -135,8 +135,8 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
             return done.rowcount > 0
     except sqlite3.OperationalError as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
-            message = f"the catalog {config.name} is being written by another process"
-            raise SetupError("catalog-busy", message, "Run the command again when that has ended.") from error
+            message = f"the catalog {config.name} is locked by another process"
+            raise SetupError("catalog-busy", message, "Run the command again when that process has ended.") from error
         raise unreadable(config, str(error)) from error
     except (sqlite3.Error, OSError) as error:
         raise unreadable(config, str(error)) from error
@@ -149,9 +149,10 @@ def unreadable(config: CatalogConfig, reason: str) -> SetupError:
 
 
 def _link(part: Path) -> SetupError:
-    message = f"{part} is a link: a lake is read only where its catalog and its warehouse are"
+    message = f"{part} is a symbolic link, which is not followed"
     hint = (
-        f"Replace the link by what it leads to, or set the 'path' of the target's catalog to {part.resolve().parent}."
+        "Replace the link by the folder it points to, or set the 'path' of the target's catalog to "
+        f"{part.resolve().parent}."
     )
     return SetupError("lake-outside", message, hint)
 
@@ -173,7 +174,7 @@ def _rows(config: CatalogConfig, condition: str, *values: str, views: bool = Fal
             if attempt == _ATTEMPTS - 1:
                 raise unreadable(config, str(error)) from error
     if not all(isinstance(cell, str) for row in found for cell in row):
-        raise unreadable(config, f"{database(config)} holds a location that is not a text")
+        raise unreadable(config, f"{database(config)} contains a location that is not a string")
     return found
 
 

@@ -49,7 +49,7 @@ def prepare(catalog: CatalogConfig) -> None:
             folder.mkdir(mode=PRIVATE, exist_ok=True)
         (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
     except OSError as error:
-        hint = "Make the folder writable, or set the 'path' of the target's catalog to another one."
+        hint = "Make the folder writable, or change 'path' of the target's catalog."
         raise SetupError("catalog", f"the lake {catalog.path} cannot be written: {error.strerror}", hint) from error
 
 

@@ -36,12 +36,12 @@ def moved(config: CatalogConfig) -> SetupError | None:
     # <lake>/warehouse/<schema>/<table>/metadata/<file>
     before = location.parents[4] if len(location.parents) > 4 else location.parent  # noqa: PLR2004
     message = (
-        f"the tables of the catalog {config.name} were written in {before}, and the lake is in {config.path} now: "
-        "Iceberg records absolute paths"
+        f"the warehouse was moved from {before} to {config.path}, but the tables of the catalog {config.name} "
+        "record absolute paths"
     )
     hint = (
-        f"Move the folder back; or link it under its old name: mkdir -p {before.parent} && ln -s {config.path} {before}"
-        f"; or start with an empty lake: remove {config.path} and the state folder, and build again."
+        f"Move the folder back; or link it to its old name: mkdir -p {before.parent} && ln -s {config.path} "
+        f"{before}; or start with an empty warehouse: remove {config.path} and the state folder, and build again."
     )
     return SetupError("lake-moved", message, hint)
 

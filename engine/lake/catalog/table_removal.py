@@ -64,7 +64,7 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     except OutsideError:
         return StoredRelation(entry, kept="its metadata is outside the warehouse")
     except FileNotFoundError:
-        return StoredRelation(entry, kept="its metadata file is gone", missing=True)
+        return StoredRelation(entry, kept="its metadata file is missing", missing=True)
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
@@ -90,9 +90,9 @@ def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = Non
     warehouse = config.path / "warehouse"
     root = next((root for root in roots(warehouse) if folder.is_relative_to(root)), None)
     if root is None or len(folder.relative_to(root).parts) < _DEPTH:
-        return "its folder is not one of a table below the warehouse"
+        return "its folder is not a table folder in the warehouse"
     if own is not None and not resolve(warehouse, own.location).is_relative_to(folder):
-        return "its metadata is in another folder than its data"
+        return "its metadata and data are in different folders"
     others = catalog_database.every_location(config)
     if own is not None and own.location in others:
         # Once: a table may be registered under two names.

@@ -38,11 +38,11 @@ def files_gone(manifest: Manifest, model: Model) -> Iterator[Diagnostic]:
         if not isinstance(node, Source) or "after_reading" not in node.spec.settings:
             continue
         message = (
-            f"'{model.name}' would lose the rows of files that '{item.name}' has archived or deleted after reading"
+            f"'{model.name}' would lose the rows of files of '{item.name}' that were archived or deleted after reading"
         )
         archive = node.spec.settings.get("archive_path")
         hint = f"Move the files from {archive} back to {node.spec.settings['path']} first. " if archive else ""
-        hint += f"To build it from the files that are there: --accept {FILES_GONE}"
+        hint += f"To build it from the existing files: --accept {FILES_GONE}"
         yield Diagnostic("files-gone", message, hint, node=model.name, location=node.location)
 
 

@@ -26,7 +26,7 @@ def reset_of(text: str) -> Reset:
     at = milliseconds(text)
     if at is None:
         hint = "Write now, earliest, or a time (UTC): 2024-05-01T10:00:00."
-        raise UsageError("usage", f"--reset-checkpoint is not understood: {text}", hint)
+        raise UsageError("usage", f"invalid value of --reset-checkpoint: {text}", hint)
     return Reset(at)
 
 
@@ -39,24 +39,26 @@ def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[D
     if reset.at is not None and (rewritten or new_checkpoint.totals(manifest, model)):
         yield _shrinking(model, rewritten=rewritten)
     if not reset.gap and not model.write.unique_key and not rewritten:
-        message = f"rows that are in {model.relation} already would be read and added again"
+        message = f"rows that {model.relation} already has would be added again"
         hint = (
-            "Reading again is for models with a 'unique_key'. Go on with what is new (--reset-checkpoint now), or "
-            f"build it anew: engine build -f -s {model.name}"
+            "Only models with a 'unique_key' can read rows again. Continue with new data (--reset-checkpoint now), "
+            f"or rebuild the table: engine build -f -s {model.name}"
         )
         yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
     for source in sources:
         if reset.at is not None and not new_checkpoint.timed(source.spec):
-            message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot begin at a time"
-            hint = f"Write --reset-checkpoint {EARLIEST}, or build it anew: engine build -f -s {model.name}"
+            message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot start at a time"
+            hint = f"Use --reset-checkpoint {EARLIEST}, or rebuild the table: engine build -f -s {model.name}"
             yield Diagnostic("reset-position", message, hint, node=model.name, location=place)
 
 
 def _shrinking(model: Model, *, rewritten: bool) -> Diagnostic:
-    message = f"totals of '{model.name}' have no event time in their key: they would begin at zero, and replace those"
+    message = (
+        f"the totals of '{model.name}' have no event time in their key: they would start at zero and replace those"
+    )
     message += f" in {model.relation}"
     if rewritten:
         message = f"{model.relation} is rewritten from the state of '{model.name}' in each micro-batch (output_mode: "
-        message += "complete): rows would be missing in it that are not read again"
+        message += "complete): rows that are not read again would be missing"
     hint = f"Read all records again (--reset-checkpoint {EARLIEST}), or rebuild it: engine build -f -s {model.name}"
     return Diagnostic("reset-totals", message, hint, node=model.name, location=Location(model.file))

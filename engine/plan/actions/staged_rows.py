@@ -10,7 +10,7 @@ from engine.errors import Diagnostic, Location
 from engine.lake.commits import STAGED, STAGED_LAYOUT
 from engine.lake.table_facts import TableFacts
 
-WAYS = "accept them as they are: engine publish {0} --accept; or build it anew: engine build -f -s {0}"
+WAYS = "publish them anyway: engine publish {0} --accept; or rebuild the table: engine build -f -s {0}"
 
 
 def waits(model: Model) -> bool:
@@ -35,7 +35,7 @@ def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> D
     """
     place = Location(model.file)
     if not waits(model):
-        message = f"rows of {model.relation} wait for its tests, and '{model.name}' does not say so any more"
+        message = f"{model.relation} has staged rows, but '{model.name}' no longer sets publish: on_tests_pass"
         hint = f"Write publish: on_tests_pass again, or {WAYS.format(model.name)}"
         return Diagnostic("staged-rows", message, hint, node=model.name, location=place)
     if main is None or not main.history or _behind(staged, main):
@@ -45,8 +45,8 @@ def staged_fault(model: Model, staged: TableFacts, main: TableFacts | None) -> D
         f"they cannot be put behind snapshot {staged.main}"
     )
     hint = (
-        f"Rebuild it: engine build -f -s {model.name}. Or roll the table back to the snapshot before: others must not "
-        f"write to a table with a branch '{STAGED}'."
+        f"Rebuild it: engine build -f -s {model.name}. Or roll the table back to the snapshot before: nobody else "
+        f"may write to a table with a branch '{STAGED}'."
     )
     return Diagnostic("publish-diverged", message, hint, node=model.name, location=place)
 

@@ -24,6 +24,7 @@ from engine.plan.deployed.ownership_marks import made_by
 from engine.state import ModelState, Phase
 from engine.state.checkpoint_damage import OFFSETS
 
+_NOT_OURS = "Give the model another 'alias', or drop {0} if nobody needs it."
 _BACKUP = "Restore the missing part from a backup, or " + REBUILD
 
 
@@ -57,14 +58,15 @@ def fresh(model: Model, table: TableFacts | None) -> None:
     """Check that a model without state may start: no table, or the empty one that a killed start left.
 
     Raises:
-        StateError: `state-missing` if the table has rows or belongs to somebody else.
+        StateError: `state-missing` if the table has rows, `name-taken` if another program or model made it.
     """
     if table is None or (not table.history and made_by(model, table.properties)):
         return
-    hint = f"If the state folder was lost, restore it from a backup; to rebuild the table, drop {model.relation} first."
-    if made_by(model, table.properties):
-        hint = f"Restore the state folder from a backup, or rebuild the table: engine build -f -s {model.name}"
-    message = f"{model.relation} exists, but there is no state of this project for it"
+    if not made_by(model, table.properties):
+        message = f"{model.relation} exists and was not made by this model"
+        raise StateError("name-taken", message, _NOT_OURS.format(model.relation), node=model.name)
+    hint = f"Restore the state folder from a backup, or rebuild the table: engine build -f -s {model.name}"
+    message = f"{model.relation} exists, but the state folder has no state of it"
     raise StateError("state-missing", message, hint, node=model.name)
 
 
@@ -72,12 +74,11 @@ def check_ours(model: Model, table: TableFacts, state: ModelState | None = None)
     """Check that a table about to be replaced was made for the model: it says so, or it is the state's.
 
     Raises:
-        StateError: `state-missing` if it belongs to somebody else.
+        StateError: `name-taken` if it belongs to somebody else.
     """
     if not made_by(model, table.properties) and (state is None or table.uuid != state.uuid):
-        message = f"{model.relation} was not made by this model; a full refresh would replace somebody else's rows"
-        hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
-        raise StateError("state-missing", message, hint, node=model.name)
+        message = f"{model.relation} was not made by this model and is not replaced"
+        raise StateError("name-taken", message, _NOT_OURS.format(model.relation), node=model.name)
 
 
 def check_table(model: Model, state: ModelState, checkpoint: CheckpointFacts, table: TableFacts | None) -> None:
@@ -88,11 +89,11 @@ def check_table(model: Model, state: ModelState, checkpoint: CheckpointFacts, ta
     """
     name = str(model.relation)
     if table is None:
-        message = f"{name} is gone, but its state stands at micro-batch {state.batch}"
+        message = f"{name} does not exist, but its state is at micro-batch {state.batch}"
         hint = f"Restore the table, or {REBUILD.format(model.name)}"
         raise StateError("table-missing", message, hint, node=model.name)
     if table.uuid != state.uuid:
-        message = f"{name} is another table than the one this state was made for (it was dropped and recreated)"
+        message = f"{name} was dropped and recreated: the state belongs to the old table"
         raise StateError("table-replaced", message, _BACKUP.format(model.name), node=model.name)
     _check_history(model, state, table)
     _check_checkpoint(model, state, checkpoint, table)
@@ -110,7 +111,7 @@ def _check_history(model: Model, state: ModelState, table: TableFacts) -> None:
         f"history of {model.relation}: the table was rolled back, or its history expired"
     )
     hint = (
-        "The stream would continue behind the lost rows and leave a gap. Roll the table forward to that snapshot, "
+        "The stream would continue after the lost rows and leave a gap. Roll the table forward to that snapshot, "
         f"or {REBUILD.format(model.name)}"
     )
     raise StateError("table-rolled-back", message, hint, node=model.name)
@@ -124,10 +125,10 @@ def _check_alone(model: Model, state: ModelState, table: TableFacts) -> None:
     if known and len(set(batches)) == len(batches):
         return
     message = (
-        f"{model.relation} has a commit of micro-batch {batches[0]} (snapshot {ours[0].id}) beside what the state of "
-        f"this model knows (micro-batch {state.batch}, snapshot {state.snapshot}): two copies of the state have written"
+        f"{model.relation} has a commit of micro-batch {batches[0]} (snapshot {ours[0].id}) that the state does not "
+        f"have (micro-batch {state.batch}, snapshot {state.snapshot}): two copies of the state folder have written"
     )
-    hint = f"Resume with the copy that wrote last, or {REBUILD.format(model.name)}"
+    hint = f"Continue with the copy that wrote last, or {REBUILD.format(model.name)}"
     raise StateError("state-copied", message, hint, node=model.name)
 
 
@@ -143,7 +144,7 @@ def _check_checkpoint(model: Model, state: ModelState, checkpoint: CheckpointFac
     message = f"the checkpoint of {model.relation} in {checkpoint.path} is lost or damaged"
     if found is not None and found != state.query_id:
         message = f"the checkpoint in {checkpoint.path} belongs to another query than {model.relation}"
-    hint = "Starting from scratch would write every row a second time. " + _BACKUP.format(model.name)
+    hint = "Starting without it would write every row twice. " + _BACKUP.format(model.name)
     raise StateError("checkpoint-lost", message, hint, node=model.name)
 
 
@@ -153,14 +154,17 @@ def _check_logs(model: Model, checkpoint: CheckpointFacts, ended: int) -> None:
     if damage is None:
         return
     names = " and ".join(str(path) for path in damage.files)
-    message = f"the checkpoint of {model.relation} is damaged: {damage.log}/{damage.batch} is not whole"
+    message = f"the checkpoint of {model.relation} is damaged: {damage.log}/{damage.batch} is incomplete"
     if damage.log == OFFSETS and ended >= damage.batch:
         # Its rows are in the table, and which they were is what the file said.
         raise StateError("checkpoint-damaged", message, _BACKUP.format(model.name), node=model.name)
-    hint = f"Remove {names} and build again: micro-batch {damage.batch} comes once more; what it wrote stays as it is."
+    hint = (
+        f"Remove {names} and build again: micro-batch {damage.batch} is repeated; rows that it wrote are not "
+        "written twice."
+    )
     if damage.log == OFFSETS:
         hint = (
-            f"Nothing of micro-batch {damage.batch} is in the table: remove {names} and build again. Look first that "
-            f"{model.relation}__quarantine, if there is one, has no rows of it (batch_id); else restore a backup."
+            f"Nothing of micro-batch {damage.batch} is in the table: remove {names} and build again, unless "
+            f"{model.relation}__quarantine has rows with that batch_id; then restore a backup."
         )
     raise StateError("checkpoint-damaged", message, hint, node=model.name)

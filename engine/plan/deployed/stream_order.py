@@ -29,7 +29,7 @@ def recorded(folder: TableState, generation: int) -> Recorded | None:
         return None if data is None else Recorded.of(data)
     except (KeyError, TypeError, AttributeError) as error:
         path = folder.generation(generation) / RECORD
-        hint = "Restore the file from a backup; without it the engine cannot tell what the checkpoint has read."
+        hint = "Restore the file from a backup: it records what the checkpoint has read."
         raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error
 
 

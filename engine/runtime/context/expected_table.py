@@ -37,11 +37,11 @@ def check_alone(model: Model, relation: Relation, table: TableFacts | None, begu
     if all(snapshot.operation == "append" for snapshot in newer):
         return
     message = (
-        f"micro-batch {begun.marker('batch-id')} of '{model.name}' was begun by another version of the model: its "
-        f"rows in {relation} (snapshot {begun.id}) were decided by other rules, and that table was rewritten since"
+        f"micro-batch {begun.marker('batch-id')} of '{model.name}' was started by another version of the model, "
+        f"whose rows in {relation} (snapshot {begun.id}) were rewritten since"
     )
     hint = (
-        "Restore that version of the model and build once, so that the micro-batch is finished; then change it. "
-        f"Or rebuild the table: engine build -f -s {model.name}"
+        "Restore that version of the model and build once to finish the micro-batch, then change it again. Or "
+        f"rebuild the table: engine build -f -s {model.name}"
     )
     raise StateError("batch-begun", message, hint, node=model.name)

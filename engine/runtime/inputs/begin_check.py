@@ -51,7 +51,7 @@ class Beginnings:
                     unread(self.model, upstream, self.readings[upstream.node].start)
         except StateError as error:
             found = error.diagnostic
-            hint = "Nothing of the micro-batch was written; build again: every row that the table has is read then."
+            hint = "Nothing of the micro-batch was written; build again to read every row of the table."
             return StateError(found.code, f"{found.message} while the model was starting", hint, node=self.model.name)
         return None
 

@@ -143,8 +143,9 @@ def _warn_of_rewriting(run: Run, model: Model, upstream: Upstream) -> None:
     if found is None:
         return
     message = (
-        f"{upstream.full} has commits that are no appends ('{found.operation}', {snapshot_history.time_of(found)}): "
-        f"'{model.name}' begins with its rows as they are, and stops at the next such commit"
+        f"{upstream.full} has commits that are not appends ('{found.operation}', "
+        f"{snapshot_history.time_of(found)}): '{model.name}' starts from its current rows, and stops at the next "
+        "such commit"
     )
-    hint = f"If it has them regularly, read it as a whole: take '{upstream.name}' out of 'streams:'."
+    hint = f"If such commits are regular, read it in full: remove '{upstream.name}' from 'streams:'."
     run.emit(Diagnosed(Diagnostic("upstream-rewritten", message, hint, Level.WARNING, node=model.name)))

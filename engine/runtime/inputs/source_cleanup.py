@@ -65,10 +65,10 @@ def _tell_skipped(
     skipped = [found.uri for found in unread if found.modified < bound]
     if skipped:
         message = (
-            f"{number(len(skipped), 'file')} of '{spec.name}' not read, being more than {age} behind the newest: "
-            f"{landed.some(skipped)}"
+            f"{number(len(skipped), 'file')} of '{spec.name}' skipped, being more than {age} older than the newest:"
+            f" {landed.some(skipped)}"
         )
-        landed.warn("files-skipped", message, "'max_file_age' says so. Without it a file is read whatever its age.")
+        landed.warn("files-skipped", message, "To read files of any age, remove 'max_file_age'.")
 
 
 def _put_away(landed: Landed, spec: SourceSpec, read: list[listing.Listed], *, delete: bool) -> Iterator[str]:
@@ -77,7 +77,7 @@ def _put_away(landed: Landed, spec: SourceSpec, read: list[listing.Listed], *, d
     }
     if failed:
         message = f"{number(len(failed), 'file')} of '{spec.name}' cannot be archived or deleted: {landed.some(failed)}"
-        hint = f"{next(iter(failed.values()))}. They were read, and are not read again; the next build tries once more."
+        hint = f"{next(iter(failed.values()))}. Their rows were read and are not read again; the next build retries."
         landed.warn("after-reading", message, hint)
     if moved := len(read) - len(failed):
         yield f"{number(moved, 'file')} of '{spec.name}' {'deleted' if delete else 'archived'}"
@@ -88,7 +88,7 @@ def _gone(landed: Landed, spec: SourceSpec, found: listing.Listed, *, delete: bo
     place = landed.run.place
     base = listing.folder(spec, place)
     if found.path is None or base is None:
-        return "it is not on this machine"
+        return "it is not a local file"
     inside = found.path.relative_to(base) if base.is_dir() else Path(found.path.name)
     try:
         if delete:

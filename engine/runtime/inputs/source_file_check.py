@@ -156,13 +156,13 @@ def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, i
         f"({found.some([uri])} was modified {_times(noted, now)})"
     )
     if spec.settings.get("on_changed_file") == "ignore":
-        hint = "'on_changed_file: ignore' accepts it: what changed in them is not read."
+        hint = "With 'on_changed_file: ignore' the changes are not read."
         found.warn("file-changed", message, hint)
         return
     hint = (
-        "A stream reads a file once: new rows in it would be missing silently. Land new rows as a new file and put "
-        "the old one back as it was, or move it away; or rebuild the table from what the files hold now: engine "
-        f"build -f -s {found.model.name}; or take such files as read: 'on_changed_file: ignore' of the source."
+        "A stream reads each file once: rows added later would be missing. Restore or remove the file, and land "
+        "new rows as a new file; or rebuild the table from the current files: engine build -f -s "
+        f"{found.model.name}; or ignore such changes: 'on_changed_file: ignore' of the source."
     )
     raise StateError("file-changed", message, hint)
 
@@ -182,21 +182,22 @@ def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
             shown = ", ".join(f"{found.some([uri])} (was {found.some([old])})" for uri, old in new[:_SHOWN])
             more = f" and {len(new) - _SHOWN:,} more" if len(new) > _SHOWN else ""
             message = (
-                f"{number(len(new), 'file')} of '{spec.name}' {'has' if len(new) == 1 else 'have'} the time of one "
-                f"that was read and is gone: {shown}{more}; if it was renamed, its rows are read a second time"
+                f"{number(len(new), 'file')} of '{spec.name}' {'has' if len(new) == 1 else 'have'} the modification "
+                f"time of a file that was read and no longer exists: {shown}{more}; if it was renamed, its rows "
+                "are read twice"
             )
             hint = (
-                "Do not rename what was read: a stream knows a file by its name. To remove the duplicates, rebuild the "
-                f"table: engine build -f -s {found.model.name}"
+                "Do not rename files that were read: a stream identifies files by name. To remove duplicates, "
+                f"rebuild the table: engine build -f -s {found.model.name}"
             )
             found.warn("file-renamed", message, hint)
 
 
 def _missing(found: Landed, uris: list[str]) -> StateError:
-    message = f"{number(len(uris), 'file')} listed to be read, and gone before that: {found.some(uris)}"
+    message = f"{number(len(uris), 'file')} removed before being read: {found.some(uris)}"
     hint = (
-        "Spark would go on without the rows. Restore what is gone; or put an empty file of the same name there, to go "
-        f"on without its rows knowingly; or rebuild the table: engine build -f -s {found.model.name}"
+        "Restore the file; or, to continue without its rows, put an empty file of the same name there; or rebuild "
+        f"the table: engine build -f -s {found.model.name}"
     )
     return StateError("file-missing", message, hint)
 
@@ -204,8 +205,8 @@ def _missing(found: Landed, uris: list[str]) -> StateError:
 def _changed_meanwhile(found: Landed, uris: list[str]) -> RunError:
     message = f"{number(len(uris), 'file')} changed while being read: {found.some(uris)}"
     hint = (
-        "Nothing of the micro-batch was written; build again. Write a file under a name that begins with '_' or '.', "
-        "and rename it when it is whole."
+        "Nothing of the micro-batch was written; build again. Write each file under a name that starts with '_' or "
+        "'.', and rename it when it is complete."
     )
     return RunError("file-changed", message, hint)
 

@@ -121,7 +121,7 @@ def _unlike(checkpoint: Path, now: tuple[StreamSource, ...]) -> str | None:
     batch = spark_checkpoint.last_started(checkpoint)
     offsets = spark_checkpoint.offset_lines(checkpoint, batch) if batch is not None else []
     if offsets and len(offsets) != len(now):
-        return f"its checkpoint has {len(offsets)} sources, and the query reads {len(now)}"
+        return f"its checkpoint has {len(offsets)} sources, but the query reads {len(now)}"
     for source, offset in zip(now, offsets, strict=False):
         if source.kind == "files" and not _is_of(checkpoint, source):
             return f"the checkpoint has read other files than those of {source}"

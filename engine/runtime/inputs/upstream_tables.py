@@ -22,7 +22,7 @@ from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 
-ANEW = "build '{0}' anew: engine build -f -s {0} (every row that the table has is read then)"
+ANEW = "rebuild '{0}' from all rows of the table: engine build -f -s {0}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def goes_on(model: Model, state: ModelState, folder: TableState, found: Sequence
         if start.uuid != upstream.facts.uuid:
             raise _replaced(model, upstream)
         if start.seed is not None and upstream.node not in seeds:
-            message = f"the table {start.seed} with the first rows of {upstream.full} is gone"
+            message = f"the table {start.seed} with the initial snapshot of {upstream.full} does not exist"
             raise StateError("upstream-history", message, f"Restore it, or {ANEW.format(model.name)}", node=model.name)
         ids = [s.id for s in upstream.facts.history]
         if lost and not (stands.committed | stands.started).intersection(ids):
@@ -222,7 +222,7 @@ def unread(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotF
         first = snapshot_history.first_read(table.history, start.at or 0)
         if rest and (first is None or first.id != rest[-1].id):
             message = snapshot_history.tied(upstream.name, rest[-1])
-            raise StateError("upstream-history", message, f"To go on, {ANEW.format(model.name)}", node=model.name)
+            raise StateError("upstream-history", message, f"To continue, {ANEW.format(model.name)}", node=model.name)
         return rest
     if not table.complete and (start.at is None or start.at < table.history[-1].at):
         raise _expired(model, upstream)
@@ -230,16 +230,14 @@ def unread(model: Model, upstream: Upstream, start: Start) -> Sequence[SnapshotF
 
 
 def _expired(model: Model, upstream: Upstream) -> StateError:
-    message = f"'{model.name}' has not read the first commits of {upstream.full}, and they have expired"
-    hint = f"To go on, {ANEW.format(model.name)}"
+    message = f"'{model.name}' has not read the first commits of {upstream.full}, which have expired"
+    hint = f"To continue, {ANEW.format(model.name)}"
     return StateError("upstream-history", message, hint, node=model.name)
 
 
 def _replaced(model: Model, upstream: Upstream) -> StateError:
-    message = (
-        f"{upstream.full} is another table than the one '{model.name}' has read so far: it was dropped and recreated"
-    )
-    hint = f"Put the old table back, or {ANEW.format(model.name)}"
+    message = f"{upstream.full} was dropped and recreated since '{model.name}' read it"
+    hint = f"Restore the old table, or {ANEW.format(model.name)}"
     return StateError("upstream-replaced", message, hint, node=model.name)
 
 
@@ -250,17 +248,16 @@ def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
     what = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost))[0]}, and"
     anew = ANEW.format(model.name)
     if table.history and table.history[-1].parent is None and table.history[-1].operation == "overwrite":
-        message = f"{what} the table was built anew or replaced since then: its rows would come again"
-        hint = f"To go on with the new table, {anew}"
+        message = f"{what} the table was rebuilt or replaced since then: its rows would be read again"
+        hint = f"To continue with the new table, {anew}"
         return StateError("upstream-replaced", message, hint, node=model.name)
     if back or table.complete:
-        message = f"{what} that is not in its history any more: the table was rolled back"
+        message = f"{what} that snapshot is no longer in its history: the table was rolled back"
         hint = f"Roll {upstream.full} forward again, or {anew}"
         return StateError("upstream-replaced", message, hint, node=model.name)
-    message = f"{what} that snapshot has expired, maybe with commits behind it that were not read"
+    message = f"{what} that snapshot has expired, possibly with unread commits after it"
     hint = (
-        f"To go on, {anew} Keep the snapshots of {upstream.full} for longer than the time between two builds of "
-        f"'{model.name}'."
+        f"To continue, {anew} Keep snapshots of {upstream.full} longer than the time between builds of '{model.name}'."
     )
     return StateError("upstream-history", message, hint, node=model.name)
 
@@ -271,14 +268,14 @@ def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[Snapsho
         return
     when = snapshot_history.time_of(found)
     message = (
-        f"'{model.name}' cannot stream from {upstream.full}: its snapshot {found.id} of {when} is a "
-        f"commit of operation '{found.operation}', and a stream knows of rows that are added, not of those that "
-        f"{'go' if found.operation == 'delete' else 'are replaced'}"
+        f"'{model.name}' cannot stream from {upstream.full}: its snapshot {found.id} of {when} is a commit of "
+        f"operation '{found.operation}', but a stream reads append-only tables, not rows that "
+        f"{'are deleted' if found.operation == 'delete' else 'are replaced'}"
     )
-    ways = [f"read it as a whole (take '{upstream.name}' out of 'streams:')"]
+    ways = [f"read it in full (remove '{upstream.name}' from 'streams:')"]
     if found.operation == "delete":
         ways.append("skip deletions (on_upstream_delete: ignore)")
     if start.at is not None and start.seed is None:
-        ways.append(f"begin behind it ({' or '.join(k for k in ('starting_snapshot', 'starting_timestamp'))})")
+        ways.append(f"start after it ({' or '.join(k for k in ('starting_snapshot', 'starting_timestamp'))})")
     ways.append(ANEW.format(model.name))
-    raise StateError("upstream-rewritten", message, f"Ways on: {'; '.join(ways)}", node=model.name)
+    raise StateError("upstream-rewritten", message, f"To continue: {'; '.join(ways)}", node=model.name)

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 _NEWEST = "newest"
 _POLICY = "spark.sql.streaming.multipleWatermarkPolicy"
 _HINT = (
-    "Windows and outer rows wait for it; nothing is lost. It goes on when a build reads later rows of '{0}'. "
-    "If no more will come, read it as a whole (take it out of 'streams:'), or send it one row with a later time."
+    "Windows and unmatched rows are not written until it advances; nothing is lost. It advances when a build reads "
+    "later rows of '{0}'. If that input has ended, make it static (remove it from 'streams:'), or send one row "
+    "with a later timestamp."
 )
 
 
@@ -116,10 +117,10 @@ class EventTimes:
         others = [at for view, at in own.items() if view != last.view]
         if last.view in own and min(others) - own[last.view] <= last.delay:
             return None
-        stands = f"at {_short(watermark)}" if watermark else "at no time yet"
+        stands = f"at {_short(watermark)}" if watermark else "not set yet"
         ahead = max((i for i in self.inputs if i.view in own and i is not last), key=lambda i: own[i.view])
         message = (
-            f"'{last.name}' holds back the watermark of '{model.name}', which stands {stands}: {self._why(last)}; "
+            f"'{last.name}' holds back the watermark of '{model.name}', which is {stands}: {self._why(last)}; "
             f"'{ahead.name}' is at {_short(_text(self.newest[ahead.view]))}"
         )
         return Diagnostic("watermark-held", message, _HINT.format(last.name), Level.WARNING, model.name)
@@ -128,9 +129,9 @@ class EventTimes:
         if item.view in self.newest:
             return f"its newest event time is {_short(_text(self.newest[item.view]))}"
         if (known := self.before.get(item.name)) is None:
-            return "it has had no row so far"
+            return "it has had no rows so far"
         came = _short(known.get("came", ""))
-        return f"it had no row in this build; its newest event time, {_short(known.get(_NEWEST, ''))}, came {came}"
+        return f"it had no rows in this build; its newest event time, {_short(known.get(_NEWEST, ''))}, came {came}"
 
 
 def policy_of(session: Any) -> str:

@@ -104,26 +104,26 @@ def notes(manifest: Manifest, target: Target, root: Path) -> Iterator[Diagnostic
     for known in found[:_NOTES]:
         yield Diagnostic("orphan-table", reason(manifest, known), _hint(known), Level.NOTE, node=known.model)
     if len(found) > _NOTES:
-        message = f"{len(found) - _NOTES} more tables are not built any more"
+        message = f"{len(found) - _NOTES} more tables without a model"
         yield Diagnostic("orphan-table", message, "List them: engine ls --orphans", Level.NOTE)
 
 
 def reason(manifest: Manifest, known: KnownTable) -> str:
     """Why nothing builds a table any more."""
     if known.unfinished:
-        return f"a drop of {known.name} was begun and not finished"
+        return f"the drop of {known.name} was interrupted"
     model = manifest.nodes.get(f"model.{known.model}")
     if isinstance(model, Model) and model.stored:
-        return f"nothing builds {known.name} any more: the table of '{known.model}' is {model.relation} now"
+        return f"no model builds {known.name}: the table of '{known.model}' is {model.relation} now"
     if isinstance(model, Model):
-        return f"nothing builds {known.name} any more: '{known.model}' is {model.materialized.value} now"
-    return f"nothing builds {known.name} any more: the project has no model '{known.model}'"
+        return f"no model builds {known.name}: '{known.model}' is {model.materialized.value} now"
+    return f"no model builds {known.name}: the project has no model '{known.model}'"
 
 
 def _hint(known: KnownTable) -> str:
     if known.unfinished:
         return f"Finish it: engine drop {known.name}"
     return (
-        f"Remove it with its state: engine drop {known.name}. Or continue it: the model that has its query now takes "
-        f"'alias: {known.folder.table}'."
+        f"Remove it with its state: engine drop {known.name}. Or continue it: add to the model that has its query "
+        f"now 'alias: {known.folder.table}'."
     )

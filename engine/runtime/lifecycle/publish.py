@@ -191,7 +191,10 @@ class Gates:
 
 def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
     names = ", ".join(test.partition(".")[2] for test in missing)
-    message = f"new rows of '{model.name}' wait, and readers see those before: not passed: {names}"
+    message = (
+        f"'{model.name}' was not published, and readers still see the previous rows; tests that failed or did "
+        f"not run: {names}"
+    )
     hint = (
         f"When the reason is fixed, engine build or engine test -s {model.name} publishes them. Or "
         f"{WAYS.format(model.name)}. In SQL they are {rows.replace('`', '')}"

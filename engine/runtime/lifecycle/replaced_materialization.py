@@ -46,7 +46,7 @@ def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFa
     """Return whether a view has the name of a table to be made; only the model's own is dropped, by a full refresh.
 
     Raises:
-        StateError: `state-missing`: it is not the model's, or nobody asked for a full refresh.
+        StateError: `name-taken` if the model did not make it, `state-missing` without a full refresh.
     """
     if table is not None:
         return False
@@ -58,10 +58,10 @@ def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFa
     ours = facts is not None and facts["materialized"] == Materialized.VIEW.value
     if not ours and properties.get("engine.model") != model.name:
         message = f"{model.relation} is a view that was not made by this model"
-        hint = f"Drop {model.relation} yourself if that is what you want, or give the model another 'alias'."
-        raise StateError("state-missing", message, hint, node=model.name)
+        hint = f"Give the model another 'alias', or drop {model.relation} if nobody needs it."
+        raise StateError("name-taken", message, hint, node=model.name)
     if run.plan.actions[model.id].kind is not ActionKind.REFRESH:
-        message = f"{model.relation} is a view, and there is no state of this project for it"
+        message = f"{model.relation} is a view, but the state folder has no state of it"
         hint = f"Restore the state folder from a backup, or replace the view: engine build -f -s {model.name}"
         raise StateError("state-missing", message, hint, node=model.name)
     return True
@@ -71,7 +71,7 @@ def clear_table(session: SparkSession, model: Model, state: ModelState | None, t
     """Drop the table that stands in place of a view, once it is certain that the view can be made.
 
     Raises:
-        StateError: `state-missing`: the table is not the model's.
+        StateError: `name-taken`: the table was not made by the model.
         pyspark.errors.AnalysisException: Spark rejects the view; the table stays.
     """
     if table is None:

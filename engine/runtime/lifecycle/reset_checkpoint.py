@@ -41,7 +41,7 @@ def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
     """The state of the generation that a reset begins, which is not saved yet.
 
     Raises:
-        StateError: `state-missing`: the table is not the model's.
+        StateError: `name-taken`: the table was not made by the model.
     """
     table = publish.as_written(run, model)
     before = folder.load()
@@ -69,12 +69,15 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
     at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
     shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
     since = _time(at) if at is not None else ""
-    message = f"'{model.name}' begins anew with the first records of its sources; keys that are there are written again"
+    message = f"'{model.name}' starts again from the first records of its sources; existing keys are written again"
     if run.reset.gap:
-        message = f"'{model.name}' goes on with what comes from {since} (UTC) on; a gap behind {shown} is never read"
+        message = (
+            f"'{model.name}' continues with data from {since} (UTC) on; data after {shown} and before that is "
+            "never read"
+        )
     elif since:
-        message = f"'{model.name}' goes on with what came from {since} (UTC) on; before that it was at {shown}"
-    hint = "Windows that were open are discarded, and one that was closed may come again for late rows."
+        message = f"'{model.name}' continues with data from {since} (UTC) on; before the reset it was at {shown}"
+    hint = "Open windows are discarded; a closed one may be written again for late rows."
     hint = hint if model.stateful else ""
     return Diagnostic("checkpoint-reset", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
@@ -137,7 +140,7 @@ def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
                 older.setdefault(landed.spec_of(uri).name, []).append(uri)
     for name, uris in older.items():
         message = f"{number(len(uris), 'file')} of '{name}' skipped as older than {_time(at)} (UTC): "
-        hint = "--reset-checkpoint said so, of what was read before too. What comes from now on is read, however old."
+        hint = "--reset-checkpoint skips them, including files read before. New files are read, whatever their age."
         landed.warn("files-skipped", message + landed.some(uris), hint)
     last = spark_checkpoint.last_committed(landed.checkpoint)
     writer.record(begin={**writer.state.begin, "past": -1 if last is None else last})

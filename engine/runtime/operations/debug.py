@@ -66,7 +66,7 @@ def _jars() -> Iterator[Finding]:
         good = state is JarState.READY
         remedy = "" if good else f"Delete {path} and run 'engine jars fetch'."
         if state is JarState.MISSING:
-            remedy = "Run 'engine jars fetch'; else the first build fetches it."
+            remedy = "Run 'engine jars fetch', or the first build downloads them."
         yield Finding("jars", good, f"{coordinates}: {state.value}", remedy)
 
 
@@ -87,7 +87,7 @@ def _state(target: Target, root: Path, manifest: Manifest | None) -> Finding:
     found = orphans(manifest, target, root) if manifest is not None and not manifest.errors else ()
     if not found:
         return Finding("state", True, str(target.state))
-    text = f"{target.state}, with {len(found)} table{'s' if len(found) > 1 else ''} that no model has any more"
+    text = f"{target.state}, with {len(found)} table{'s' if len(found) > 1 else ''} without a model"
     return Finding("state", True, text, "List them: engine ls --orphans")
 
 
@@ -101,7 +101,7 @@ def _connection(target: Target, name: str, root: Path) -> Finding:
         reach(connection)
     except EngineError as error:
         return Finding("connection", False, error.diagnostic.message, error.diagnostic.hint)
-    return Finding("connection", True, f"'{name}' at {connection.addresses}: a broker takes connections")
+    return Finding("connection", True, f"'{name}' at {connection.addresses}: a broker accepts connections")
 
 
 def _registry(target: Target, name: str, root: Path) -> Finding:
@@ -111,9 +111,7 @@ def _registry(target: Target, name: str, root: Path) -> Finding:
     except EngineError as error:
         return Finding("registry", False, error.diagnostic.message, error.diagnostic.hint)
     plain = bool(settings.authorization) and is_open(settings.url)
-    hint = (
-        "Its credentials are sent over plain http, where others can read them: write an https address." if plain else ""
-    )
+    hint = "Its credentials are sent unencrypted, over plain http: use an https address." if plain else ""
     return Finding("registry", True, f"'{name}' at {settings.url}", hint)
 
 

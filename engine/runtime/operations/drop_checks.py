@@ -41,7 +41,7 @@ def _one(name: str, known: Iterable[KnownTable]) -> KnownTable:
         hint = f"Write one of them: {', '.join(f'engine drop {table.name}' for table in meant)}"
         raise UsageError("usage", f"'{name}' means {len(meant)} tables", hint)
     hint = near(name, {shorter for table in tables for shorter in (table.model, table.folder.table)})
-    message = f"this project and target have built no table '{name}'"
+    message = f"no table '{name}' was built by this project and target"
     raise UsageError("usage", message, f"{hint} engine ls --orphans lists tables without a model.".strip())
 
 
@@ -66,7 +66,7 @@ def refusals(
 
 def _protected(model: Model) -> Diagnostic:
     message = f"'{model.name}' is protected from starting over (full_refresh: false)"
-    hint = "Leave it out, or remove the key from its header if you mean it."
+    hint = "Exclude it, or remove 'full_refresh: false' from its header."
     return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
 
 

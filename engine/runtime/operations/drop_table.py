@@ -84,7 +84,7 @@ def look(target: Target, known: KnownTable) -> Drop:
             owners |= {main.properties.get("engine.model", known.model)}
             parts.append(_part("view" if entry.view else "table", main))
         else:
-            kept.append(f"{known.name} stays: it is not the table that this state was kept for")
+            kept.append(f"{known.name} stays: the state belongs to another table of that name")
     for name, entry in sorted(entries.items()):
         if name.startswith(f"{folder.table}__") and not entry.view:
             beside = table_removal.stored(config, entry)
@@ -123,7 +123,7 @@ def check_finished(states: Sequence[TableState]) -> None:
     """
     for folder in states:
         if folder.drop() is not None:
-            message = f"a drop of {folder.name} was begun and not finished"
+            message = f"the drop of {folder.name} was interrupted"
             raise StateError("unfinished-drop", message, f"Finish it: engine drop {folder.name}", node=folder.table)
 
 

@@ -73,11 +73,14 @@ def _ports(target: Target) -> Iterator[Check]:
         text = f"{port.address}:{port.number}, {port.who} (process {port.pid})"
         if not port.loopback and local:
             yield Check(
-                "port", CheckResult.FAIL, f"{text}: other machines reach it", "Remove spark.driver.bindAddress and UI."
+                "port",
+                CheckResult.FAIL,
+                f"{text}: reachable from other machines",
+                "Remove spark.driver.bindAddress and UI.",
             )
         elif port.of_java and answers(port):
             hint = f"End the session; remove {AUTHENTICATE} from the target."
-            yield Check("port", CheckResult.FAIL, f"{text}: no secret is wanted", hint)
+            yield Check("port", CheckResult.FAIL, f"{text}: no secret is required", hint)
         else:
             yield Check("port", CheckResult.OK, f"{text}: {port.guard}")
     if not found:
@@ -104,7 +107,7 @@ def _folder(part: str, path: Path) -> Check:
     except OSError as error:
         if isinstance(error, FileNotFoundError):
             return Check(part, CheckResult.OK, f"{path} does not exist yet")
-        return Check(part, CheckResult.FAIL, f"{path}: {error.strerror}", "Make it yours.")
+        return Check(part, CheckResult.FAIL, f"{path}: {error.strerror}", "Make it a folder of yours.")
     mode = stat.S_IMODE(about.st_mode)
     level, text, hint = _openness(path, about.st_uid, mode)
     return Check(part, level, f"{path}, mode {mode:04o}{text}", hint)
@@ -118,7 +121,7 @@ def _openness(path: Path, owner: int, mode: int) -> tuple[CheckResult, str, str]
     if swapped := _writable_above(path):
         return CheckResult.FAIL, f": others can replace it, as {swapped} is open to them", f"chmod go-w {swapped}"
     if mode & 0o055:
-        return CheckResult.WARN, ": others can read it", f"chmod 700 {path}, unless that is wanted."
+        return CheckResult.WARN, ": others can read it", f"chmod 700 {path}, unless others may read it."
     return CheckResult.OK, "", ""
 
 
@@ -146,7 +149,7 @@ def _jars() -> Iterator[Check]:
     if bad:
         hint = f"Delete them and run 'engine jars fetch': {', '.join(map(str, bad[:_SHOWN]))}"
         yield Check(
-            "jars", CheckResult.FAIL, f"{len(bad)} of {len(files)} jars in {folder} could be somebody else's", hint
+            "jars", CheckResult.FAIL, f"{len(bad)} of {len(files)} jars in {folder} may belong to other users", hint
         )
     else:
         yield Check(
@@ -179,20 +182,20 @@ def _settings(target: Target) -> Iterator[Check]:
             "settings", CheckResult.FAIL, f"the target sets {', '.join(others)}", "Remove it; builds reject it."
         )
     else:
-        yield Check("settings", CheckResult.OK, f"{len(PINNED)} settings by which SQL is read are pinned")
+        yield Check("settings", CheckResult.OK, f"{len(PINNED)} settings that affect SQL are pinned")
     guarded = conf.get(AUTHENTICATE) == _TRUE
     if not target.master.startswith("local"):
-        hint = "Set spark.authenticate and its secret as the cluster has them." if not guarded else ""
+        hint = "Set spark.authenticate and its secret as on the cluster." if not guarded else ""
         level = CheckResult.OK if guarded else CheckResult.WARN
-        yield Check("settings", level, f"master {target.master}: the ports are guarded as the cluster says", hint)
+        yield Check("settings", level, f"master {target.master}: the cluster's settings protect the ports", hint)
     elif conf.get(AUTHENTICATE, _TRUE) != _TRUE:
         hint = f"Remove {AUTHENTICATE} from the target."
-        yield Check("settings", CheckResult.FAIL, f"{AUTHENTICATE} is off: other users reach a session", hint)
+        yield Check("settings", CheckResult.FAIL, f"{AUTHENTICATE} is off: other users can connect to a session", hint)
     else:
         yield Check("settings", CheckResult.OK, f"{AUTHENTICATE} is on, with a secret of each session")
     if conf.get("spark.ui.enabled") == _TRUE:
         hint = "Remove spark.ui.enabled."
-        yield Check("settings", CheckResult.WARN, "Spark's web page asks nobody who they are", hint)
+        yield Check("settings", CheckResult.WARN, "Spark's web UI has no authentication", hint)
     options = conf.get("spark.driver.extrajavaoptions", "")
     if "jdwp" in options or "jmxremote" in options:
         hint = "Remove it from spark.driver.extraJavaOptions."

@@ -146,11 +146,11 @@ def error(name: str, count: int, lines: Iterable[str]) -> RunError:
     several = "a record" if count == 1 else f"{count:,} records"
     message = f"{several} of {name} cannot be read: {'; '.join(lines)}"
     hint = (
-        "Correct what is wrong and build again: the same records are read. Or let such records be taken out: "
-        "on_bad_record: quarantine (they are kept in <model>__quarantine) or drop (they are counted)."
+        "Correct the records or the schema and build again: the same records are read. Or set on_bad_record: "
+        "quarantine (they go to <model>__quarantine) or drop (they are counted)."
     )
     if any(" is NULL" in line for line in lines):
-        hint += " For rows without an event time alone: 'on_null: drop' in the watermark, or 'where .. is not null'."
+        hint += " For rows without an event time only: 'on_null: drop' in the watermark, or 'where .. is not null'."
     return RunError("bad-record", message, hint)
 
 

@@ -93,8 +93,8 @@ def _error(check: Expectation, count: int, rows: Sequence[str]) -> RunError:
     several = "one row fails" if count == 1 else f"{count:,} rows fail"
     message = f"{several} the expectation '{check.name}' ({check.check}): {', '.join(rows)}"
     hint = (
-        "Nothing of the micro-batch was written; the next build computes it again. Correct the query or the check, or "
-        "let such rows go elsewhere: on_fail: quarantine (they are kept in <model>__quarantine), drop or warn."
+        "Nothing of the micro-batch was written; the next build repeats it. Correct the query or the check, or set "
+        "on_fail: quarantine (such rows go to <model>__quarantine), drop or warn."
     )
     return RunError("expectation-failed", message, hint)
 

@@ -128,7 +128,7 @@ class Quarantine:
 
 def _layout(model: Model) -> TableLayout:
     properties = {"engine.model": model.name, "engine.quarantine": "true"}
-    comment = f"What '{model.name}' could not read, and rows that did not meet its expectations."
+    comment = f"Records that '{model.name}' could not read, and rows that failed its expectations."
     return TableLayout(properties=properties, comment=comment)
 
 
@@ -143,12 +143,12 @@ def quarantine_of(run: Run, model: Model) -> Quarantine:
     """The quarantine of a model, as it stands.
 
     Raises:
-        StateError: `state-missing` if a table of its name is not the model's.
+        StateError: `name-taken` if a table of its name is not the model's.
     """
     relation = relation_of(model)
     facts = run.lake.table(relation.schema, relation.name)
     if facts is not None and not ownership.adopted(run, model, relation, facts):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its bad records"
-        hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
-        raise StateError("state-missing", message, hint, node=model.name)
+        hint = f"Give the model another 'alias', or drop {relation} if nobody needs it."
+        raise StateError("name-taken", message, hint, node=model.name)
     return Quarantine(model, facts, descends=descends_in(run, relation))

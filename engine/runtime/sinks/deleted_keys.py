@@ -98,9 +98,9 @@ class Deleted:
 
     def _unfit(self, match: SchemaMatch) -> StateError:
         differing = [f"{d.path} ({d.table} there, {d.query} in the query)" for d in match.incompatible]
-        message = f"{self.relation} remembers deleted keys of another kind: "
+        message = f"{self.relation} has keys of another type: "
         hint = (
-            "Undo the change of the key or of 'sequence_by', or rebuild the table, which forgets the deletes: "
+            "Undo the change of the key or of 'sequence_by', or rebuild the table, which discards the deletes: "
             f"engine build -f -s {self.model.name}"
         )
         shown = ", ".join([*differing, *match.added, *match.missing])
@@ -186,7 +186,7 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
         began: the query that began the rows of its table; None: the one that runs.
 
     Raises:
-        StateError: `state-missing` if a table of their name is not the model's.
+        StateError: `name-taken` if a table of their name is not the model's.
     """
     if model.write.delete_when is None:
         return None
@@ -195,8 +195,8 @@ def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | No
     facts = run.lake.table(relation.schema, relation.name)
     if facts is not None and not ownership.adopted(run, model, relation, facts):
         message = f"{relation} was not made by '{model.name}', which needs a table of that name for its deleted keys"
-        hint = f"Drop {relation} yourself if that is what you want, or give the model another 'alias'."
-        raise StateError("state-missing", message, hint, node=model.name)
+        hint = f"Give the model another 'alias', or drop {relation} if nobody needs it."
+        raise StateError("name-taken", message, hint, node=model.name)
     return Deleted(model, facts, began, descends=descends_in(run, relation))
 
 

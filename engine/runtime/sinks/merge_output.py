@@ -82,8 +82,8 @@ class Merges:
         some = rows.where(f.col(COPIES) > 1).select(key).sort(key).limit(_SHOWN).collect()
         shown = ", ".join(row[0] for row in some) + (", ..." if count > _SHOWN else "")
         several = "a key has" if count == 1 else f"{count:,} keys have"
-        message = f"{several} more than one row in a micro-batch, and nothing says which one is the newer: {shown}"
-        hint = "Add 'sequence_by: updated_at' (a column that grows with each change of a row)."
+        message = f"{several} more than one row in a micro-batch, and no column orders them: {shown}"
+        hint = "Add 'sequence_by: updated_at' (a column that increases with each change of a row)."
         return RunError("key-repeated", f"{message}", f"{hint} Nothing of the micro-batch was written.")
 
 

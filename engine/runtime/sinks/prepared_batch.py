@@ -39,7 +39,7 @@ def committing(model: Model, table: TableFacts | None, branch: str | None = None
     def partitions(rows: DataFrame, markers: Mapping[str, str]) -> Commit | None:
         fitted, _ = table_setup.fitted(model, rows)
         if not same_partitions(lake.load(rows.sparkSession, relation), table_setup.layout(model, 1)):
-            message = f"{model.relation} is partitioned in another way than 'partition_by' says"
+            message = f"{model.relation} is not partitioned as 'partition_by' declares"
             hint = f"Only whole partitions can be replaced; rebuild the table: engine build -f -s {model.name}"
             raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
         return lake.overwrite_partitions(lake.stage(fitted, relation, options), markers, branch)

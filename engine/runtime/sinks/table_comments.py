@@ -37,7 +37,7 @@ def describe(run: Run, model: Model) -> None:
             comment_table(run.spark, relation.sql, wanted)
     except Py4JError:
         _log.exception("descriptions of %s", model.name)
-        message = f"the descriptions of '{model.name}' are not written to {relation}"
-        hint = "The rows are there. The next build tries again; the log has the reason."
+        message = f"the descriptions of '{model.name}' were not written to {relation}"
+        hint = "The rows were written. The next build retries; the log has the reason."
         place = Location(model.file)
         run.emit(Diagnosed(Diagnostic("comments", message, hint, Level.WARNING, node=model.name, location=place)))

@@ -95,7 +95,7 @@ def check_declared(model: Model, frame: DataFrame) -> None:
             `duplicate-name`; `condition-syntax`.
     """
     if twice := same_names(frame.columns):
-        message = f"the columns {', '.join(twice)} have one name: letter case makes no difference"
+        message = f"the columns {', '.join(twice)} differ only in case"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)
     given = [(column.name, column.dataType.simpleString()) for column in frame.schema.fields]
     stored = storable_faults(model, [GivenColumn(name, type_) for name, type_ in given])
@@ -158,12 +158,15 @@ def _misfits(model: Model, match: SchemaMatch, before: frozenset[str] | None) ->
     """What stops the rows of a query from being written to the model's table, each with how to fix it."""
     policy, table = model.write.on_schema_change, model.relation
     if match.added and policy is OnSchemaChange.FAIL:
-        fix = "Add it to the table (on_schema_change: append_columns), leave it out (ignore), or remove it."
+        fix = (
+            "Add it to the table (on_schema_change: append_columns), ignore it (on_schema_change: ignore), or "
+            "remove it from the query."
+        )
         yield f"{table} has no column {', '.join(match.added)}", fix
     if policy is OnSchemaChange.FAIL and (names := gone(match, before)):
-        fix = f"Give NULL in its place (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
+        fix = f"Select NULL for it (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
         yield (
-            f"{table} has the column {', '.join(names)}, which the query no longer gives",
+            f"{table} has the column {', '.join(names)}, which the query no longer returns",
             f"{fix} (on_schema_change: append_columns or ignore).",
         )
     if match.added_fields and policy is OnSchemaChange.IGNORE:
@@ -171,8 +174,8 @@ def _misfits(model: Model, match: SchemaMatch, before: frozenset[str] | None) ->
         fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
         yield f"{table} has no field {', '.join(match.added_fields)}", fix
     if match.missing:
-        fix = "Give NULL in its place (cast(null as ..))."
-        yield f"{table} has the field {', '.join(match.missing)}, which the query no longer gives", fix
+        fix = "Select NULL for it (cast(null as ..))."
+        yield f"{table} has the field {', '.join(match.missing)}, which the query no longer returns", fix
     for index, one in enumerate(match.incompatible):
         fix = f"Cast it in the query to its type in the table{_cast(one)}."
         yield f"'{one.path}' is {one.table} in {table} and {one.query} in the query", "" if index else fix

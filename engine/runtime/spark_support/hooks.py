@@ -28,12 +28,12 @@ def before(session: SparkSession, model: Model) -> None:
     zone = str(session.conf.get(TIME_ZONE))
     if not is_utc(zone):
         hint = f"Remove it; for local days and hours write from_utc_timestamp(ts, '{zone}')."
-        message = f"'pre_hook' sets the session's time zone to {zone}, and it is UTC"
+        message = f"'pre_hook' sets the session's time zone to {zone}, which must be UTC"
         raise RunError("setting-pinned", message, hint, node=model.name, location=place)
     for key, wanted in PINNED.items():
         value = str(session.conf.get(key, wanted))
         if value.lower() != wanted:
-            message = f"'pre_hook' sets '{key}' to {value}, and it is {wanted}"
+            message = f"'pre_hook' sets '{key}' to {value}, which must be {wanted}"
             hint = "Remove it; the SQL of a project is checked for this value."
             raise RunError("setting-pinned", message, hint, node=model.name, location=place)
 
@@ -53,6 +53,10 @@ def _run(session: SparkSession, model: Model, key: str, texts: tuple[str, ...]) 
             session.sql(text).collect()
         except spark_exceptions() as error:
             place = model.positions.settings.get(key, Location(model.file))
-            hint = "It runs before the model." if key == "pre_hook" else "It runs after the model, whose rows stay."
+            hint = (
+                "Correct its SQL. It runs before the model; no rows were written."
+                if key == "pre_hook"
+                else ("Correct its SQL. It runs after the model; the rows were written.")
+            )
             message = f"'{key}' failed: {summary(str(error))}"
             raise RunError("hook-failed", message, hint, node=model.name, location=place) from error

@@ -25,14 +25,14 @@ def java_ended(spark: SparkSession, log: Path) -> Diagnostic | None:
     else:
         return None
     if _OUT_OF_MEMORY in _tail(log):
-        message = "Java ended because it had no memory left"
+        message = "the Java process ran out of memory"
         hint = (
-            "Give the driver more ('driver_memory: 4g' under 'spark' of the target), or let a micro-batch take less "
-            f"(max_files_per_trigger). The next build goes on where this one was. See {log}."
+            "Increase the driver's memory ('driver_memory: 4g' under 'spark' of the target), or reduce "
+            f"micro-batches (max_files_per_trigger). The next build continues from here. See {log}."
         )
         return Diagnostic("java-ended", message, hint)
-    hint = f"The system may have ended it for want of memory. The next build goes on where this one was. See {log}."
-    return Diagnostic("java-ended", "Java ended in the middle of the run", hint)
+    hint = f"The operating system may have killed it for lack of memory. The next build continues from here. See {log}."
+    return Diagnostic("java-ended", "the Java process ended during the run", hint)
 
 
 def _tail(log: Path) -> str:

@@ -19,19 +19,19 @@ from engine.spark.executions import spark_exceptions
 
 __all__ = ["diagnose", "diagnose_test", "spark_exceptions", "summary"]
 
-_ON = "What is committed stays, and the next build goes on."
+_ON = "Committed rows stay, and the next build continues."
 _SURROUNDINGS = (
     (
         "disk-full",
         ("No space left on device", "Disk quota exceeded"),
-        "the disk is full: the lake, the state or Spark's own folder has no room",
-        f"Make room (engine maintain removes old snapshots and files). {_ON}",
+        "the disk is full: no space left for the warehouse, the state or Spark's temporary files",
+        f"Free some space (engine maintain removes old snapshots and files). {_ON}",
     ),
     (
         "catalog-busy",
         ("SQLITE_BUSY", "database is locked"),
-        "another process holds the catalog, and did not let it go in time",
-        f"Find who has it open, and build again. {_ON}",
+        "another process holds a lock on the catalog",
+        f"Find the process that has it open, and build again. {_ON}",
     ),
     (
         "state-schema",
@@ -43,13 +43,16 @@ _SURROUNDINGS = (
             "STATE_STORE_INVALID_VALUE_SCHEMA_EVOLUTION",
             "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
         ),
-        "the query keeps other columns or steps in state than the checkpoint has",
-        "If an input gained a column, list the old ones instead of '*'; else undo it, or engine build -f -s <model>.",
+        "the query's state has other columns or steps than the checkpoint",
+        (
+            "If an input gained a column, list the old columns instead of '*'; otherwise undo the edit, or run engine "
+            "build -f -s <model>."
+        ),
     ),
     (
         "checkpoint-damaged",
         ("CANNOT_LOAD_STATE_STORE", "Incomplete log file"),
-        "the checkpoint is damaged: Spark cannot read its state or its logs",
+        "the checkpoint is damaged: Spark cannot read its state or logs",
         "Restore the state folder from a backup, or rebuild the table: engine build -f -s <model>.",
     ),
 )
@@ -78,7 +81,7 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
         return (_malformed(text, spot, model),)
     message, hint = explained(text, trace, spot.fragment)
     if "streaming" in text and "watermark" in text:
-        hint = "Group by a window over the column that carries the watermark; see the documentation of event time."
+        hint = "Group by a window over the column that has the watermark; see docs/event-time.md."
     message, hint = (scrub(_named(part, model)) for part in (message, hint))
     return (Diagnostic("query-failed", message, hint, node=model.name, location=spot.place),)
 
@@ -98,11 +101,13 @@ def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:
     """A text that is not what it is read as: a record of a source, or what the query itself reads."""
     said = deepest(text)
     if isinstance(model, Model) and READERS & called(model.sql):
-        message = f"a text that the query reads is malformed: {said}"
-        hint = "Use try_parse_json() for parse_json(); from_json() and from_csv() give NULL where mode is PERMISSIVE."
+        message = f"the query parses a malformed string: {said}"
+        hint = (
+            "Use try_parse_json() instead of parse_json(); from_json() and from_csv() return NULL with mode PERMISSIVE."
+        )
         return Diagnostic("query-failed", scrub(message), hint, node=model.name, location=spot.place)
-    hint = f"Correct or remove the record; the next build goes on with the same rows. Spark says: {said}"
-    message = "a record does not fit the schema it is read with"
+    hint = f"Correct or remove the record; the next build reads the same rows. Spark's message: {said}"
+    message = "a record does not match its schema"
     return Diagnostic("source-read", message, scrub(hint), node=model.name, location=spot.place)
 
 
@@ -118,5 +123,5 @@ def surroundings(text: str) -> Diagnostic | None:
     """What is wrong around a query rather than in it: the disk, the catalog, the checkpoint."""
     for code, signs, message, hint in _SURROUNDINGS:
         if any(sign in text for sign in signs):
-            return Diagnostic(code, message, f"{hint} Spark says: {scrub(deepest(text))}")
+            return Diagnostic(code, message, f"{hint} Spark's message: {scrub(deepest(text))}")
     return None

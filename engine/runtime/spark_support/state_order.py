@@ -54,11 +54,10 @@ def in_order_of_state(session: SparkSession, model: Model, folder: TableState, s
         texts = []
     fits = next((text for text in texts if _same(stored, _order(session, text))), None)
     if fits is None:
-        message = f"the aggregates of '{model.name}' come in another order than its state has them, by position"
-        hint = (
-            f"List the columns in the order that they had before the edit, or rebuild the table: "
-            f"engine build -f -s {model.name}"
+        message = (
+            f"the aggregates of '{model.name}' are in another order than in its state, which stores them by position"
         )
+        hint = f"Restore the order of the columns, or rebuild the table: engine build -f -s {model.name}"
         raise StateError("model-changed", message, hint, node=model.name, location=Location(model.file))
     return replace(model, sql=fits, facts={**model.facts, "began": began})
 

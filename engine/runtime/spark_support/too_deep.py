@@ -14,9 +14,9 @@ from engine.errors import Diagnostic, Location
 CODE = "query-too-deep"
 _SIGNS = ("StackOverflowError", "FAILED_TO_PARSE_TOO_COMPLEX")
 _HINT = (
-    "Store a part of it as a model of its own; write many values of one column as IN (..), many terms of a sum as "
-    "aggregate(array(a, b), 0D, (x, y) -> x + y). Or give Java's threads more room: "
-    "spark: {conf: {spark.driver.extraJavaOptions: -Xss32m}}."
+    "Make a part of it a separate model; write many values of one column as IN (..), many terms of a sum as "
+    "aggregate(array(a, b), 0D, (x, y) -> x + y). Or increase the stack of Java's threads: spark: {conf: "
+    "{spark.driver.extraJavaOptions: -Xss32m}}."
 )
 
 
@@ -26,7 +26,7 @@ def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
     text = f"{error}\n{getattr(error, '_stackTrace', None) or ''}"
     if not any(sign in text for sign in _SIGNS):
         return None
-    message = "the query is too deep for the stack of Java's threads, most of all here"
+    message = "the query is too deep for the stack of Java's threads, mostly here"
     place = _deepest(node) if isinstance(node, Model) else None
     return Diagnostic(CODE, message, _HINT, node=node.name, location=place)
 

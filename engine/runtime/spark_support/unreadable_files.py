@@ -22,11 +22,16 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
     # Only Java's trace has the causes, where Spark does not print it.
     text = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     path = re.sub(r"^file:/+", "/", unquote(found[1]))
-    hint = "Put a whole file in its place, or an empty one to go on without its rows; the next build reads it again."
+    hint = (
+        "Replace it by a complete file, or by an empty one to continue without its rows; the next build reads it again."
+    )
     if "CSV header" in text:
-        hint = "Spark takes columns by position: list them in the schema as in the header. Or correct the file: " + hint
+        hint = (
+            "CSV columns are read by position: list them in the schema in the order of the file's header. Or "
+            "correct the file: "
+        ) + hint
     elif mismatch := _MISMATCH.search(text):
-        message = f"{path}: the column '{mismatch[1]}' is {mismatch[3]} there and declared {mismatch[2]}"
+        message = f"{path}: the column '{mismatch[1]}' is {mismatch[3]} in the file and declared as {mismatch[2]}"
         return message, f"Correct the source's schema. Or replace the file: {hint}"
     return f"{path} cannot be read: {_reason(text)}", hint
 
@@ -34,5 +39,5 @@ def unreadable(error: Exception) -> tuple[str, str] | None:
 def _reason(text: str) -> str:
     causes = _CAUSES.findall(text)
     if not causes or _SILENT.search(text):
-        return "it is damaged, or ends too early"
+        return "it is damaged or truncated"
     return " ".join(_HEADER.sub("", causes[-1]).split()).rstrip(".")

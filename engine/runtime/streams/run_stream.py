@@ -308,7 +308,7 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
 def _heed_stop(run: Run, query: StreamingQuery) -> None:
     if run.stop.is_set():
         query.stop()
-        raise RunError("interrupted", "stopped before it had read all there is")
+        raise RunError("interrupted", "stopped before it had read all data")
 
 
 def _until_done(query: StreamingQuery, *, bounded_trigger: bool) -> Iterator[None]:

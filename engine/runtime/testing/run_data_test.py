@@ -44,7 +44,7 @@ def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdi
     kept = ""
     if test.stored is not None:
         session.sql(f"CREATE OR REPLACE TABLE {test.stored.sql} USING iceberg AS\n{query}")
-        query, kept = f"SELECT * FROM {test.stored.sql}", f", kept in {test.stored}"  # noqa: S608
+        query, kept = f"SELECT * FROM {test.stored.sql}", f", stored in {test.stored}"  # noqa: S608
     failures = int(session.sql(f"SELECT count(*) FROM (\n{query}\n)").collect()[0][0])  # noqa: S608
     status = judged(test, failures)
     rows = "row" if failures == 1 else "rows"

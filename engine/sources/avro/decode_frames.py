@@ -57,7 +57,7 @@ def _plain(frame: DataFrame, reading: AvroReading) -> tuple[DataFrame, Column]:
     from pyspark.sql import functions as f
 
     fault = f.when(f.col(RAW).isNull(), f.lit("it has no value")).otherwise(
-        f.lit("truncated or corrupt: the value does not follow the schema")
+        f.lit("truncated or corrupt: the value does not match the schema")
     )
     return frame.withColumn(_DECODED, _once(_from_avro(f.col(RAW), reading.reader, reading))), fault
 

@@ -109,7 +109,7 @@ def _again(kept: str) -> str:
     try:
         columns(parse(kept))
     except AvroError as error:
-        message = f"the reader's schema that is kept with the table's state cannot be read: {error}"
+        message = f"the reader schema stored in the table's state cannot be read: {error}"
         raise SetupError("registry-schema", message, "Rebuild the table: engine build -f -s <model>.") from error
     return kept
 
@@ -119,9 +119,9 @@ def _usable(found: Registered, registry: Registry) -> str:
         columns(parse(found.text))
     except AvroError as error:
         name = registry.settings.name
-        message = f"schema id {found.id} of the registry '{name}' has columns that Spark cannot have: {error}"
+        message = f"schema id {found.id} of the registry '{name}' has columns that Spark does not support: {error}"
         raise SetupError(
-            "registry-schema", message, "Name another version: schema_id: ..; or a schema_file."
+            "registry-schema", message, "Set another version (schema_id: ..), or a schema_file."
         ) from error
     return found.text
 

@@ -80,7 +80,7 @@ def resolve(writer: Schema, reader: Schema) -> Resolution:
     try:
         move = resolver.move(writer.record, reader.record, "")
     except (_TooManyStepsError, RecursionError) as error:
-        raise UnsuitableError("the schemas have too many unions in each other to be compared") from error
+        raise UnsuitableError("the schemas have too many nested unions to be compared") from error
     transcode = _guarded(move) if move else _rest
     return Resolution(transcode, tuple(resolver.doubts), resolver.java)
 

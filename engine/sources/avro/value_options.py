@@ -59,10 +59,14 @@ def faults(value: Mapping[str, Any], topics: Sequence[str] = ()) -> list[SpecFau
     """
     framing, schema_id = value.get("framing"), value.get("schema_id")
     if framing is not None and framing not in set(Framing):
-        hint = "confluent: a zero byte and the schema id come first; none: the value is plain Avro."
-        return [SpecFault(("value", "framing"), f"there is no framing '{framing}'", hint)]
+        hint = "Use confluent (a zero byte and the schema id before each value) or none (plain Avro)."
+        return [SpecFault(("value", "framing"), f"unknown framing '{framing}'", hint)]
     if schema_id is not None and not 0 <= schema_id < 1 << 32:
-        return [SpecFault(("value", "schema_id"), f"{schema_id} is no schema id", "Ids have four bytes.")]
+        return [
+            SpecFault(
+                ("value", "schema_id"), f"{schema_id} is not a schema id", "A schema id is an integer of four bytes."
+            )
+        ]
     return list(islice(_conflicts(value, topics), 1))
 
 
@@ -70,25 +74,27 @@ def _conflicts(value: Mapping[str, Any], topics: Sequence[str]) -> Iterator[Spec
     """Keys that do not go together, the gravest first."""
     registry, file, framing = value.get("schema_registry"), value.get("schema_file"), value.get("framing")
     if registry is None and file is None:
-        hint = "Name the registry that has the schemas: schema_registry: main; or a file: schema_file: events.avsc."
+        hint = "Set the registry (schema_registry: main) or a file (schema_file: events.avsc)."
         yield SpecFault(("value",), "Avro values need a schema", hint, "missing-key")
     if registry is None and "subject" in value:
         yield _needs("subject", "schema_registry")
     if registry is None and framing == Framing.CONFLUENT and "schema_id" not in value:
-        hint = "Without a registry the id says which records the file describes: schema_id: 7."
+        hint = "Without a registry, set the id of the records that the file describes: schema_id: 7."
         message = "'framing: confluent' needs 'schema_id' or 'schema_registry'"
         yield SpecFault(("value", "framing"), message, hint, "setting-needs")
     if registry is None and framing != Framing.CONFLUENT and "schema_id" in value:
         yield _needs("schema_id", "schema_registry")
     if registry is not None and framing == Framing.NONE:
-        message, hint = "plain Avro has no schema ids to look up", "Take 'framing' or 'schema_registry' out."
+        message, hint = "plain Avro has no schema ids", "Remove 'framing' or 'schema_registry'."
         yield SpecFault(("value", "framing"), message, hint, "setting-conflict")
     if registry is not None and file is not None and "schema_id" in value:
-        hint = "Keep one of them: both say what the columns are."
-        yield SpecFault(("value", "schema_id"), "'schema_id' stands beside 'schema_file'", hint, "setting-conflict")
+        hint = "Keep one of them: each defines the columns."
+        yield SpecFault(
+            ("value", "schema_id"), "'schema_id' and 'schema_file' exclude each other", hint, "setting-conflict"
+        )
     if registry is not None and not topics and not {"subject", "schema_id", "schema_file"} & set(value):
-        hint = "Name it: subject: events-value."
-        yield SpecFault(("value",), "the subject of a topic pattern is not known", hint, "missing-key")
+        hint = "Set it: subject: events-value."
+        yield SpecFault(("value",), "the subject of a topic pattern is unknown", hint, "missing-key")
 
 
 def _needs(key: str, other: str) -> SpecFault:

@@ -42,7 +42,7 @@ _LOGICAL: Final = {
 }
 _WIDER: Final = ({"int", "long"}, "bigint"), ({"float", "double"}, "double")
 _MOST_DIGITS: Final = 38
-_HINT: Final = "Avro's own specification says what a schema looks like; 'engine source inspect' prints one that works."
+_HINT: Final = "Correct the schema by the Avro specification, or use the columns that 'engine source inspect' prints."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,10 @@ class _Walk:
         for index, field in enumerate(record.fields):
             at = (*path, "fields", index)
             if (other := seen.setdefault(field.name.lower(), field.name)) != field.name:
-                message = f"the fields '{other}' and '{field.name}' differ in case only, and Spark sees no difference"
+                message = (
+                    f"the fields '{other}' and '{field.name}' differ only in case, and Spark's column names "
+                    "are case-insensitive"
+                )
                 raise AvroError(message, (*at, "name"))
             if field.default:
                 default_bytes(self.schema, field, at)
@@ -129,7 +132,7 @@ class _Walk:
 
     def record(self, record: Record, around: tuple[str, ...], path: Path) -> str:
         if record.name in around:
-            raise AvroError(f"'{record.name}' contains itself, and Spark has no such type", path)
+            raise AvroError(f"'{record.name}' contains itself, which Spark does not support", path)
         types = self.fields(record, (*around, record.name), path)
         named = zip(record.fields, types, strict=True)
         return f"struct<{', '.join(f'{quoted(field.name)}: {type_}' for field, type_ in named)}>"

@@ -78,24 +78,24 @@ class _Parser:
         try:
             return self.type(json.loads(text), "", ())
         except json.JSONDecodeError as error:
-            raise AvroError(f"the text is no JSON: {error.msg}", offset=error.pos) from error
+            raise AvroError(f"not valid JSON: {error.msg}", offset=error.pos) from error
         except ValueError as error:
             if isinstance(error, AvroError):
                 raise
             # A number of more digits than Python reads.
-            raise AvroError("the text has a number that is too long") from error
+            raise AvroError("it contains a number that is too long") from error
         except RecursionError as error:
             raise AvroError("the schema is nested too deeply") from error
 
     def type(self, data: Any, space: str, path: Path) -> Type:
         if len(path) > _MOST_PATH:
-            raise AvroError(f"its types stand more than {MOST_DEPTH} levels deep in each other", path)
+            raise AvroError(f"its types are nested more than {MOST_DEPTH} levels deep", path)
         if isinstance(data, str):
             return self.by_name(data, space, path)
         if isinstance(data, list):
             return self.union(data, space, path)
         if not isinstance(data, dict):
-            raise AvroError(f"{json.dumps(data)} is no type", path)
+            raise AvroError(f"{json.dumps(data)} is not a type", path)
         kind = data.get("type")
         if not isinstance(kind, str):
             # A type inside "type" is Avro's older habit, which its parser refuses by now.
@@ -118,7 +118,7 @@ class _Parser:
         seen: set[str] = set()
         for index, branch in enumerate(branches):
             if isinstance(branch, AvroUnion):
-                raise AvroError("a union stands directly inside a union", (*path, index))
+                raise AvroError("a union directly inside a union", (*path, index))
             key = branch.name if isinstance(branch, Named | NamedReference) else branch.kind
             if key in seen:
                 raise AvroError(f"the union has '{key}' twice", (*path, index))
@@ -145,7 +145,7 @@ class _Parser:
         if not isinstance(name, str) or "type" not in data:
             raise AvroError("a field needs a name and a type", path)
         if not _NAME.fullmatch(name):
-            raise AvroError(f"'{name}' is no name of a field", (*path, "name"))
+            raise AvroError(f"'{name}' is not a valid field name", (*path, "name"))
         type_ = self.type(data["type"], space, (*path, "type"))
         if _is_deep(data.get("default"), MOST_DEPTH):
             raise AvroError(f"the default of '{name}' is nested more than {MOST_DEPTH} levels deep", (*path, "default"))
@@ -169,14 +169,14 @@ class _Parser:
             seen.add(symbol)
         default = data.get("default")
         if default is not None and (not isinstance(default, str) or default not in seen):
-            raise AvroError(f"the default of '{name}' is none of its symbols", (*path, "default"))
+            raise AvroError(f"the default of '{name}' is not one of its symbols", (*path, "default"))
         return self.define(Enum(name, symbols, default, aliases), path)
 
     def fixed(self, data: dict[str, Any], space: str, path: Path) -> Fixed:
         name, _, aliases = self.name(data, space, path)
         size = data.get("size")
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= _MOST_BYTES:
-            raise AvroError(f"the size of '{name}' is a number of bytes", path)
+            raise AvroError(f"the size of '{name}' must be a number of bytes", path)
         return self.define(Fixed(name, size, aliases, _logical(data, "fixed", size)), path)
 
     def define(self, made: Defined, path: Path) -> Defined:
@@ -193,7 +193,7 @@ class _Parser:
 
     def inner(self, data: dict[str, Any], key: str, space: str, path: Path) -> Type:
         if key not in data:
-            raise AvroError(f"the {data['type']} does not say its '{key}'", path)
+            raise AvroError(f"the {data['type']} has no '{key}'", path)
         return self.type(data[key], space, (*path, key))
 
     def name(self, data: dict[str, Any], space: str, path: Path) -> tuple[str, str, tuple[str, ...]]:
@@ -203,7 +203,7 @@ class _Parser:
             raise AvroError(f"the {data['type']} has no name", path)
         full = short if "." in short or not own else f"{own}.{short}"
         if not all(_NAME.fullmatch(part) for part in full.split(".")) or full in PRIMITIVES:
-            raise AvroError(f"'{full}' is no name of a type", (*path, "name"))
+            raise AvroError(f"'{full}' is not a valid type name", (*path, "name"))
         if full in self.open:
             raise AvroError(f"'{full}' is defined twice", (*path, "name"))
         inside = full.rpartition(".")[0]
@@ -220,7 +220,7 @@ def _texts(data: Any, path: Path) -> tuple[str, ...]:
     if not isinstance(data, list) or not all(isinstance(item, str) for item in data):
         if data is None and path[-1] == "aliases":
             return ()
-        raise AvroError(f"'{path[-1]}' is a list of texts", path[:-1])
+        raise AvroError(f"'{path[-1]}' must be a list of strings", path[:-1])
     return tuple(data)
 
 

@@ -37,13 +37,11 @@ def check(schema: Schema) -> None:
         measured[name] = _measure(type_, measured)
     size = _measure(schema.root, measured)
     if size.depth > MOST_DEPTH:
-        raise AvroError(f"its types stand more than {MOST_DEPTH} levels deep in each other")
+        raise AvroError(f"its types are nested more than {MOST_DEPTH} levels deep")
     if size.types > MOST_TYPES:
-        raise AvroError(
-            f"with its named types written out wherever they are used it has more than {MOST_TYPES:,} types"
-        )
+        raise AvroError(f"with its named types expanded it has more than {MOST_TYPES:,} types")
     if size.text > MOST_TEXT:
-        raise AvroError(f"with its named types written out its fields have names of more than {MOST_TEXT:,} characters")
+        raise AvroError(f"with its named types expanded its field names have more than {MOST_TEXT:,} characters")
 
 
 def _measure(type_: Type, measured: dict[str, _Size]) -> _Size:

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 # Options of Spark's JSON reader that would make something else of a line than one record.
 _NO_LINES = {
-    "multiline": "one JSON object stands on one line",
-    "encoding": "files are UTF-8",
-    "charset": "files are UTF-8",
-    "singlevariantcolumn": "columns are those of the schema",
+    "multiline": "JSON files must have one object per line",
+    "encoding": "files must be UTF-8",
+    "charset": "files must be UTF-8",
+    "singlevariantcolumn": "the columns are declared in the schema",
 }
 _JSON_OPTIONS = {name.lower() for name in json_values.OPTIONS}
 
@@ -26,11 +26,11 @@ _JSON_OPTIONS = {name.lower() for name in json_values.OPTIONS}
 def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
     """What is wrong with the schema and options of a format; those in `reserved` are reported elsewhere."""
     if spec.format == "text" and spec.schema:
-        message = "files of text have one column, value string"
-        yield SpecFault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
+        message = "text files have one column, value string"
+        yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
     for key in spec.options if spec.format == "json" else ():
         if why := _NO_LINES.get(key.lower()):
-            message = f"the option '{key}' is not part of this version: {why}"
+            message = f"the option '{key}' is not supported in this version: {why}"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
     others = (*reserved, *(_NO_LINES if spec.format == "json" else ()))
     # A format that a plug-in reads as files has no list.
@@ -111,7 +111,7 @@ def _csv(session: SparkSession, reader: Any, spec: SourceSpec, path: str | list[
     schema = StructType([*declared.fields, StructField(RAW, StringType())])
     frame = reader.format("csv").options(**options).schema(schema).load(path)
     names = [field.name for field in declared.fields]
-    reason = f.when(f.col(RAW).isNotNull(), "it has another number of fields, or one does not fit its column").when(
+    reason = f.when(f.col(RAW).isNotNull(), "its number of fields differs, or a field does not match its column").when(
         _nothing(names), "it has no value in any column"
     )
     return _with_bad(frame, names, reason, f.col(RAW).cast("binary"))

@@ -85,10 +85,10 @@ def misfits(path: Path, spec: SourceSpec) -> list[str]:
 def unfit(found: Sequence[str]) -> RunError:
     """The error of files that do not fit; each fault with its file."""
     more = f"; and {len(found) - _SHOWN:,} more" if len(found) > _SHOWN else ""
-    message = f"the schema of a file does not fit the declared one: {'; '.join(found[:_SHOWN])}{more}"
+    message = f"the schema of a file does not match the declared one: {'; '.join(found[:_SHOWN])}{more}"
     hint = (
-        "Spark would read NULLs or other values. Correct the source's schema, or replace the file (an empty one of "
-        "its name is skipped); the next build reads it again."
+        "Spark would read NULLs or wrong values. Correct the source's schema, or replace the file (an empty file "
+        "is skipped); the next build reads it again."
     )
     return RunError("source-read", message, hint)
 

@@ -57,7 +57,7 @@ _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "afte
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     """What is wrong with the settings and options."""
     if "path" not in spec.settings:
-        hint = "Name a folder, relative to the project."
+        hint = "Add 'path: <folder>', relative to the project."
         yield SpecFault(("path",), f"source '{spec.name}' has no 'path'", hint, "missing-key")
     for key in spec.options:
         if key.lower() in _OWN_OPTIONS:
@@ -70,8 +70,8 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
             yield SpecFault((key,), message, f"Allowed: {', '.join(allowed)}.")
     for key in _OF_STREAMS if spec.stream is False else ():
         if key in spec.settings:
-            message = f"'{key}' is for streams, and '{spec.name}' says stream: false"
-            yield SpecFault((key,), message, "Take one of them out.", "setting-conflict", at_key=True)
+            message = f"'{key}' is for streams, but '{spec.name}' has stream: false"
+            yield SpecFault((key,), message, "Remove one of them.", "setting-conflict", at_key=True)
     yield from _clearing_faults(spec)
 
 
@@ -82,14 +82,14 @@ def _clearing_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         hint = "Add 'archive_path: <folder>'."
         yield SpecFault(("after_reading",), "after_reading: archive needs 'archive_path'", hint, "setting-needs")
     if archive is not None and after != "archive":
-        message = "'archive_path' has a meaning with after_reading: archive only"
-        yield SpecFault(("archive_path",), message, "Add after_reading: archive, or take it out.", "setting-needs")
+        message = "'archive_path' applies only to after_reading: archive"
+        yield SpecFault(("archive_path",), message, "Add after_reading: archive, or remove it.", "setting-needs")
     if archive is not None and f"{archive}/".startswith(f"{listing.base(path).rstrip('/')}/"):
         message = f"the archive '{archive}' is inside '{path}', and would be read again"
-        yield SpecFault(("archive_path",), message, "Name a folder beside it.")
+        yield SpecFault(("archive_path",), message, "Use a folder outside it.")
     if after is not None and (listing.is_uri(path) or listing.is_uri(str(archive or ""))):
-        message = "after_reading for a URI is not part of this version"
-        yield SpecFault(("after_reading",), message, "Let the object store expire its files.", "not-supported")
+        message = "after_reading is not supported for a URI"
+        yield SpecFault(("after_reading",), message, "Use a lifecycle rule of the object store.", "not-supported")
 
 
 def jars(spec: SourceSpec) -> tuple[str, ...]:
@@ -122,7 +122,7 @@ def check(spec: SourceSpec, place: Place) -> None:
     with_connection(spec, place)
     folder = listing.folder(spec, place)
     if folder is not None and not folder.exists():
-        hint = "Land the data first (in the example: make demo, or python -m producer), or correct 'path'."
+        hint = "Create it and land files there, or correct 'path'."
         where = masked(location(spec), "path")
         message = f"the folder '{listing.base(where) or where}' of source '{spec.name}' does not exist"
         raise SetupError("landing-missing", message, hint)

@@ -72,7 +72,7 @@ def full_name(spec: SourceSpec, place: Place) -> str:
 def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
     """Catalog, namespace and name of the table."""
     if place.catalog is None:
-        raise SetupError("catalog", f"no catalog is known for the source '{spec.name}'")
+        raise SetupError("catalog", f"no catalog is configured for the source '{spec.name}'")
     *catalog, schema, name = iceberg_options.parts(spec)
     return (catalog[0] if catalog else place.catalog.name), schema, name
 
@@ -91,7 +91,7 @@ def facts(spec: SourceSpec, place: Place) -> TableFacts:
 
 def _lake(place: Place) -> Lake:
     if place.catalog is None:
-        raise SetupError("catalog", "no catalog is known")
+        raise SetupError("catalog", "no catalog is configured")
     return Lake(place.catalog)
 
 
@@ -100,7 +100,7 @@ def _missing(spec: SourceSpec, place: Place) -> SetupError:
     message = f"the table {full_name(spec, place)} of source '{spec.name}' does not exist"
     known = _lake(place).names(schema)
     there = f"'{schema}' has {', '.join(sorted(known)[:10])}" if known else f"'{schema}' has no tables"
-    return SetupError("source-table", message, f"Correct 'table', or make it first; {there}.")
+    return SetupError("source-table", message, f"Correct 'table', or create it first; {there}.")
 
 
 def check(spec: SourceSpec, place: Place) -> None:
@@ -201,7 +201,9 @@ def as_declared(frame: DataFrame, spec: SourceSpec, place: Place) -> DataFrame:
             if not _holds(field.dataType, found := have.get(field.name.lower()))
         ]
         if wrong:
-            message = f"{full_name(spec, place)} is not as source '{spec.name}' declares it: {'; '.join(wrong)}"
+            message = (
+                f"{full_name(spec, place)} does not match the declaration of source '{spec.name}': {'; '.join(wrong)}"
+            )
             hint = f"'engine source inspect {spec.name}' prints the declaration with the columns of the table."
             raise RunError("source-columns", message, hint)
         frame = frame.select(*(f.col(quoted(i.name)).cast(i.dataType).alias(i.name) for i in wanted.fields))
@@ -242,10 +244,10 @@ def resume(
         if now.get(name) != type_
     ]
     if wrong:
-        message = f"{full_name(spec, place)} has changed since '<model>' read it last: {'; '.join(wrong)}"
+        message = f"{full_name(spec, place)} has changed since '<model>' last read it: {'; '.join(wrong)}"
         hint = (
-            "Declare the columns that are meant ('schema:' of the source), change them back, or rebuild the table: "
-            "engine build -f -s <model>"
+            "Declare the new columns ('schema:' of the source), undo the change of the table, or rebuild the "
+            "table: engine build -f -s <model>"
         )
         raise StateError("source-columns", message, hint)
     return Resumption({"columns": now})

@@ -39,23 +39,27 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     said = spec.settings
     if all(key in said for key in STARTS):
         message = "'starting_timestamp' and 'starting_snapshot' exclude each other"
-        yield SpecFault(("starting_snapshot",), message, "Take one of them out.", "setting-conflict", at_key=True)
+        yield SpecFault(("starting_snapshot",), message, "Remove one of them.", "setting-conflict", at_key=True)
     if "starting_timestamp" in said and starting_milliseconds(said) is None:
-        message = f"'{said['starting_timestamp']}' is no time"
-        yield SpecFault(("starting_timestamp",), message, "Write '2024-05-01 10:00:00' (UTC), or an offset behind it.")
+        message = f"'{said['starting_timestamp']}' is not a timestamp"
+        yield SpecFault(
+            ("starting_timestamp",),
+            message,
+            "Write '2024-05-01 10:00:00' (UTC), or add an offset: '2024-05-01 10:00:00+02:00'.",
+        )
     if "starting_snapshot" in said and not str(said["starting_snapshot"]).isdecimal():
-        message = f"'{said['starting_snapshot']}' is no id of a snapshot"
+        message = f"'{said['starting_snapshot']}' is not a snapshot id"
         yield SpecFault(("starting_snapshot",), message, "Write its number: select snapshot_id from <table>.snapshots.")
     if said.get("on_upstream_delete", "fail") not in _DELETES:
         message = f"'on_upstream_delete' cannot be '{said['on_upstream_delete']}'"
         yield SpecFault(("on_upstream_delete",), message, f"Allowed: {', '.join(_DELETES)}.")
     for key in _OF_STREAMS if spec.stream is False else ():
         if key in said:
-            message = f"'{key}' is for streams, and '{spec.name}' says stream: false"
-            yield SpecFault((key,), message, "Take one of them out.", "setting-conflict", at_key=True)
+            message = f"'{key}' is for streams, but '{spec.name}' has stream: false"
+            yield SpecFault((key,), message, "Remove one of them.", "setting-conflict", at_key=True)
     if spec.timezone:
-        message = "'timezone' is for text, and a table has times of its own"
-        yield SpecFault(("timezone",), message, "Take it out.", "setting-conflict", at_key=True)
+        message = "'timezone' does not apply to tables, whose timestamps have a type"
+        yield SpecFault(("timezone",), message, "Remove it.", "setting-conflict", at_key=True)
     yield from _option_faults(spec)
 
 
@@ -67,10 +71,10 @@ def _name_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     said, names = spec.settings["table"], parts(spec)
     if _SELECTOR.fullmatch(names[-1]):
         message = f"'{said}' names a branch, tag or snapshot: a stream of it would silently read main"
-        hint = "Name the table itself; 'starting_snapshot' and 'starting_timestamp' say where a stream begins."
+        hint = "Set the table itself; 'starting_snapshot' and 'starting_timestamp' set where a stream starts."
         yield SpecFault(("table",), message, hint, "not-supported")
     elif len(names) not in _PARTS or not all(names):
-        message = f"'{said}' is no name of a table"
+        message = f"'{said}' is not a table name"
         yield SpecFault(("table",), message, "Write <namespace>.<name>, in the catalog of the target.")
 
 
@@ -80,16 +84,16 @@ def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     yield from reader_faults(spec, ICEBERG_READ, "Iceberg's reader", reserved=reported)
     for key in spec.options:
         if key.lower() in _CHOOSING:
-            message = f"the option '{key}' is not part of this version: a stream would silently read main"
-            hint = "Take it out; 'starting_snapshot' and 'starting_timestamp' say where a stream begins."
+            message = f"the option '{key}' is not supported in this version: a stream would silently read main"
+            hint = "Remove it; 'starting_snapshot' and 'starting_timestamp' set where a stream starts."
             yield SpecFault(("options", key), message, hint, "not-supported", at_key=True)
         elif key.lower() in _OF_CHANGELOGS:
-            message = f"the option '{key}' is for changelogs, which are not part of this version"
+            message = f"the option '{key}' is for changelogs, which are not supported"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
         elif key.lower() == "path":
             message = "the option 'path' is set by the engine"
             yield SpecFault(("options", key), message, "Write 'table:' beside 'format:'.", at_key=True)
         elif key.lower().startswith(_STREAMING):
             message = f"the option '{key}' is set by the engine"
-            hint = "Take it out; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
+            hint = "Remove it; 'starting_timestamp', 'starting_snapshot' and 'on_upstream_delete' are keys."
             yield SpecFault(("options", key), message, hint, at_key=True)

@@ -75,7 +75,7 @@ def from_time(source: str, table: TableFacts, at: int | None) -> Start:
     return Start(table.uuid, at)
 
 
-_LATER = "Begin with {0} or later, or take 'starting_timestamp' out: then every row that the table has is read."
+_LATER = "Start at {0} or later, or remove 'starting_timestamp' to read all rows of the table."
 
 
 def from_snapshot(source: str, table: TableFacts, snapshot: int) -> Start:
@@ -86,20 +86,24 @@ def from_snapshot(source: str, table: TableFacts, snapshot: int) -> Start:
     """
     found = next((s for s in table.history if s.id == snapshot), None)
     if found is None:
-        message = f"'{source}' cannot begin with snapshot {snapshot}: it is not in the history of the table"
-        why = "it was rolled back, or is of a branch" if snapshot in table.snapshots else "it expired, or never was"
+        message = f"'{source}' cannot start at snapshot {snapshot}: it is not in the history of the table"
+        why = (
+            "it was rolled back, or is on a branch"
+            if snapshot in table.snapshots
+            else "it has expired, or never existed"
+        )
         known = ", ".join(f"{s.id} ({time_of(s)})" for s in table.history[:3]) or "none"
         raise StateError("upstream-history", f"{message} ({why})", f"The newest snapshots: {known}.")
     if (chosen := first_read(table.history, found.at)) is None or chosen.id != snapshot:
-        raise StateError("upstream-history", tied(source, found), "Begin with an earlier or a later snapshot.")
+        raise StateError("upstream-history", tied(source, found), "Start at an earlier or a later snapshot.")
     return Start(table.uuid, found.at)
 
 
 def tied(source: str, snapshot: SnapshotFacts) -> str:
     """What is wrong with a snapshot that Iceberg cannot begin with."""
     return (
-        f"'{source}' cannot begin with snapshot {snapshot.id} of {time_of(snapshot)}: another commit has the same "
-        "millisecond, or an earlier one has a later time, and Iceberg tells them apart by time only"
+        f"'{source}' cannot start at snapshot {snapshot.id} of {time_of(snapshot)}: another commit has the same "
+        "millisecond, or an earlier one has a later time, and Iceberg selects snapshots by time"
     )
 
 

@@ -132,10 +132,13 @@ def _bounded(client: Mapping[str, str]) -> dict[str, str]:
 
 
 def _refused(connection: Connection, kind: str, said: str) -> SetupError:
-    message = f"the brokers of the connection '{connection.name}' ({connection.addresses}) refused: {said or kind}"
+    message = (
+        f"the brokers of the connection '{connection.name}' ({connection.addresses}) rejected the connection: "
+        f"{said or kind}"
+    )
     hint = "Correct the connection's settings in project.yml."
     if kind in {"TimeoutException", "TimeoutError"}:
         message = f"the brokers of the connection '{connection.name}' ({connection.addresses}) did not answer"
         message += f" within {_PATIENCE_SECONDS} seconds"
-        hint = "They take connections: look at their log, and whether 'security' of the connection is that of the port."
+        hint = "The port is open: check the brokers' log, and that 'security' of the connection matches the port."
     return SetupError("kafka-refused", scrub(message), hint)

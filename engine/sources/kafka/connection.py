@@ -39,11 +39,11 @@ CONSUMER = (
 _OF_SPARK = {
     "auto.offset.reset": "Write 'starting_offsets:'.",
     "bootstrap.servers": "Write 'bootstrap_servers:' in the connection.",
-    "enable.auto.commit": "Offsets are kept with the table's state.",
-    "group.id": "Spark makes a group for each query, so that no two models share records.",
-    "key.deserializer": "Keys come as bytes in _metadata.key.",
+    "enable.auto.commit": "Offsets are stored in the table's state.",
+    "group.id": "Spark uses a separate group for each query, so that models do not share records.",
+    "key.deserializer": "Keys are available as binary in _metadata.key.",
     "value.deserializer": "Write 'value: {format: ...}'.",
-    "interceptor.classes": "Interceptors would see records again when a batch is repeated.",
+    "interceptor.classes": "Interceptors would see records twice when a micro-batch is repeated.",
 }
 PREFIX = "consumer."
 _ADDRESS = re.compile(r"(?P<host>\[[0-9a-fA-F:.%]+\]|[^\s:,\[\]/]+):(?P<port>\d{1,5})")
@@ -87,11 +87,11 @@ def read_connection(name: str, settings: Mapping[str, Any]) -> Connection:
     options = settings.get("options") or {}
     faults += [f"{message}. {hint}" for _, message, hint in consumer_faults(options)]
     if faults:
-        raise ProjectError("connection-settings", f"the connection '{name}' is wrong: {'; '.join(faults)}", _FORM)
+        raise ProjectError("connection-settings", f"the connection '{name}' is invalid: {'; '.join(faults)}", _FORM)
     return Connection(name, servers, {**_security(settings.get("security") or {}), **consumer_options(options)})
 
 
-_FORM = "Write 'bootstrap_servers: host:9092' and, if it is needed, 'security: {protocol: SASL_SSL, ...}'."
+_FORM = "Set 'bootstrap_servers: host:9092' and, if needed, 'security: {protocol: SASL_SSL, ...}'."
 
 
 def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
@@ -101,11 +101,11 @@ def consumer_faults(options: Mapping[str, Any]) -> Iterator[tuple[str, str, str]
         if not key.startswith(PREFIX):
             yield key, f"there is no option '{key}'", f"Options of the Kafka client begin with '{PREFIX}'"
         elif bare in _OF_SPARK:
-            yield key, f"the option '{bare}' of the client is not yours to set", _OF_SPARK[bare]
+            yield key, f"the option '{bare}' of the client is set by the engine", _OF_SPARK[bare]
         elif bare.startswith(("ssl.", "sasl.", "security.")):
-            yield key, f"the option '{bare}' is a matter of security", "Write it under 'security:' of the connection."
+            yield key, f"the option '{bare}' is a security setting", "Write it under 'security:' of the connection."
         elif bare not in CONSUMER:
-            yield key, f"the option '{bare}' of the client is not known here", near(bare, CONSUMER)
+            yield key, f"the option '{bare}' of the client is unknown", near(bare, CONSUMER)
 
 
 def consumer_options(options: Mapping[str, Any]) -> dict[str, str]:
@@ -151,7 +151,7 @@ def _servers(value: Any) -> tuple[tuple[tuple[str, int], ...], list[str]]:
     for text in texts:
         match = _ADDRESS.fullmatch(str(text).strip())
         if match is None:
-            faults.append(f"'{text}' is no address (host:port)")
+            faults.append(f"'{text}' is not an address (host:port)")
         else:
             servers.append((match["host"].strip("[]"), int(match["port"])))
     if not texts:

@@ -38,7 +38,7 @@ _PARTITION = re.compile("[0-9]{1,9}")
 _TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 _FIRST, _LAST = -2, -1
 _WORDS = {"earliest": _FIRST, "latest": _LAST}
-_OFFSETS = "Write earliest, latest, {0: 1200, 1: 980} (partition: offset), or the same below the name of each topic."
+_OFFSETS = "Write earliest, latest, {0: 1200, 1: 980} (partition: offset), or such a mapping for each topic."
 _ASSIGN = "Write assign: {github-events: [0, 1]}."
 
 # topic -> partition -> offset; the topic of a source that has one is left out where it is written
@@ -50,12 +50,12 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
     said = spec.settings
     yield from _topic_faults(spec)
     if not said.get("connection"):
-        hint = "Name one of the target's 'connections:', such as 'connection: main'."
+        hint = "Add 'connection: main', with a name of the target's 'connections:'."
         yield SpecFault(("connection",), f"source '{spec.name}' has no 'connection'", hint, "missing-key")
     yield from _value_faults(spec)
     yield from _start_faults(said)
     if spec.stream is False and "max_offsets_per_trigger" in said:
-        hint = "Take it out: 'stream: false' reads everything at once."
+        hint = "Remove it: 'stream: false' reads everything at once."
         yield SpecFault(
             ("max_offsets_per_trigger",), "'max_offsets_per_trigger' is for streams", hint, "setting-conflict", True
         )
@@ -75,9 +75,9 @@ def _topic_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         for name in (value,) if isinstance(value, str) else value:
             if not _TOPIC.fullmatch(name):
                 hint = "Topics have letters, digits, '.', '_' and '-'; 'topic_pattern' takes a regular expression."
-                yield SpecFault((key,), f"'{name}' is no name of a topic", hint)
+                yield SpecFault((key,), f"'{name}' is not a topic name", hint)
     if "assign" in spec.settings and not _is_assignment(spec.settings["assign"]):
-        yield SpecFault(("assign",), "'assign' must name topics with lists of partitions", _ASSIGN)
+        yield SpecFault(("assign",), "'assign' must map topics to lists of partitions", _ASSIGN)
 
 
 def _is_assignment(value: Any) -> bool:
@@ -104,7 +104,7 @@ def _value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
     value = value_of(spec)
     form = VALUE_FORMATS.get(value["format"]) if isinstance(value["format"], str) else None
     if form is None:
-        message = f"there is no format '{value['format']}' of values"
+        message = f"'{value['format']}' is not a value format"
         yield SpecFault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
         return
     known = ("format", *form.KEYS)
@@ -149,7 +149,7 @@ def _start_faults(said: Mapping[str, Any]) -> Iterator[SpecFault]:
         yield SpecFault((STARTS[0],), "'starting_offsets' cannot be read", _OFFSETS)
     if STARTS[1] in said and starting_milliseconds(said) is None:
         hint = "Write it as 2024-05-01 10:00:00 (UTC) or 2024-05-01T10:00:00+02:00."
-        yield SpecFault((STARTS[1],), f"'{said[STARTS[1]]}' is no time", hint)
+        yield SpecFault((STARTS[1],), f"'{said[STARTS[1]]}' is not a timestamp", hint)
 
 
 def _option_faults(spec: SourceSpec) -> Iterator[SpecFault]:

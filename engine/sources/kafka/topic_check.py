@@ -78,8 +78,8 @@ def _check_cluster(spec: SourceSpec, known: Mapping[str, Any], identity: str, ad
             f"'{spec.name}' was read from another Kafka cluster ({before}); the brokers at {addresses} are {identity}"
         )
         hint = (
-            "Its offsets mean nothing there. Undo the change of the connection, or rebuild the table from what the new "
-            "cluster has: engine build -f -s <model>"
+            "The offsets of the stream do not apply to the new cluster. Undo the change of the connection, or "
+            "rebuild the table from the new cluster: engine build -f -s <model>"
         )
         raise StateError("source-changed", message, hint)
 
@@ -89,7 +89,7 @@ def _check_left_out(spec: SourceSpec, before: Mapping[str, str], topics: Mapping
     absent = set(before) - set(topics)
     left_out = sorted(absent.intersection(cluster.names())) if absent else []
     if left_out:
-        message = f"'{spec.name}' does not read the topic '{left_out[0]}' any more, in which the stream has offsets"
+        message = f"'{spec.name}' no longer reads the topic '{left_out[0]}', of which the stream has offsets"
         hint = "Undo the change, or rebuild the table: engine build -f -s <model>"
         raise StateError("source-changed", message, hint)
 
@@ -99,8 +99,8 @@ def _check_ids(spec: SourceSpec, before: Mapping[str, str], topics: Mapping[str,
         if before.get(topic.name, topic.id) != topic.id:
             message = f"the topic '{topic.name}' of '{spec.name}' was deleted and recreated since the last build"
             hint = (
-                "The stream stands at offsets of the old topic and would leave a hole in the new one. Build the table "
-                "anew from what the new topic holds: engine build -f -s <model>"
+                "The stream has offsets of the old topic and would skip records of the new one. Rebuild the table "
+                "from the new topic: engine build -f -s <model>"
             )
             raise StateError("source-replaced", message, hint)
 
@@ -115,7 +115,7 @@ def _check_ends(spec: SourceSpec, stand: Stand, ends: Stand) -> None:
                     f"and it ends at {end} now"
                 )
                 hint = (
-                    "Records that were read are gone from the broker: it lost data, or the topic was replaced. "
+                    "The broker no longer has records that were read: it lost data, or the topic was replaced. "
                     "Restore it, or rebuild the table: engine build -f -s <model>"
                 )
                 raise StateError("source-shrunk", message, hint)
@@ -138,8 +138,8 @@ def _gaps(spec: SourceSpec, stand: Stand, firsts: Stand) -> Iterator[Diagnostic]
     message = f"{lost:,} offsets of '{spec.name}' were deleted by the broker before they were read ({places})"
     if spec.settings.get("fail_on_data_loss", True):
         hint = (
-            "Build the table anew from what is left (engine build -f -s <model>), or accept the gap: "
-            "'fail_on_data_loss: false' in the source's declaration. Longer retention of the topic avoids it."
+            "Rebuild the table from the remaining records (engine build -f -s <model>), or accept the gap: "
+            "'fail_on_data_loss: false' in the source's declaration. A longer retention of the topic avoids it."
         )
         raise StateError("source-gap", message, hint)
     hint = "'fail_on_data_loss: false' accepts it: the table has a gap there."
@@ -149,8 +149,8 @@ def _gaps(spec: SourceSpec, stand: Stand, firsts: Stand) -> Iterator[Diagnostic]
 def _start_notes(spec: SourceSpec, known: Mapping[str, Any], said: str) -> Iterator[Diagnostic]:
     before = known.get("start", said)
     if before != said:
-        message = f"'{spec.name}' says '{said}' now, and the stream began with '{before}'"
-        hint = "It goes on where it stands: the beginning counts for the first build only."
+        message = f"'{spec.name}' is set to '{said}' now, but the stream started with '{before}'"
+        hint = "The stream continues from its offsets: the setting applies to the first build only."
         yield Diagnostic("source-start", message, hint, Level.WARNING, spec.name)
 
 

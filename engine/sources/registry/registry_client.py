@@ -87,12 +87,12 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
     place = f"the schema registry '{name}'"
     if unknown := sorted(set(given) - set(KEYS)):
         raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], KEYS))
-    hint = "Write 'url: https://host:port', with the path where its interface begins, if it has one."
+    hint = "Set 'url: https://host:port', with the path of its API if it has one."
     if not isinstance(given.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)
     parts = _address(given["url"].strip())
     if parts is None:
-        raise ProjectError("bad-value", f"the url of {place} is no http or https address", hint)
+        raise ProjectError("bad-value", f"the url of {place} is not an http or https address", hint)
     address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
     authorization = ""
     if "auth" in given:
@@ -134,7 +134,7 @@ def is_open(url: str) -> bool:
 def _seconds(place: str, timeout: Any) -> float:
     found = re.fullmatch(r"(\d+) (second|minute)s?", timeout) if isinstance(timeout, str) else None
     if found is None or int(found[1]) == 0:
-        raise ProjectError("bad-value", f"the 'timeout' of {place} is no time", "Write 'timeout: 20 seconds'.")
+        raise ProjectError("bad-value", f"the 'timeout' of {place} is not a duration", "Write 'timeout: 20 seconds'.")
     return float(found[1]) * (60 if found[2] == "minute" else 1)
 
 
@@ -148,7 +148,7 @@ def _authorization(place: str, auth: Any) -> str:
         if set(auth) == {"token"} and auth["token"].isprintable():
             return f"Bearer {auth['token']}"
     hint = "Write 'auth: {username: .., password: ..}' or 'auth: {token: ..}'."
-    raise ProjectError("bad-value", f"the 'auth' of {place} is of neither form", hint)
+    raise ProjectError("bad-value", f"the 'auth' of {place} has neither form", hint)
 
 
 def _basic(user: str, password: str) -> str:
@@ -199,7 +199,7 @@ class Registry:
         whole = time.monotonic() + 3 * self.settings.patience
         numbers = self._lately(f"{_subject(subject)}/versions", self._deadline(), read_versions)
         if numbers is None:
-            raise self._odd(f"its answer for '{subject}' is no list of versions")
+            raise self._odd(f"its answer for '{subject}' is not a list of versions")
         found = []
         for number in sorted(numbers, reverse=True)[:most]:
             try:
@@ -229,13 +229,13 @@ class Registry:
 
     def _registered(self, schema_id: int, answer: Answer, deadline: float) -> Registered:
         if answer.kind != "AVRO":
-            raise MissingSchemaError("registry-schema", f"schema id {schema_id} is of the kind {answer.kind}, not Avro")
+            raise MissingSchemaError("registry-schema", f"schema id {schema_id} has the type {answer.kind}, not Avro")
         imported: dict[Reference, str] = {}
         try:
             self._import(answer, imported, (), deadline)
             text = to_json(parse(answer.schema, imported.values()), docs=True)
         except AvroError as error:
-            message = f"schema id {schema_id} is no Avro schema that can be read: {error}"
+            message = f"schema id {schema_id} is not a readable Avro schema: {error}"
             raise MissingSchemaError("registry-schema", message) from error
         return Registered(schema_id, text)
 
@@ -249,12 +249,12 @@ class Registry:
         """
         for reference in answer.references:
             if reference in around:
-                raise AvroError(f"it refers to itself, through version {reference[1]} of '{short(reference[0])}'")
+                raise AvroError(f"it references itself, through version {reference[1]} of '{short(reference[0])}'")
             if reference in imported:
                 continue
             if len(around) >= _MOST_LEVELS or len(imported) >= _MOST_REFERENCES:
                 message = (
-                    f"it refers to more than {_MOST_REFERENCES} schemas, or through more than {_MOST_LEVELS} others"
+                    f"it references more than {_MOST_REFERENCES} schemas, or is nested more than {_MOST_LEVELS} levels"
                 )
                 raise AvroError(message)
             found = self._lately(f"{_subject(reference[0])}/versions/{reference[1]}", deadline, read_answer)
@@ -263,7 +263,7 @@ class Registry:
             self._import(found, imported, (*around, reference), deadline)
             imported[reference] = found.schema
             if sum(map(len, imported.values())) > MOST_TEXT:
-                raise AvroError(f"with what it refers to it has more than {MOST_TEXT:,} characters")
+                raise AvroError(f"with its references it has more than {MOST_TEXT:,} characters")
 
     def _lately(self, path: str, deadline: float, read: Callable[[Any], Kept | None]) -> Kept | None:
         """What a path answered within the last seconds, checked; None: it is not of the form."""
@@ -304,7 +304,7 @@ class Registry:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as error:
-            raise self._odd(f"{path} answers with something that is not JSON, or is nested too deeply") from error
+            raise self._odd(f"{path} did not answer with JSON, or its JSON is nested too deeply") from error
 
     def _judge(self, path: str, error: urllib.error.HTTPError) -> str:
         """What a refusal means; returns the reason of one that may pass."""
@@ -313,8 +313,8 @@ class Registry:
         if error.code in _PASSING:
             return f"it answers {error.code} {short(error.reason)}"
         if error.code in _REFUSED:
-            hint = "Correct 'auth' of the registry in the target, or ask for the right to read."
-            message = f"the schema registry '{self.settings.name}' at {self.settings.url} refuses us ({error.code})"
+            hint = "Correct 'auth' of the registry in the target, or get read permission."
+            message = f"the schema registry '{self.settings.name}' at {self.settings.url} denied access ({error.code})"
             raise SetupError("registry-auth", message, hint)
         if code == _NO_SCHEMA:
             wanted = path.rpartition("/")[2]
@@ -322,19 +322,19 @@ class Registry:
         if code in _NO_SUBJECT:
             subject, _, version = unquote(path.removeprefix("/subjects/")).partition("/versions")
             what = f"version {version[1:]} of the subject" if code != min(_NO_SUBJECT) else "subject"
-            hint = "A producer registers it with its first record; 'subject:' names another one."
+            hint = "A producer registers it with its first record; to use another one, set 'subject:'."
             message = f"the schema registry '{self.settings.name}' has no {what} '{subject}'"
             raise MissingSchemaError("registry-subject", message, hint)
         raise self._odd(f"{path} answers {error.code} {short(error.reason)}")
 
     def _down(self, reason: str) -> SetupError:
-        hint = "Start it, or correct its 'url' in the target. Nothing is lost: the next build reads the same records."
+        hint = "Start it, or correct its 'url' in the target. No records are lost: the next build reads them."
         message = f"the schema registry '{self.settings.name}' at {self.settings.url} cannot be reached: {reason}"
         return SetupError("registry-down", scrub(message), hint)
 
     def _odd(self, what: str) -> SetupError:
-        hint = "The 'url' ends where the interface begins; Apicurio's ends with /apis/ccompat/v7."
-        message = f"{self.settings.url} does not speak as a schema registry does: {what}"
+        hint = "Set 'url' to the root of its API; for Apicurio it ends with /apis/ccompat/v7."
+        message = f"{self.settings.url} does not answer like a schema registry: {what}"
         return SetupError("registry-answer", scrub(message), hint)
 
 
@@ -346,9 +346,7 @@ def _subject(name: str) -> str:
     """
     if not is_subject(name):
         message = f"there can be no subject {short(name)!r} in a schema registry"
-        raise MissingSchemaError(
-            "registry-subject", message, "Write 'subject:' with a name of at most 1,000 characters."
-        )
+        raise MissingSchemaError("registry-subject", message, "Set 'subject:' to a name of at most 1,000 characters.")
     return f"/subjects/{quote(name, safe='')}"
 
 

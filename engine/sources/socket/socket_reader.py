@@ -66,7 +66,7 @@ class Lines:
         try:
             found = socket.create_connection(self._server, timeout=_CONNECT_SECONDS)
         except OSError as error:
-            raise UnreachableError(f"nobody answers at {host}:{port} ({error.strerror or error})") from error
+            raise UnreachableError(f"no server at {host}:{port} ({error.strerror or error})") from error
         found.setblocking(False)
         return found
 

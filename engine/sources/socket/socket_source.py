@@ -38,12 +38,12 @@ def faults(spec: SourceSpec) -> Iterator[SpecFault]:
         if key not in spec.settings:
             yield SpecFault((key,), f"source '{spec.name}' has no '{key}'", f"Add '{key}: {example}'.", "missing-key")
     if spec.settings.get("port", 1) > _PORTS:
-        yield SpecFault(("port",), f"there is no port {spec.settings['port']}", f"Ports end at {_PORTS}.")
+        yield SpecFault(("port",), f"{spec.settings['port']} is not a port", f"Use a port up to {_PORTS}.")
     if spec.schema:
-        message = "lines of a socket are one column, value string"
-        yield SpecFault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)
+        message = "a socket source has one column, value string"
+        yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
     for key in spec.options:
-        yield SpecFault(("options", key), "a socket has no options", "Take them out.", at_key=True)
+        yield SpecFault(("options", key), "a socket has no options", "Remove them.", at_key=True)
 
 
 def jars(_: SourceSpec) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ def told_by_worker(text: str) -> RunError | None:
 
 
 def _unreachable(reason: str) -> RunError:
-    hint = "Start the server first (to try it: nc -lk 9999), or correct 'host' and 'port' of the source."
+    hint = "Start the server first (to try it out: nc -lk 9999), or correct 'host' and 'port' of the source."
     return RunError("socket-unreachable", reason.strip(), hint)
 
 

@@ -44,7 +44,7 @@ def faults(spec: SourceSpec, value: Mapping[str, Any]) -> Iterator[SpecFault]:
         hint = near(key, OPTIONS)
         if key.lower() in _OURS:
             message = f"the option '{key}' is set by the engine"
-            hint = "Write 'timezone:' beside 'format:'." if key.lower() == "timezone" else "Take it out."
+            hint = "Write 'timezone:' beside 'format:'." if key.lower() == "timezone" else "Remove it."
         elif key.lower() in known:
             yield from _value_faults(key, given, JSON[known[key.lower()]])
             continue
@@ -127,8 +127,8 @@ def _bad(declared: StructType) -> Column:
     for field in declared.fields:
         nothing &= record[field.name].isNull()
     misfits = f.array_join(f.array(*_misfits(declared, record)), ", ")
-    unfit = f.when(misfits == "", "a value does not fit its column").otherwise(
-        f.concat(f.lit("these do not fit their columns: "), misfits)
+    unfit = f.when(misfits == "", "a value does not match its column").otherwise(
+        f.concat(f.lit("values that do not match their columns: "), misfits)
     )
     reason = (
         f.when(f.col(RAW).isNull(), "it has no value")

@@ -18,8 +18,8 @@ def faults(spec: SourceSpec, value: Mapping[str, Any]) -> list[SpecFault]:
     """A schema has no place here: the column is known."""
     if not spec.schema:
         return []
-    message = f"a value of format '{value['format']}' is one column, value {_TYPES[value['format']]}"
-    return [SpecFault(("schema",), message, "Take the schema out.", "setting-conflict", at_key=True)]
+    message = f"a value of format '{value['format']}' has one column, value {_TYPES[value['format']]}"
+    return [SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)]
 
 
 def columns(value: Mapping[str, Any]) -> str:

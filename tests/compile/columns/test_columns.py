@@ -162,7 +162,7 @@ def test_an_input_with_an_unsure_name_has_other_columns_too():
 
 
 def test_why_something_is_not_known():
-    assert found_in("select * from events").unknown == ("the columns of source.lost.events are not known",)
+    assert found_in("select * from events").unknown == ("the columns of source.lost.events are unknown",)
     assert found_in("select my_udf(price) as p from flights").unknown == ("the type of p is not known",)
 
 

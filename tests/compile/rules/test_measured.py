@@ -65,4 +65,4 @@ def test_hints_name_what_is_in_the_way() -> None:
         (found,) = check_text(bound.format(end), RELATIONS, "append")
         assert "dateadd()" in found.hint
     (found,) = check_text("select ts, max(distinct v) m from wa group by ts", RELATIONS, "append")
-    assert found.hint == "Take DISTINCT out: max() is the same without it."
+    assert found.hint == "Remove DISTINCT: max() is the same without it."
