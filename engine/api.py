@@ -215,7 +215,7 @@ class Project:
         from engine.compile.selection.select_nodes import select
 
         if selection.selector and selection.select:
-            raise UsageError("usage", "--select and --selector together", "Give one of them.")
+            raise UsageError("usage", "--select and --selector cannot be combined", "Use one of them.")
         terms = " ".join([*selection.select, *selection.exclude])
         previous = None
         if selection.state or "result:" in terms or selection.selector:
@@ -345,7 +345,7 @@ def _plan_options(said: RebuildOptions) -> PlanOptions:
 
     reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
     if reset and full:
-        raise UsageError("usage", "--full-refresh and --reset-checkpoint together", "Give one of them.")
+        raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
     return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())))
 
 

@@ -132,7 +132,7 @@ def warn(chosen: CommandSettings, manifest: Manifest, nodes: Collection[str], *,
 
 
 def _no_models(folder: str) -> Diagnostic:
-    hint = f"A model is a file {folder}/NAME.sql with a SELECT; engine build makes the table NAME of it."
+    hint = f"Write a SELECT to {folder}/NAME.sql; engine build creates the table NAME."
     return Diagnostic("no-models", "the project has no models", hint, Level.WARNING, location=Location("project.yml"))
 
 

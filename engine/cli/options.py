@@ -55,10 +55,10 @@ def selection_options(command: Command) -> Command:
             help="A selection that matches nothing is a warning (for CI).",
         ),
         _option("--selector", env="SELECTOR", metavar="NAME", help="A named selection of selectors.yml."),
-        _option("--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", help="Nodes to leave out."),
+        _option("--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", help="Nodes to exclude."),
         _option(
             "-s", "--select", "-m", "--models", env="SELECT", cls=Several, metavar="SELECTION",
-            help="Nodes to take: names, +name+, tag:x, path:models/x, source:a.b ...",
+            help="Nodes to select: names, +name+, tag:x, path:models/x, source:a.b ...",
         ),
     ):  # fmt: skip
         command = decorate(command)
@@ -73,13 +73,14 @@ def plan_options(command: Command) -> Command:
             env="ACCEPT",
             multiple=True,
             type=click.Choice(["downstream-stops", "files-gone"]),
-            help="A consequence of a full refresh that you accept.",
+            help="A consequence of a full refresh to accept.",
         ),
         _option(
             "--reset-checkpoint",
             env="RESET_CHECKPOINT",
             metavar="now|earliest|TIME",
-            help="New checkpoints for the selected streams, whose rows stay; where their sources begin.",
+            help="Start new checkpoints for the selected streams and keep their rows; where to begin: now, "
+            "earliest or a time.",
         ),
         _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models."),
     ):
@@ -94,7 +95,7 @@ def run_options(command: Command) -> Command:
         _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
         _option(
             "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
-            help="Nodes run side by side.",
+            help="Number of nodes to run in parallel.",
         ),
     ):  # fmt: skip
         command = decorate(command)

@@ -40,7 +40,7 @@ class QueryNodes:
         return cls(nodes)
 
     def lasting(self) -> QueryNodes:
-        """Only what is asked for once the query was read: queries, relations, joins, calls that some clauses do not hold."""
+        """Only what later passes ask for: queries, relations, joins, calls that some clauses cannot contain."""
         return QueryNodes({kind: nodes for kind, nodes in self._nodes.items() if issubclass(kind, _LASTING)})
 
     def every(self, *kinds: type[_Node]) -> list[_Node]:
