@@ -42,3 +42,9 @@ def test_a_batch_model_may_do_all_that(tmp_path):
         findings(tmp_path, model("", f"select distinct id, row_number() over (order by ts) as r {FROM} order by id"))
         == ()
     )
+
+
+def test_a_window_over_no_time_is_told_once(tmp_path):
+    query = f"select window(amount + 1, '1 hour') as w, count(*) as n {FROM} group by 1"
+    errors = [d for d in findings(tmp_path, model(LATE + "output_mode: update\nunique_key: w\n", query)) if d.is_error]
+    assert [line(error).split()[0] for error in errors] == ["type-mismatch"]

@@ -1,6 +1,6 @@
 """Columns of a query: their names and types as Spark has them, and the columns they come from.
 
-    find_columns        the way in: columns_of a query
+    find_columns        the way in: bind a query, columns_of it
     queries             SELECT, UNION, GROUP BY, ORDER BY: the columns of a query and what decides on its rows
     from_clause         FROM, joins, CTEs, lateral views; pivot_columns: PIVOT and UNPIVOT
     column_scope        what a name means

@@ -71,6 +71,8 @@ def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if found.type is not None and len(found.type) > spark_types.MAX_LENGTH:
         # struct(x, x) of a struct(x, x) of ...: the text of the type doubles at each step.
         return ColumnValue(None, found.origins)
+    if found.type is not None:
+        walk.types[id(node)] = found.type
     return found
 
 
@@ -206,6 +208,8 @@ def _arithmetic(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     for step in reversed(steps):
         parts.append(value(walk, step.expression, scope))
         left = ColumnValue(_calculated(walk, step, left, parts[-1]))
+        if left.type is not None:
+            walk.types[id(step)] = left.type
     return ColumnValue(left.type, origins(parts))
 
 

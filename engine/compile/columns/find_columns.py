@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp
 
@@ -24,21 +25,50 @@ from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.aggregates import has_aggregate
 
 
+@dataclass(frozen=True, slots=True)
+class BoundQuery:
+    """A query whose names and types have been found, once; what else is asked of it starts from here.
+
+    Attributes:
+        tree: of the query.
+        columns: what it gives, and where that comes from.
+        types: of the expressions in it, as far as they are known, by the identity of the node.
+    """
+
+    tree: exp.Expr
+    columns: QueryColumns
+    types: Mapping[int, str]
+
+
+def bind(
+    tree: exp.Expr,
+    inputs: Mapping[str, InputColumns],
+    windows: Mapping[str, TimeWindow],
+    text: str,
+) -> BoundQuery:
+    """Find what the names of a query mean, and the types of its expressions.
+
+    Args:
+        tree: as `engine.compile.sql.parse.parse` gives it; it is only looked at.
+        inputs: by the name in the tree (`@ref flights`, `@source ops.departures`), of several parts joined by dots.
+        windows: the declared ones, by name.
+        text: the text that was parsed, to which the places in the tree belong.
+    """
+    walk = Walk(text, query, value, inputs, windows)
+    return BoundQuery(tree, _columns(walk, tree), walk.types)
+
+
 def columns_of(
     tree: exp.Expr,
     inputs: Mapping[str, InputColumns],
     windows: Mapping[str, TimeWindow],
     text: str,
 ) -> QueryColumns:
-    """Find the columns of a query.
+    """The columns of a query; the arguments are those of `bind`."""
+    return bind(tree, inputs, windows, text).columns
 
-    Args:
-        tree: as `engine.compile.sql.parse.parse` gives it; it is only looked at.
-        inputs: by the name in the tree (`@ref flights`, `@source ops.departures`).
-        windows: the declared ones, by name.
-        text: the text that was parsed, to which the places in the tree belong.
-    """
-    walk = Walk(text, query, value, inputs, windows)
+
+def _columns(walk: Walk, tree: exp.Expr) -> QueryColumns:
     try:
         output = query(walk, tree, {}, None)
     except RecursionError:
@@ -47,7 +77,7 @@ def columns_of(
         message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
         fault = ColumnFault("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
         return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
-    shown, select = projections(text, tree), first_select(tree)
+    shown, select = projections(walk.text, tree), first_select(tree)
     items = select.expressions if select is not None else ()
     columns = None if output.open else tuple(_facts(column, shown, items) for column in output.columns)
     return QueryColumns(
@@ -65,7 +95,7 @@ def unresolved(
     windows: Mapping[str, TimeWindow],
     text: str,
 ) -> tuple[Unresolved, ...]:
-    """The names that certainly no input has; the arguments are those of `columns_of`."""
+    """The names that certainly no input has; the arguments are those of `bind`."""
     return columns_of(tree, inputs, windows, text).unresolved
 
 

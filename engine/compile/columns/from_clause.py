@@ -177,7 +177,8 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
         cte = scope.ctes.get(written.lower())
         if isinstance(cte, Cte):
             return cte_output(walk, cte), [written.lower()]
-    known = walk.inputs.get(written)
+    parts = [part.name for part in node.parts]  # type: ignore[attr-defined]
+    known = walk.inputs.get(".".join(parts))
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
     return (LOST if known is None else _input(walk, known)), names

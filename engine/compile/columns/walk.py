@@ -46,6 +46,7 @@ class Walk:
         unresolved: names that nothing has, by their place.
         reasons: why something is not known.
         faults: other faults, by their place.
+        types: of expressions, as far as they are known, by the identity of the node.
     """
 
     text: str
@@ -57,6 +58,7 @@ class Walk:
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
     faults: dict[int, ColumnFault] = field(default_factory=dict)
+    types: dict[int, str] = field(default_factory=dict)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
         """What is known of an expression."""

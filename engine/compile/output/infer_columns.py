@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from engine.compile.columns import ColumnFacts, InputColumns, QueryColumns
 from engine.compile.columns.column_texts import starts
-from engine.compile.columns.find_columns import columns_of
+from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Column, Input, Materialized, Model, Source
 from engine.compile.output.clause_checks import misplaced
@@ -66,15 +66,18 @@ def typed(
         found: what is wrong with it; columns that no input has, names given twice and broken rules of streams
             are added here.
     """
-    facts = _facts(model, text, known)
+    bound = _bound(model, text, known)
+    facts = bound.columns
     errors = {finding.code for finding in found if finding.is_error}
     # A length that cannot be read leaves all names, unless it is that of a window, which is then missing.
     named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
     times = list(stream_faults(model, text.query.tree, text.windows, known)) if named else []
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
-        own = (text.query.tree, text.rendered) if text.plain else None
-        faults += [rule for rule in broken_rules(model, known, own) if rule.code not in errors]
+        own = (bound, text.rendered) if text.plain else None
+        # The types of the columns are those of the rules: what they have been told of a window's time is told once.
+        told = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
+        faults += [rule for rule in broken_rules(model, known, own) if rule.code not in told]
     found += faults
     broken = model.broken or any(fault.is_error for fault in faults)
     columns = _merged(model.columns, facts.columns)
@@ -101,7 +104,7 @@ def source_columns(source: Source) -> InputColumns:
     return InputColumns(source.id, columns or None, hidden=((ORIGIN, spelt(origin) if origin else None),))
 
 
-def _facts(model: Model, text: ParsedModel, known: Mapping[str, InputColumns]) -> QueryColumns:
+def _bound(model: Model, text: ParsedModel, known: Mapping[str, InputColumns]) -> BoundQuery:
     inputs = {}
     for name in model.inlined:
         inputs[f"@ref {name}"] = known.get(f"model.{name}", InputColumns(f"model.{name}", None))
@@ -112,7 +115,7 @@ def _facts(model: Model, text: ParsedModel, known: Mapping[str, InputColumns]) -
         columns = known.get(item.node, InputColumns(item.node, None))
         inputs[f"@{kind} {item.name}"] = replace(columns, added=_added(item))
     windows = {window.name: window.time for window in text.windows}
-    return columns_of(text.query.tree, inputs, windows, text.rendered.text)
+    return bind(text.query.tree, inputs, windows, text.rendered.text)
 
 
 def _added(item: Input) -> tuple[tuple[str, str], ...]:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import sqlglot
-from sqlglot import exp
 
 from engine.compile.columns import InputColumns
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.nodes.manifest import Input, Materialized, Model
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT
@@ -36,15 +36,15 @@ _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplic
 
 
 def broken_rules(
-    model: Model, inputs: Mapping[str, InputColumns], text: tuple[exp.Expr, Rendered] | None = None
+    model: Model, inputs: Mapping[str, InputColumns], text: tuple[BoundQuery, Rendered] | None = None
 ) -> Iterator[Diagnostic]:
     """The rules that a model breaks: all of them for a stream, those of any query for a table or a view.
 
     Args:
         model: with its compiled SQL.
         inputs: the columns of what it reads, by node.
-        text: the user's query and its text, where what runs differs in the names of relations only: then it need not
-            be parsed again.
+        text: the user's query, bound, and its text, where what runs differs in the names of relations only: then it
+            need not be parsed again.
     """
     if model.materialized is Materialized.EPHEMERAL or not model.sql:
         return

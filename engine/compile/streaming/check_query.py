@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from sqlglot import exp
 
+from engine.compile.columns import InputColumns
+from engine.compile.columns.find_columns import BoundQuery, bind
 from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
 from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
@@ -24,12 +26,12 @@ _RULES: tuple[Callable[[LoweredQuery], Iterator[RuleFinding]], ...] = (
 
 
 def check(
-    tree: exp.Expr, relations: Mapping[str, StreamFacts], mode: Mode, *, native: Native | None = None
+    bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode, *, native: Native | None = None
 ) -> tuple[RuleFinding, ...]:
     """Check a query against Spark's rules of streaming.
 
     Args:
-        tree: the parsed query.
+        bound: the query.
         relations: facts of what it reads, by the name in the SQL (of several parts: joined by dots). A
             relation that is not among them counts as a table of unknown columns.
         mode: the output mode.
@@ -38,12 +40,13 @@ def check(
     Returns:
         All findings by their place. The query runs on Spark if none of them is an error.
     """
+    tree = bound.tree
     if not isinstance(tree, exp.Query):
         message = "a streaming query is a SELECT"
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
     known = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
     try:
-        found = _found(tree, Builder(known, native or Native()), mode)
+        found = _found(tree, Builder(known, native or Native(), bound.types), mode)
     except RecursionError:
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
     except PlanTooLargeError as large:
@@ -76,4 +79,9 @@ def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> t
     parsed = parse(text)
     if parsed.tree is None:
         return parsed.findings
-    return check(parsed.tree, relations, mode, native=parsed.native)
+    inputs = {name.replace("`", ""): _columns(name, facts) for name, facts in relations.items()}
+    return check(bind(parsed.tree, inputs, {}, text), relations, mode, native=parsed.native)
+
+
+def _columns(name: str, facts: StreamFacts) -> InputColumns:
+    return InputColumns(name, None if facts.columns is None else tuple(facts.columns.items()))

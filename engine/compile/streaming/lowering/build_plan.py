@@ -60,6 +60,7 @@ class Builder:
 
     relations: Mapping[str, StreamFacts]
     native: Native
+    types: Mapping[int, str] = field(default_factory=dict)
     found: list[RuleFinding] = field(default_factory=list)
     domains: list[Domain] = field(default_factory=list)
     _ids: count[int] = field(default_factory=lambda: count(1))
@@ -76,7 +77,7 @@ class Builder:
     def values(self, scope: PlanScope, env: Env) -> ExpressionReader:
         """A reader of the expressions of one step."""
         own = dataclasses.replace(scope, extra=dict(scope.extra), aliases=set(scope.aliases))
-        return ExpressionReader(own, partial(self._subquery, env), self.report, quiet=self._depth > 0)
+        return ExpressionReader(own, partial(self._subquery, env), self.report, self.types, quiet=self._depth > 0)
 
     def domain(self, node: exp.Expr, plan: LogicalPlan, refs: frozenset[int]) -> None:
         """Note a subquery that Spark computes by grouping the rows of a plan."""

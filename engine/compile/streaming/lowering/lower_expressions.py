@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Struct
@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
-from engine.compile.streaming.lowering.literal_types import TIMES, result_type
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, own_names
+from engine.compile.streaming.lowering.result_types import TIMES, result_type
 from engine.compile.streaming.plan.intervals import has_months, seconds
 from engine.compile.streaming.plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
 from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
@@ -81,6 +81,7 @@ class ExpressionReader:
     scope: PlanScope
     lower: Callable[[exp.Query, PlanScope], LogicalPlan]
     report: Callable[[RuleFinding], None]
+    types: Mapping[int, str] = field(default_factory=dict)
     quiet: bool = False
     step: StepExpressions = field(default_factory=StepExpressions)
     _seen: dict[int, PlanValue] = field(default_factory=dict)
@@ -190,7 +191,7 @@ class ExpressionReader:
             value = self._time_of(value, node)
         refs = value.refs.union(*(v.refs for v in rest))
         self._check_lengths(node, kind, lengths)
-        if value.type not in {"", "date", "struct", *TIMES} and not value.type.startswith("string"):
+        if value.type not in {"", "date", *TIMES} and not value.type.startswith(("struct", "string")):
             message = f"{node.name}() needs a timestamp, not {value.type}"
             self._fault("window-type", message, "Use a TIMESTAMP column.", node)
         sizes = [seconds(e) if seconds(e) is not None else e.sql() for e in lengths]
@@ -303,7 +304,7 @@ class ExpressionReader:
             lost = node
         fields = tuple(self._fields(node)) if isinstance(node, exp.Struct) else ()
         constant = isinstance(node, _LITERAL) or (bool(parts) and all(p.constant for p in parts))
-        kind = result_type(node, [part.type for part in parts])
+        kind = result_type(node, [part.type for part in parts], self.types)
         return PlanValue(None, None, refs, kind, fields, constant, lost, any(part.alias for part in parts))
 
     def _fields(self, node: exp.Struct) -> list[PlanColumn]:

@@ -13,7 +13,6 @@ from engine.compile.streaming.lowering.lower_conditions import conditions, equal
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS
 from engine.compile.streaming.lowering.lowering_context import Env, Queries
 from engine.compile.streaming.lowering.plan_scope import NamedRelation, PlanScope
-from engine.compile.streaming.lowering.streaming_clauses import Clause, Native
 from engine.compile.streaming.lowering.watermark_clause import event_time
 from engine.compile.streaming.plan.logical_plan import (
     NO_IDS,
@@ -75,11 +74,11 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -
         )
     else:
         plan, alias = SourcePlan(node=node, open=True), ""
-    clause, given = _clause(queries.native, node)
+    clause = queries.native.clauses.get(id(node))
     if clause is not None:
         plan = event_time(queries, plan, clause, env)
     plan = _sampled_plan(plan, node.args.get("sample"))
-    alias = given if given is not None else alias
+    alias = node.alias.lower() or alias
     names = [name.lower() for name in node.alias_column_names]
     if names and not plan.open and len(names) == len(plan.columns):
         columns = tuple(renamed(c, queries.number(), n) for c, n in zip(plan.columns, names, strict=True))
@@ -99,14 +98,6 @@ def _behind(queries: Queries, found: From, node: exp.Expr, env: Env, outer: Plan
     for join in node.args.get("joins") or ():
         found = _join(queries, found, join, env, outer)
     return found
-
-
-def _clause(native: Native, node: exp.Expr) -> tuple[Clause | None, str | None]:
-    """The WATERMARK clause behind a relation, and the alias the user gave (None: none)."""
-    clause = native.clauses.get(node.alias)
-    if clause is not None:
-        return clause, clause.alias.lower() or None
-    return None, node.alias.lower() or None
 
 
 def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> LogicalPlan:

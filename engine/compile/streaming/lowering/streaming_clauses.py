@@ -37,9 +37,9 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class Native:
-    """What was taken out of the text: clauses by the alias put in their place, relations said to be streams."""
+    """What was taken out of the text: clauses by the identity of the relation, relations said to be streams."""
 
-    clauses: Mapping[str, Clause] = field(default_factory=dict)
+    clauses: Mapping[int, Clause] = field(default_factory=dict)
     streams: frozenset[int] = frozenset()
 
 
@@ -73,9 +73,9 @@ def parse(text: str) -> ParsedStatement:
         check_commas(tokens, report)
         if found or not tokens:
             return ParsedStatement(None, findings=tuple(found) or (_fault("there is no SQL", 0),))
-        words, native = text.upper(), Native()
+        words, clauses, streams = text.upper(), dict[str, Clause](), frozenset[int]()
         if "STREAM" in words or "WATERMARK" in words:
-            tokens, native = _taken_out(tokens, text)
+            tokens, clauses, streams = _taken_out(tokens, text)
         trees = parser().parse(parseable(tokens), text)
     except _SyntaxError as error:
         return ParsedStatement(None, findings=(_fault(str(error), error.start),))
@@ -91,14 +91,25 @@ def parse(text: str) -> ParsedStatement:
         return ParsedStatement(None, findings=(_fault("there is more than one statement", 0),))
     if "WINDOW" in words or "PIVOT" in words:
         restore_hidden(tree)
-    return ParsedStatement(tree, native)
+    return ParsedStatement(tree, Native(_by_relation(tree, clauses), streams))
+
+
+def _by_relation(tree: exp.Expr, clauses: Mapping[str, Clause]) -> dict[int, Clause]:
+    """The clauses by their relations, which get the alias of the user in place of what stood for the clause."""
+    found = {}
+    for alias in list(tree.find_all(exp.TableAlias)) if clauses else ():
+        clause = clauses.get(alias.name)
+        if clause is not None and alias.parent is not None:
+            found[id(alias.parent)] = clause
+            alias.set("this", exp.to_identifier(clause.alias) if clause.alias else None)
+    return found
 
 
 def _fault(message: str, start: int) -> RuleFinding:
     return RuleFinding("sql-syntax", message, "Correct the SQL near this place.", start=start)
 
 
-def _taken_out(tokens: list[Token], text: str) -> tuple[list[Token], Native]:
+def _taken_out(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, Clause], frozenset[int]]:
     tokens, streams = _without_stream(tokens)
     out: list[Token] = []
     clauses: dict[str, Clause] = {}
@@ -115,7 +126,7 @@ def _taken_out(tokens: list[Token], text: str) -> tuple[list[Token], Native]:
         at_token = tokens[at]
         out.append(_token(TokenType.VAR, name, at_token))
         at = after
-    return out, Native(clauses, streams)
+    return out, clauses, streams
 
 
 def _token(kind: TokenType, text: str, like: Token) -> Token:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from engine.compile.streaming.lowering.literal_types import NUMBERS, TIMES
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
+from engine.compile.streaming.lowering.result_types import NUMBERS, TIMES
 from engine.compile.streaming.plan.intervals import has_months, is_interval
 from engine.compile.streaming.plan.logical_plan import Term
 
