@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -51,6 +52,9 @@ AVRO_LIMITS: Final = tuple(
 # Spark reads, analyses and compiles expressions by recursion. With the 1 MB that Java gives a thread, a sum of 600
 # terms ended in a StackOverflowError; one of 3,000 is analysed with this (measured). A thread takes what it uses.
 STACK: Final = "-Xss8m"
+# Hadoop starts a process of `chmod` for each file and folder that it makes on a local disk. By Java's usual way, which
+# starts a helper that starts the process, each costs about twice as much; Linux alone has this one.
+_PROCESSES: Final = ("-Djdk.lang.Process.launchMechanism=VFORK",) if sys.platform == "linux" else ()
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _DEFAULT_MEMORY: Final = "1g"
 _DEFAULT_OPTIONS: Final = "spark.driver.defaultJavaOptions"
@@ -71,6 +75,7 @@ def driver_conf(conf: Mapping[str, str], memory: str | None, log_level: str) -> 
         f"-Dengine.log.level={log_level}",
         STACK,
         *AVRO_LIMITS,
+        *_PROCESSES,
     ]
     given = conf.get(_EXTRA_OPTIONS, "")
     result = {**conf, _EXTRA_OPTIONS: f"{shlex.join(ours)} {given}".strip()}

@@ -21,6 +21,7 @@ from engine.errors import SetupError
 from engine.pinned_settings import PINNED
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.java import Java
+from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
 from engine.spark.private import AUTHENTICATE, LOCAL_SETTINGS, UMASK, guard_callbacks
 
@@ -42,6 +43,14 @@ _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOUD: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOCAL_STATE_PARTITIONS: Final = "2"
+# Spark's other way of renaming a checkpoint's file on a local disk starts four processes of `readlink` for each, and
+# checks no more than this one. What the local disk gives back, Hadoop checks by sums of its own beside each file.
+_LOCAL_CHECKPOINTS: Final = {
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +183,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             # Hadoop sets the permissions of a checkpoint's files itself.
             "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
             "spark.sql.shuffle.partitions": _LOCAL_STATE_PARTITIONS,
+            **_LOCAL_CHECKPOINTS,
             "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
         }
     return conf
@@ -191,6 +201,7 @@ def _connect(jvm: Jvm) -> SparkSession:
     try:
         with _own_interrupts(), _unwarned():
             spark = SparkSession.builder.getOrCreate()
+        know_packages(spark._jvm)
         guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
         text = "".join(traceback.format_exception(error))
