@@ -181,6 +181,17 @@ def test_a_damaged_cache_is_compiled_over(tmp_path, damage):
     assert shown(edits.compiled(tmp_path / "kept")) == before
 
 
+def test_a_cache_with_a_code_of_another_version_is_compiled_over(tmp_path):
+    edits = Edits(1, tmp_path / "project")
+    edits.put("models/people.sql", "select from where")
+    before = codes(edits, tmp_path)
+    (file,) = (tmp_path / "kept").rglob("*.json")
+    text = file.read_text(encoding="utf-8")
+    assert f'"{before[0]}"' in text
+    file.write_text(text.replace(f'"{before[0]}"', '"code-of-yesterday"'), encoding="utf-8")
+    assert codes(edits, tmp_path) == before
+
+
 def test_no_secret_and_no_value_of_the_environment_is_kept(tmp_path):
     edits = Edits(1, tmp_path / "project")
     settings = (PROJECT % edits.project).replace(".engine/lake", "\"{{ env_var('LAKE') }}\"")

@@ -188,7 +188,7 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
     try:
         head = msgspec.json.decode(path.read_bytes(), type=_Head)
         packs = opened(path.parent, head.packs)
-    except (OSError, ValueError, RecursionError, msgspec.MsgspecError):
+    except (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError):  # KeyError: a code of another version
         return StoredCompilation()
     if not all(place.within(packs) for place in head.places.values()) or set(head.order) - set(head.places):
         return StoredCompilation()
