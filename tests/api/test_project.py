@@ -97,6 +97,26 @@ def test_a_term_that_may_match_nothing_is_an_event(root: Path) -> None:
     assert not (root / "target").exists()
 
 
+def test_a_plan_says_what_a_build_would_do_and_a_build_without_input_starts_nothing(root: Path) -> None:
+    project = Project(root)
+    (root / "landing" / "orders").mkdir(parents=True)
+    write(root, {"landing/orders/a.json": '{"id": 1}\n'})
+    plan = project.plan("orders")
+    assert [(node, action.kind) for node, action in plan.actions.items()] == [
+        ("model.orders", "create"), ("test.not_null_orders_id", "test"),
+    ]  # fmt: skip
+    assert (plan.refusals, plan.unchanged) == ((), False)
+    refusals = project.plan("other").refusals
+    assert [(d.code, d.node) for d in refusals] == [("landing-missing", "shop.customers")]
+    events: list[Event] = []
+    with pytest.raises(EngineError) as raised:
+        project.build("other", on_event=events.append)
+    assert raised.value.diagnostics == refusals
+    assert events == []
+    with pytest.raises(UsageError, match="together"):
+        project.plan(full_refresh=True, reset_checkpoint="now")
+
+
 def test_options_that_contradict_each_other_are_refused_before_anything_starts(root: Path) -> None:
     with pytest.raises(UsageError, match="together"):
         Project(root).build(full_refresh=True, reset_checkpoint="now")
