@@ -1,92 +1,40 @@
-"""A project and what can be done with it: the command line, pytest, orchestrators and tests go through this.
-
-Nothing here prints, ends the process, handles signals or opens a log file: what happens is in events, and in Python's
-`logging` under the name `engine`. It works in any thread. A process runs one thing at a time, because it has one Spark
-session at a time; POSIX systems only.
-"""
+"""`Project`: compile, plan, build, run and test, for programs as for commands."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
-from engine.errors import Diagnostic, Level, ProjectError, SetupError, UsageError
-from engine.events import Diagnosed, Emit, Event, RunResults
+from engine.api.one_session import alone, one_at_a_time, session_target, unheard
+from engine.api.requests import (
+    THREADS,
+    Command,
+    RebuildOptions,
+    RunOptions,
+    Select,
+    Selection,
+    check_supported,
+    choose,
+    plan_options,
+    runnable,
+    selection_of,
+)
+from engine.errors import Diagnostic, ProjectError
+from engine.events import Diagnosed, Emit, RunResults
 from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.compile import Compiled, DataTest, Manifest, Target, UnitTest
+    from engine.compile import Compiled, DataTest, Manifest, UnitTest
     from engine.compile.selection.select_nodes import Choice
-    from engine.plan import Plan, PlanOptions
+    from engine.plan import Plan
     from engine.runtime.testing.run_data_test import DataTestVerdict
 
-    RunTest = Callable[[DataTest | UnitTest], DataTestVerdict]
-
-Command = Literal["build", "run", "test"]
-
-THREADS = 4
+RunTest: TypeAlias = "Callable[[DataTest | UnitTest], DataTestVerdict]"
 _TARGET_DIR = "target"
-_ALLOWED = "With --allow-empty this is a warning."
-_running = threading.Lock()
-
-
-def _unheard(_: Event) -> None:
-    """Nobody listens."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which nodes, in the words of the command line.
-
-    Attributes:
-        select: terms such as `orders`, `+orders`, `tag:hourly`; none: everything.
-        exclude: terms of what is left out.
-        selector: name of a selection in selectors.yml, instead of `select`.
-        state: folder of an earlier manifest.json, for `state:` and `result:`; None: the project's target/.
-        allow_empty: a term that matches nothing is a warning and not an error.
-    """
-
-    select: Sequence[str] = ()
-    exclude: Sequence[str] = ()
-    selector: str | None = None
-    state: Path | None = None
-    allow_empty: bool = False
-
-
-Select = str | Sequence[str] | Selection
-
-
-class RebuildOptions(TypedDict, total=False):
-    """What decides how models are built, as on the command line.
-
-    Attributes:
-        full_refresh: the selected models are rebuilt from their first row.
-        accept: consequences of a full refresh that are accepted: `downstream-stops`, `files-gone`.
-        reset_checkpoint: `now`, `earliest` or a time (UTC): where the sources of the selected streams begin, each with
-            a new checkpoint over the rows that are there.
-    """
-
-    full_refresh: bool
-    accept: Sequence[str]
-    reset_checkpoint: str | None
-
-
-class RunOptions(RebuildOptions, total=False):
-    """How models and tests are run.
-
-    Attributes:
-        threads: nodes that run side by side; 4.
-        fail_fast: after the first failure nothing more is started.
-    """
-
-    threads: int
-    fail_fast: bool
 
 
 class Project:
@@ -189,7 +137,7 @@ class Project:
 
     def _run(self, command: Command, select: Select, on_event: Emit | None, options: RunOptions) -> RunResults:
         compiled, choice = self._chosen(select)
-        emit = on_event or _unheard
+        emit = on_event or unheard
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
         nodes = runnable(compiled.manifest, choice.nodes, command)
@@ -199,7 +147,7 @@ class Project:
         compiled = self.compile()
         if compiled.manifest.errors:
             raise ProjectError.of(compiled.manifest.errors)
-        return compiled, self.select(compiled.manifest, _selection(select))
+        return compiled, self.select(compiled.manifest, selection_of(select))
 
     def select(self, manifest: Manifest, selection: Selection) -> Choice:
         """The nodes of a selection, with a warning for each term that matches nothing and may.
@@ -208,41 +156,20 @@ class Project:
             UsageError: a selection that cannot be read, or matches nothing.
             ProjectError: the same in selectors.yml.
         """
-        from functools import partial
-
-        from engine.compile.selection.named_selectors import named_selection
-        from engine.compile.selection.previous_state import load_previous
-        from engine.compile.selection.select_nodes import select
-
-        if selection.selector and selection.select:
-            raise UsageError("usage", "--select and --selector cannot be combined", "Use one of them.")
-        terms = " ".join([*selection.select, *selection.exclude])
-        previous = None
-        if selection.state or "result:" in terms or selection.selector:
-            folder = selection.state or self.target_dir
-            previous = load_previous(folder, must_exist=selection.state is not None)
-        named = partial(named_selection, self.root, selection.selector) if selection.selector else None
-        choice = select(manifest, selection.select, selection.exclude, previous=previous, named=named)
-        if selection.allow_empty:
-            allowed = tuple(replace(finding, level=Level.WARNING) for finding in choice.unmatched)
-            return replace(choice, unmatched=allowed)
-        if any(finding.is_error for finding in choice.unmatched):
-            kind = ProjectError if choice.unmatched[0].location else UsageError
-            raise kind.of(map(_allowing, choice.unmatched))
-        return choice
+        return choose(manifest, selection, self.root, self.target_dir)
 
     def decide(self, compiled: Compiled, nodes: Sequence[str], **options: Unpack[RebuildOptions]) -> Plan:
         """The plan of a build of some nodes of the compiled project; `plan` ends here."""
         from engine.plan import plan_selection
 
-        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, _plan_options(options))
+        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options))
 
     def execute(
         self,
         command: Command,
         compiled: Compiled,
         nodes: Sequence[str],
-        on_event: Emit = _unheard,
+        on_event: Emit = unheard,
         spark: SparkSession | None = None,
         **options: Unpack[RunOptions],
     ) -> RunResults:
@@ -262,26 +189,26 @@ class Project:
         from engine.runtime.context.run_results import write_results
         from engine.unit_tests.unit_test_session import run_units
 
-        manifest, target = compiled.manifest, _session_target(compiled, nodes)
+        manifest, target = compiled.manifest, session_target(compiled, nodes)
         if not nodes:
             return RunResults(command=command, target=target.name)
         if command != "test":
-            _check_supported(manifest, nodes)
+            check_supported(manifest, nodes)
         how = Options(
             command,
             threads=options.get("threads", THREADS),
             fail_fast=options.get("fail_fast", False),
             target_dir=self.target_dir,
-            planned=_plan_options(options),
+            planned=plan_options(options),
         )
         findings: list[Diagnostic] = []
-        with _alone() if spark is None else nullcontext():
+        with alone() if spark is None else nullcontext():
             write_artifacts(manifest, self.target_dir)
             with (
                 delivering(manifest, target, self.root, findings.extend) as deliver,
                 run_units(manifest, self.root, self.target, self.vars) as run_unit,
             ):
-                emit = _one_at_a_time(on_event, deliver)
+                emit = one_at_a_time(on_event, deliver)
                 results = build(manifest, target, self.root, nodes, how, emit, run_unit, spark)
             for finding in findings:
                 on_event(Diagnosed(finding))
@@ -304,8 +231,8 @@ class Project:
 
         nodes = compiled.manifest.nodes
         sets = jar_sets(compiled.manifest, [test for i in tests if isinstance(test := nodes[i], DataTest)])
-        target = _session_target(compiled, tests)
-        with _alone(), spark_session(target, self.target_dir, sets=sets) as spark:
+        target = session_target(compiled, tests)
+        with alone(), spark_session(target, self.target_dir, sets=sets) as spark:
             yield spark
 
     @contextmanager
@@ -329,77 +256,3 @@ class Project:
                 return run_test(rows.session(test), test, test.sql)
 
             yield run
-
-
-def runnable(manifest: Manifest, nodes: Iterable[str], command: Command) -> list[str]:
-    """The models and tests among some nodes that a command runs."""
-    from engine.compile import DataTest, Model, UnitTest
-
-    kinds = {"build": (Model, DataTest, UnitTest), "run": (Model,), "test": (DataTest, UnitTest)}[command]
-    return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]
-
-
-def _plan_options(said: RebuildOptions) -> PlanOptions:
-    from engine.plan import PlanOptions
-    from engine.plan.actions.reset_checks import reset_of
-
-    reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
-    if reset and full:
-        raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
-    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())))
-
-
-def _selection(select: Select) -> Selection:
-    if isinstance(select, Selection):
-        return select
-    return Selection((select,) if isinstance(select, str) else tuple(select))
-
-
-def _allowing(finding: Diagnostic) -> Diagnostic:
-    return replace(finding, hint=f"{finding.hint} {_ALLOWED}".strip()) if finding.is_error else finding
-
-
-def _check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
-    """Refuse what this version compiles but cannot run, before anything starts."""
-    from engine.compile import Model
-    from engine.compile.pipeline.unsupported import unsupported
-
-    models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
-    if findings := [finding for model in models for finding in unsupported(model)]:
-        raise ProjectError.of(findings)
-
-
-def _session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
-    """The target as a session for some nodes takes it: unit tests alone run on this machine."""
-    from engine.unit_tests.unit_test_session import local_target
-
-    units_alone = all(node.startswith("unit_test.") for node in nodes)
-    return local_target(compiled.target) if units_alone else compiled.target
-
-
-def _one_at_a_time(*listeners: Emit) -> Emit:
-    """All listeners, which never get two events at a time."""
-    turn = threading.Lock()
-
-    def emit(event: Event) -> None:
-        with turn:
-            for listener in listeners:
-                listener(event)
-
-    return emit
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Hold the process's one session.
-
-    Raises:
-        SetupError: `session`: somebody has it.
-    """
-    if not _running.acquire(blocking=False):
-        message = "this process already runs a build or tests, and has one Spark session at a time"
-        raise SetupError("session", message, "Wait until that has ended, or use another process.")
-    try:
-        yield
-    finally:
-        _running.release()

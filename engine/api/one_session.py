@@ -1,0 +1,56 @@
+"""What a run has for itself: the process's one session, its target, and listeners that hear one event at a time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from engine.errors import SetupError
+from engine.events import Emit, Event
+
+if TYPE_CHECKING:
+    from engine.compile import Compiled, Target
+
+_running = threading.Lock()
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """Hold the process's one session.
+
+    Raises:
+        SetupError: `session`: somebody has it.
+    """
+    if not _running.acquire(blocking=False):
+        message = "this process already runs a build or tests, and has one Spark session at a time"
+        raise SetupError("session", message, "Wait until that has ended, or use another process.")
+    try:
+        yield
+    finally:
+        _running.release()
+
+
+def session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
+    """The target as a session for some nodes takes it: unit tests alone run on this machine."""
+    from engine.unit_tests.unit_test_session import local_target
+
+    units_alone = all(node.startswith("unit_test.") for node in nodes)
+    return local_target(compiled.target) if units_alone else compiled.target
+
+
+def one_at_a_time(*listeners: Emit) -> Emit:
+    """All listeners, which never get two events at a time."""
+    turn = threading.Lock()
+
+    def emit(event: Event) -> None:
+        with turn:
+            for listener in listeners:
+                listener(event)
+
+    return emit
+
+
+def unheard(_: Event) -> None:
+    """Nobody listens."""

@@ -1,0 +1,150 @@
+"""What is asked of a project: which nodes, and how they are built."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypedDict
+
+from engine.errors import Diagnostic, Level, ProjectError, UsageError
+
+if TYPE_CHECKING:
+    from engine.compile import Manifest
+    from engine.compile.selection.select_nodes import Choice
+    from engine.plan import PlanOptions
+
+Command = Literal["build", "run", "test"]
+
+THREADS = 4
+_ALLOWED = "With --allow-empty this is a warning."
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which nodes, in the words of the command line.
+
+    Attributes:
+        select: terms such as `orders`, `+orders`, `tag:hourly`; none: everything.
+        exclude: terms of what is left out.
+        selector: name of a selection in selectors.yml, instead of `select`.
+        state: folder of an earlier manifest.json, for `state:` and `result:`; None: the project's target/.
+        allow_empty: a term that matches nothing is a warning and not an error.
+    """
+
+    select: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    selector: str | None = None
+    state: Path | None = None
+    allow_empty: bool = False
+
+
+Select = str | Sequence[str] | Selection
+
+
+class RebuildOptions(TypedDict, total=False):
+    """What decides how models are built, as on the command line.
+
+    Attributes:
+        full_refresh: the selected models are rebuilt from their first row.
+        accept: consequences of a full refresh that are accepted: `downstream-stops`, `files-gone`.
+        reset_checkpoint: `now`, `earliest` or a time (UTC): where the sources of the selected streams begin, each with
+            a new checkpoint over the rows that are there.
+    """
+
+    full_refresh: bool
+    accept: Sequence[str]
+    reset_checkpoint: str | None
+
+
+class RunOptions(RebuildOptions, total=False):
+    """How models and tests are run.
+
+    Attributes:
+        threads: nodes that run side by side; 4.
+        fail_fast: after the first failure nothing more is started.
+    """
+
+    threads: int
+    fail_fast: bool
+
+
+def selection_of(select: Select) -> Selection:
+    """The record of a term, of several, or of itself."""
+    if isinstance(select, Selection):
+        return select
+    return Selection((select,) if isinstance(select, str) else tuple(select))
+
+
+def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -> Choice:
+    """The nodes of a selection, with a warning for each term that matches nothing and may.
+
+    Args:
+        manifest: the compiled project.
+        selection: what is chosen.
+        root: the project's folder.
+        folder: of the artifacts that are compared with where the selection names none.
+
+    Raises:
+        UsageError: a selection that cannot be read, or matches nothing.
+        ProjectError: the same in selectors.yml.
+    """
+    from functools import partial
+
+    from engine.compile.selection.named_selectors import named_selection
+    from engine.compile.selection.previous_state import load_previous
+    from engine.compile.selection.select_nodes import select
+
+    if selection.selector and selection.select:
+        raise UsageError("usage", "--select and --selector cannot be combined", "Use one of them.")
+    terms = " ".join([*selection.select, *selection.exclude])
+    previous = None
+    if selection.state or "result:" in terms or selection.selector:
+        state = selection.state or folder
+        previous = load_previous(state, must_exist=selection.state is not None)
+    named = partial(named_selection, root, selection.selector) if selection.selector else None
+    choice = select(manifest, selection.select, selection.exclude, previous=previous, named=named)
+    if selection.allow_empty:
+        allowed = tuple(replace(finding, level=Level.WARNING) for finding in choice.unmatched)
+        return replace(choice, unmatched=allowed)
+    if any(finding.is_error for finding in choice.unmatched):
+        kind = ProjectError if choice.unmatched[0].location else UsageError
+        raise kind.of(map(_allowing, choice.unmatched))
+    return choice
+
+
+def _allowing(finding: Diagnostic) -> Diagnostic:
+    return replace(finding, hint=f"{finding.hint} {_ALLOWED}".strip()) if finding.is_error else finding
+
+
+def runnable(manifest: Manifest, nodes: Iterable[str], command: Command) -> list[str]:
+    """The models and tests among some nodes that a command runs."""
+    from engine.compile import DataTest, Model, UnitTest
+
+    kinds = {"build": (Model, DataTest, UnitTest), "run": (Model,), "test": (DataTest, UnitTest)}[command]
+    return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]
+
+
+def check_supported(manifest: Manifest, nodes: Iterable[str]) -> None:
+    """Refuse what this version compiles but cannot run, before anything starts."""
+    from engine.compile import Model
+    from engine.compile.pipeline.unsupported import unsupported
+
+    models = (node for i in nodes if isinstance(node := manifest.nodes[i], Model))
+    if findings := [finding for model in models for finding in unsupported(model)]:
+        raise ProjectError.of(findings)
+
+
+def plan_options(said: RebuildOptions) -> PlanOptions:
+    """The options as the plan has them.
+
+    Raises:
+        UsageError: two of them do not go together, or one cannot be read.
+    """
+    from engine.plan import PlanOptions
+    from engine.plan.actions.reset_checks import reset_of
+
+    reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
+    if reset and full:
+        raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
+    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())))
