@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from engine.errors import near
+from engine.errors import Diagnostic, near
 
 BOOLEAN = "true or false"
 INTEGER = "a whole number"
@@ -135,27 +134,10 @@ OF_FILES: Mapping[str, Mapping[str, Form]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class OptionFault:
-    """What is wrong with one option.
-
-    Attributes:
-        name: as it is written.
-        code: `unknown-option`, `option-twice` or `bad-value`.
-        message: names it.
-        hint: how to fix it.
-    """
-
-    name: str
-    code: str
-    message: str
-    hint: str
-
-
 def option_faults(
     options: Mapping[str, str], known: Mapping[str, Form], reader: str, *, hadoop: bool = False
-) -> Iterator[OptionFault]:
-    """Options that a reader or writer does not have, that are set twice, or whose value it does not take.
+) -> Iterator[tuple[str, Diagnostic]]:
+    """Options that a reader or writer does not have, that are set twice, or whose value it does not take, by name.
 
     Args:
         options: as they are written.
@@ -170,14 +152,15 @@ def option_faults(
         lower = name.lower()
         if written[lower] > 1 and lower in seen:
             message = f"the option '{name}' is set twice, in other letters"
-            yield OptionFault(name, "option-twice", message, "Remove one: letter case makes no difference.")
+            yield name, Diagnostic("option-twice", message, "Remove one: letter case makes no difference.")
         seen.add(lower)
         if lower not in by_name:
             if not (hadoop and "." in name.strip(".")):
-                yield OptionFault(name, "unknown-option", f"{reader} has no option '{name}'", _nearest(lower, by_name))
+                message = f"{reader} has no option '{name}'"
+                yield name, Diagnostic("unknown-option", message, _nearest(lower, by_name))
         elif expected := expected_form(value, known[by_name[lower]]):
             message = f"the option '{name}' must be {expected}, not '{value}'"
-            yield OptionFault(name, "bad-value", message, f"Write {_example(known[by_name[lower]])}.")
+            yield name, Diagnostic("bad-value", message, f"Write {_example(known[by_name[lower]])}.")
 
 
 def expected_form(value: str, form: Form) -> str:

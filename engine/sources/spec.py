@@ -111,11 +111,11 @@ def reader_faults(
         hadoop: whether names with a dot go to Hadoop's configuration.
     """
     given = {key: value for key, value in spec.options.items() if key.lower() not in reserved}
-    for fault in option_faults(given, known, reader, hadoop=hadoop):
+    for name, fault in option_faults(given, known, reader, hadoop=hadoop):
         hint = fault.hint
         if fault.code == "unknown-option":
             hint = f"{hint} To pass it unchecked, set 'allow_unknown_options: true' beside 'options:'.".strip()
-        yield SpecFault(("options", fault.name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
+        yield SpecFault(("options", name), fault.message, hint, fault.code, at_key=fault.code != "bad-value")
 
 
 def _none(name: str) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from engine.compile.nodes.manifest import Slot
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.dialect import DIALECT
 from engine.compile.sql.parse import is_expression
-from engine.errors import Diagnostic, Location
+from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import is_name, shown
 from engine.times import duration_seconds, parse_duration
 
@@ -47,40 +47,31 @@ class Edit:
     slots: tuple[Slot, ...] = ()
 
 
-class _FaultError(ValueError):
-    """A window that cannot be read: code, message, hint."""
-
-    def __init__(self, code: str, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.hint = hint
-
-
 def read_windows(configs: tuple[WindowConfig, ...], node: str, found: list[Diagnostic]) -> tuple[Window, ...]:
     """Read the declared windows."""
     windows = []
     for config in configs:
         try:
             windows.append(_read(config))
-        except _FaultError as fault:
-            found.append(Diagnostic(fault.code, str(fault), fault.hint, node=node, location=config.location))
+        except ProjectError as fault:
+            found += [diagnostic.at(config.location, node) for diagnostic in fault.diagnostics]
     return tuple(windows)
 
 
 def _read(config: WindowConfig) -> Window:
     if not is_name(config.name):
         hint = "Use lower-case letters, digits and underscores."
-        raise _FaultError("bad-name", f"'{config.name}' is not a name", hint)
+        raise ProjectError("bad-name", f"'{config.name}' is not a name", hint)
     match = _CALL.fullmatch(config.text.strip())
     if match is None:
-        raise _FaultError("window-syntax", f"{shown(config.text)} is not a window", _FORMS)
+        raise ProjectError("window-syntax", f"{shown(config.text)} is not a window", _FORMS)
     kind = match[1].lower()
     column, *lengths = split_arguments(match[2]) or [""]
     least, most = _ARGUMENTS[kind]
     if not least <= len(lengths) + 1 <= most:
-        raise _FaultError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
+        raise ProjectError("window-syntax", f"{kind}() does not take {len(lengths) + 1} arguments", _FORMS)
     if not is_expression(column):
-        raise _FaultError("window-syntax", f"{shown(column)} is not a column or expression", _FORMS)
+        raise ProjectError("window-syntax", f"{shown(column)} is not a column or expression", _FORMS)
     if kind == "session" and _is_gap(lengths[0]):
         return Window(config.name, TimeWindow(kind, column, lengths[0], varies=True), config.location)
     # The start, behind the others, may be negative, as in Spark.
@@ -102,7 +93,7 @@ def _length(text: str, *, signed: bool) -> str:
     negative = signed and bare.startswith("-")
     length = parse_duration(bare.removeprefix("-") if negative else bare)
     if length is None:
-        raise _FaultError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
+        raise ProjectError("bad-duration", f"{shown(text)} is not a duration", _DURATION)
     return f"-{length}" if negative else length
 
 
@@ -110,16 +101,16 @@ def _check_lengths(kind: str, spans: list[str]) -> None:
     size, *rest = [abs(duration_seconds(span)) for span in spans]
     slide = rest.pop(0) if kind == "sliding" else size
     if size == 0 or slide == 0:
-        raise _FaultError("bad-duration", "window and slide must be greater than zero", "Write at least 1 second.")
+        raise ProjectError("bad-duration", "window and slide must be greater than zero", "Write at least 1 second.")
     if slide > size:
         hint = "Make the slide at most as long as the window; otherwise rows between two windows are lost."
-        raise _FaultError("window-syntax", "the slide is longer than the window", hint)
+        raise ProjectError("window-syntax", "the slide is longer than the window", hint)
     if rest and rest[0] >= slide:
         hint = (
             "The start shifts all windows: its absolute value must be less than the slide (or the size, if there "
             "is no slide)."
         )
-        raise _FaultError("window-syntax", "the start is not shorter than the slide", hint)
+        raise ProjectError("window-syntax", "the start is not shorter than the slide", hint)
 
 
 def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:

@@ -87,10 +87,10 @@ def _write_options(section: Section | None) -> dict[str, str]:
         else:
             options[key], parts[key] = part.option(), part
     known = {key: value for key, value in options.items() if _is_checked(key, parts[key])}
-    for fault in option_faults(known, ICEBERG_WRITE, "Iceberg's writer"):
+    for name, fault in option_faults(known, ICEBERG_WRITE, "Iceberg's writer"):
         at_key = fault.code != "bad-value"
         hint = fault.hint or "Remove it; properties of the table are written under 'table_properties:'."
-        parts[fault.name].report(fault.code, fault.message, hint, at_key=at_key)
+        parts[name].report(fault.code, fault.message, hint, at_key=at_key)
     return options
 
 

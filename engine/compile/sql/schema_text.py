@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from engine.compile.nodes.manifest import Column
-from engine.errors import near
+from engine.errors import ProjectError, near
 from engine.project.yaml_section import UNKNOWN, Section
 
 _TOKEN = re.compile(
@@ -27,12 +27,8 @@ MAX_DEPTH = 100
 _HINT = "Write names and Spark types: id string, time timestamp, data struct<origin: string>."
 
 
-class _FaultError(ValueError):
-    """The schema cannot be read; carries what to do."""
-
-    def __init__(self, message: str, hint: str = _HINT) -> None:
-        super().__init__(message)
-        self.hint = hint
+def _fault(message: str, hint: str = _HINT) -> ProjectError:
+    return ProjectError("bad-schema", message, hint)
 
 
 def read_schema(section: Section) -> tuple[Column, ...]:
@@ -41,8 +37,8 @@ def read_schema(section: Section) -> tuple[Column, ...]:
         return ()
     try:
         return _Parser(section.value).columns()
-    except _FaultError as fault:
-        section.report("bad-schema", str(fault), fault.hint)
+    except ProjectError as fault:
+        section.report("bad-schema", fault.diagnostic.message, fault.diagnostic.hint)
         return ()
 
 
@@ -65,8 +61,8 @@ def read_type(section: Section, column: str) -> str | None:
         return None
     try:
         return _Parser(text).only_type(f"column '{column}'")
-    except _FaultError as fault:
-        section.report("bad-schema", str(fault), fault.hint)
+    except ProjectError as fault:
+        section.report("bad-schema", fault.diagnostic.message, fault.diagnostic.hint)
         return None
 
 
@@ -80,7 +76,7 @@ class _Parser:
         while offset < len(text):
             match = _TOKEN.match(text, offset)
             if match is None:
-                raise _FaultError(f"the schema cannot be read at '{text[offset:].split(maxsplit=1)[0]}'")
+                raise _fault(f"the schema cannot be read at '{text[offset:].split(maxsplit=1)[0]}'")
             if match.lastgroup:
                 self.tokens.append((match.lastgroup, match[match.lastgroup]))
             offset = match.end()
@@ -100,27 +96,27 @@ class _Parser:
         while self.at < len(self.tokens):
             name, type_ = self.field("column", colon=False)
             if name.lower() in columns:
-                raise _FaultError(f"the schema names '{name}' twice", "Keep one of them.")
+                raise _fault(f"the schema names '{name}' twice", "Keep one of them.")
             columns[name.lower()] = Column(name, type=type_)
             if self.at < len(self.tokens):
                 self.expect(",", f"after the column '{name}'")
                 if self.at == len(self.tokens):
-                    raise _FaultError("the schema ends with a comma", "Remove the comma.")
+                    raise _fault("the schema ends with a comma", "Remove the comma.")
         if not columns:
-            raise _FaultError("the schema has no columns")
+            raise _fault("the schema has no columns")
         return tuple(columns.values())
 
     def only_type(self, owner: str) -> str:
         type_ = self.type(owner)
         if self.at < len(self.tokens):
-            raise _FaultError(f"the type of the {owner} has '{self.tokens[self.at][1]}' after its end")
+            raise _fault(f"the type of the {owner} has '{self.tokens[self.at][1]}' after its end")
         return type_
 
     def field(self, what: str, *, colon: bool) -> tuple[str, str]:
         name = self.name(what)
         if self.sign == ":":
             if not colon:
-                raise _FaultError(f"the column '{name}' is followed by a colon", f"Write '{name} string'.")
+                raise _fault(f"the column '{name}' is followed by a colon", f"Write '{name} string'.")
             self.at += 1
         type_ = self.type(f"{what} '{name}'")
         if self.word == "not":
@@ -133,14 +129,14 @@ class _Parser:
     def name(self, what: str) -> str:
         kind, text = self.tokens[self.at] if self.at < len(self.tokens) else ("", "the end")
         if kind not in {"word", "quoted"} or text.isdigit():
-            raise _FaultError(f"the schema has '{text}' where the name of a {what} is expected")
+            raise _fault(f"the schema has '{text}' where the name of a {what} is expected")
         self.at += 1
         return text[1:-1].replace("``", "`") if kind == "quoted" else text
 
     def type(self, owner: str) -> str:
         word = _ALIASES.get(self.word, self.word)
         if not word:
-            raise _FaultError(f"the {owner} has no type")
+            raise _fault(f"the {owner} has no type")
         self.at += 1
         if word in _NESTED:
             return self.nested(word, owner)
@@ -151,7 +147,7 @@ class _Parser:
         if word not in _SIMPLE:
             known = [*_SIMPLE, "decimal", *_NESTED, *_ALIASES]
             message = f"the {owner} has the type '{word}', which Spark does not know"
-            raise _FaultError(message, _OTHER_TYPES.get(word) or near(word, known))
+            raise _fault(message, _OTHER_TYPES.get(word) or near(word, known))
         if self.word == "collate":
             self.at += 2
         return word
@@ -161,7 +157,7 @@ class _Parser:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             message = f"types are nested more than {MAX_DEPTH} levels deep"
-            raise _FaultError(message, "Nest them less deeply, or declare a string and read it with from_json.")
+            raise _fault(message, "Nest them less deeply, or declare a string and read it with from_json.")
         inner: list[str] = []
         while self.sign != ">":
             if inner:
@@ -170,7 +166,7 @@ class _Parser:
         self.at += 1
         self.depth -= 1
         if _NESTED[word] not in {0, len(inner)}:
-            raise _FaultError(f"the {owner} has '{word}' of {len(inner)} types", f"It takes {_NESTED[word]}.")
+            raise _fault(f"the {owner} has '{word}' of {len(inner)} types", f"It takes {_NESTED[word]}.")
         return f"{word}<{', '.join(inner)}>"
 
     def member(self) -> str:
@@ -190,7 +186,7 @@ class _Parser:
                     self.at += 1
             self.expect(")", f"after 'decimal' in the {owner}")
             if not 1 <= len(numbers) <= len(("precision", "scale")):
-                raise _FaultError(f"the {owner} has a decimal of {len(numbers)} numbers", "Write decimal(18, 2).")
+                raise _fault(f"the {owner} has a decimal of {len(numbers)} numbers", "Write decimal(18, 2).")
         precision, scale = [*numbers, *("10", "0")[len(numbers) :]]
         return f"({precision},{scale})"
 
@@ -203,12 +199,12 @@ class _Parser:
 
     def expect(self, sign: str, where: str) -> None:
         if self.sign != sign:
-            raise _FaultError(f"the schema is missing a '{sign}' {where}")
+            raise _fault(f"the schema is missing a '{sign}' {where}")
         self.at += 1
 
     def expect_word(self, word: str) -> None:
         if self.word != word:
-            raise _FaultError(f"the schema is missing the word {word.upper()}")
+            raise _fault(f"the schema is missing the word {word.upper()}")
         self.at += 1
 
 
