@@ -21,11 +21,11 @@ def alone() -> Iterator[None]:
     """Hold the process's one session.
 
     Raises:
-        SetupError: `session`: somebody has it.
+        SetupError: `spark-session`: somebody has it.
     """
     if not _running.acquire(blocking=False):
         message = "this process already runs a build or tests, and has one Spark session at a time"
-        raise SetupError("session", message, "Wait until that has ended, or use another process.")
+        raise SetupError("spark-session", message, "Wait until that has ended, or use another process.")
     try:
         yield
     finally:

@@ -10,7 +10,7 @@ import pytest
 
 import engine
 from engine import Project
-from engine.api import Selection
+from engine.api import Selection, one_session
 from engine.errors import EngineError, ProjectError, UsageError
 from engine.events import Diagnosed, Event, RunResults
 from tests.project.helper import ORDERS, write
@@ -120,9 +120,15 @@ def test_a_plan_says_what_a_build_would_do_and_a_build_without_input_starts_noth
 def test_options_that_contradict_each_other_are_refused_before_anything_starts(root: Path) -> None:
     with pytest.raises(UsageError, match="cannot be combined"):
         Project(root).build(full_refresh=True, reset_checkpoint="now")
-    with pytest.raises(UsageError, match="not understood: yesterday"):
+    with pytest.raises(UsageError, match="reset-checkpoint: yesterday"):
         Project(root).build(reset_checkpoint="yesterday")
     own = "/*---\nmaterialized: table\npublish: on_tests_pass\n---*/\nselect * from {{ this }}\n"
     write(root, {"models/own.sql": own})
-    with pytest.raises(EngineError, match="is compiled, and not run yet"):
+    with pytest.raises(EngineError, match="is not supported yet"):
         Project(root).build("own")
+
+
+def test_a_run_beside_another_one_is_refused_at_once(root: Path) -> None:
+    with one_session.alone(), pytest.raises(EngineError) as raised:
+        Project(root).build("orders")
+    assert raised.value.diagnostic.code == "spark-session"

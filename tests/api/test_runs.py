@@ -101,7 +101,7 @@ def test_a_second_run_beside_the_first_is_refused_at_once(shop: Lab, tmp_path: P
                 refused.append(raised.value)
 
     assert not Project(shop.root).run("events", on_event=beside).failed
-    assert [error.diagnostic.code for error in refused] == ["session", "session"]
+    assert [error.diagnostic.code for error in refused] == ["spark-session", "spark-session"]
     assert "this process already runs a build or tests" in str(refused[0])
     assert not other.run("events").failed
 
