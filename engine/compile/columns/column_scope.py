@@ -59,6 +59,7 @@ class OutputColumns:
         rest: the node that has the others, if it is one.
         lost: it stands for something that does not exist, which is said elsewhere.
         hidden: columns that a star leaves out.
+        stored: it is an input, and no part of the query.
     """
 
     columns: list[ScopeColumn]
@@ -66,6 +67,7 @@ class OutputColumns:
     rest: str | None = None
     hidden: Mapping[str, ColumnValue] = field(default_factory=dict)
     lost: bool = False
+    stored: bool = False
 
 
 @dataclass(slots=True)

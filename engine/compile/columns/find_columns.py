@@ -32,11 +32,14 @@ class BoundQuery:
     Attributes:
         tree: of the query.
         columns: what it gives, and where that comes from.
+        passed_on: the declared windows of whose names a part of the query that a SELECT reads has columns, by the
+            identity of the SELECT.
         types: of the expressions in it, as far as they are known, by the identity of the node.
     """
 
     tree: exp.Expr
     columns: QueryColumns
+    passed_on: Mapping[int, frozenset[str]]
     types: Mapping[int, str]
 
 
@@ -55,7 +58,7 @@ def bind(
         text: the text that was parsed, to which the places in the tree belong.
     """
     walk = Walk(text, query, value, inputs, windows)
-    return BoundQuery(tree, _columns(walk, tree), walk.types)
+    return BoundQuery(tree, _columns(walk, tree), walk.passed_on, walk.types)
 
 
 def columns_of(

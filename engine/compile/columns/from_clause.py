@@ -205,7 +205,7 @@ def _input(walk: Walk, known: InputColumns) -> OutputColumns:
     columns = [column(name, type_) for name, type_ in known.columns or ()]
     hidden = {name.lower(): column(name, type_).value for name, type_ in known.hidden}
     more = known.columns is None or not known.complete
-    output = OutputColumns(columns, more, node if more else None, hidden)
+    output = OutputColumns(columns, more, node if more else None, hidden, stored=True)
     if known.added:
         base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
         by_name = {column.name.lower(): column for column in columns}

@@ -112,6 +112,11 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) 
 
 
 def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
+    if walk.windows:
+        parts = [relation for relation in scope.relations if not relation.output.stored]
+        walk.passed_on[id(node)] = frozenset(
+            name for name in walk.windows if any(relation.find(name.lower()) for relation in parts)
+        )
     for name, window in walk.windows.items():
         value = window_value(walk, name, window, scope)
         if value is not None:

@@ -46,6 +46,8 @@ class Walk:
         unresolved: names that nothing has, by their place.
         reasons: why something is not known.
         faults: other faults, by their place.
+        passed_on: the declared windows of whose names a part of the query that a SELECT reads has columns, by the
+            identity of the SELECT.
         types: of expressions, as far as they are known, by the identity of the node.
     """
 
@@ -58,6 +60,7 @@ class Walk:
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
     faults: dict[int, ColumnFault] = field(default_factory=dict)
+    passed_on: dict[int, frozenset[str]] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
 
     def value(self, node: exp.Expr, scope: ColumnScope) -> ColumnValue:

@@ -17,7 +17,7 @@ from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.compile.output.stream_columns import stream_faults
 from engine.compile.sql.parse import ParsedQuery, with_printed
 from engine.compile.sql.schema_text import spelt
-from engine.compile.streaming.check_model import broken_rules
+from engine.compile.streaming.check_model import broken_rules, placeholder
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
 from engine.sources import ORIGIN, kind_of
@@ -46,6 +46,7 @@ class ParsedModel:
     """
 
     query: ParsedQuery
+    bound: BoundQuery
     rendered: Rendered
     windows: tuple[Window, ...]
     foreign: bool = False
@@ -66,15 +67,14 @@ def typed(
         found: what is wrong with it; columns that no input has, names given twice and broken rules of streams
             are added here.
     """
-    bound = _bound(model, text, known)
-    facts = bound.columns
+    facts = text.bound.columns
     errors = {finding.code for finding in found if finding.is_error}
     # A length that cannot be read leaves all names, unless it is that of a window, which is then missing.
     named = errors <= (_NAMES_HOLD | {"bad-duration"} if text.whole else _NAMES_HOLD)
     times = list(stream_faults(model, text.query.tree, text.windows, known)) if named else []
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
-        own = (bound, text.rendered) if text.plain else None
+        own = (text.bound, text.rendered) if text.plain else None
         # The types of the columns are those of the rules: what they have been told of a window's time is told once.
         told = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
         faults += [rule for rule in broken_rules(model, known, own) if rule.code not in told]
@@ -104,18 +104,30 @@ def source_columns(source: Source) -> InputColumns:
     return InputColumns(source.id, columns or None, hidden=((ORIGIN, spelt(origin) if origin else None),))
 
 
-def _bound(model: Model, text: ParsedModel, known: Mapping[str, InputColumns]) -> BoundQuery:
+def bound_query(
+    query: ParsedQuery,
+    rendered: Rendered,
+    windows: Iterable[Window],
+    reads: tuple[Iterable[Input], Iterable[str]],
+    known: Mapping[str, InputColumns],
+) -> BoundQuery:
+    """A model's query with its names and types.
+
+    Args:
+        query: that the model is.
+        rendered: the text that it was read from.
+        windows: the declared ones.
+        reads: its inputs, and the ephemeral models that it names.
+        known: by id, the columns of what it reads; one that is missing is not known.
+    """
     inputs = {}
-    for name in model.inlined:
+    for name in reads[1]:
         inputs[f"@ref {name}"] = known.get(f"model.{name}", InputColumns(f"model.{name}", None))
-    for item in model.inputs:
-        if item.through:
-            continue
-        kind = "ref" if item.node.startswith("model.") else "source"
-        columns = known.get(item.node, InputColumns(item.node, None))
-        inputs[f"@{kind} {item.name}"] = replace(columns, added=_added(item))
-    windows = {window.name: window.time for window in text.windows}
-    return bind(text.query.tree, inputs, windows, text.rendered.text)
+    for item in reads[0]:
+        if not item.through:
+            columns = known.get(item.node, InputColumns(item.node, None))
+            inputs[placeholder(item)] = replace(columns, added=_added(item))
+    return bind(query.tree, inputs, {window.name: window.time for window in windows}, rendered.text)
 
 
 def _added(item: Input) -> tuple[tuple[str, str], ...]:

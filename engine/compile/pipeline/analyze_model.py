@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.config.operation_config import placed
 from engine.compile.config.session_settings import meaning
 from engine.compile.config.window_config import Window
@@ -12,7 +13,7 @@ from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.manifest import DataTest, Input, Materialized, Model, SourceMap
 from engine.compile.output.condition_types import condition_faults
-from engine.compile.output.infer_columns import ParsedModel, brings_functions, by_default, typed
+from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, typed
 from engine.compile.output.named_columns import named_faults
 from engine.compile.output.output_columns import check_columns
 from engine.compile.output.output_mode import decide
@@ -69,15 +70,15 @@ def finish(
     problems = list(read.problems)
     names = shared.names
     names.begin()
-    model, plain = _resolved(read, known, selects, given, problems)
+    columns = {i: item.columns for i, item in given.items()}
+    model, bound, plain = _resolved(read, known, selects, given, problems)
     model = replace(_with_settings(model, shared.target.conf), broken=model.broken or looped)
     seen = InputColumns(model.id, None)
-    if read.query is not None and read.rendered is not None and model.fingerprint:
-        columns = {i: item.columns for i, item in given.items()}
+    if read.query is not None and read.rendered is not None and bound is not None:
         foreign = brings_functions(shared.target.conf) or bool(model.operation.pre_hook)
         whole = len(read.windows) == len(read.config.windows)
         ansi = by_default(shared.target.conf) and not model.operation.pre_hook
-        parsed = ParsedModel(read.query, read.rendered, read.windows, foreign, whole, plain, ansi)
+        parsed = ParsedModel(read.query, bound, read.rendered, read.windows, foreign, whole, plain, ansi)
         model, seen = typed(model, parsed, columns, problems)
         if read.certain and not model.broken:
             unnamed = list(named_faults(read.config.named, read.query.tree, seen, read.file.name))
@@ -121,25 +122,28 @@ def _resolved(
     selects: Mapping[str, frozenset[str]],
     given: Mapping[str, GivenNode],
     problems: list[Diagnostic],
-) -> tuple[Model, bool]:
+) -> tuple[Model, BoundQuery | None, bool]:
     """The model with the SQL that runs; broken and without it where that cannot be had.
 
-    And whether only names of relations were put in.
+    And its query as it was bound, None where it has no facts; and whether only names of relations were put in.
     """
     model = _empty(read)
     if read.query is None or read.rendered is None:
-        return model, False
+        return model, None, False
     ephemeral = _ephemeral(read, known, given)
     if ephemeral is None:
-        return model, False
+        return model, None, False
     draft = Draft(read.file.name, read.config, read.rendered, read.query, read.certain, problems)
     inside = [r for r in read.query.references if r.kind == "ref" and r.name in ephemeral]
     large = too_large(read.rendered.text, [reference.name for reference in inside], ephemeral)
     if large is not None:
         draft.report("sql-too-large", *large, inside[-1].start)
-        return model, False
+        return model, None, False
     inputs, edits = resolve(draft, known, read.relation, ephemeral)
-    lowered = lower_windows(read.query, read.windows, _with_event_time(selects, inputs), draft.report)
+    columns = {i: item.columns for i, item in given.items()}
+    bound = bound_query(read.query, read.rendered, read.windows, (inputs, draft.inlined), columns)
+    of_inputs = _with_event_time(selects, inputs)
+    lowered = lower_windows(read.query, bound.passed_on, read.windows, of_inputs, draft.report)
     _check_windows(draft, read.windows, lowered.used)
     named = {reference.start for reference in read.query.references if reference.kind != "this"}
     plain = not (lowered.edits or draft.inlined) and sorted(named) == sorted(edit.start for edit in edits)
@@ -153,11 +157,11 @@ def _resolved(
         positions=SourceMap(spliced.positions.runs, read.config.places),
     )
     try:
-        return _with_facts(model, draft, read, known), plain
+        return _with_facts(model, draft, read, known), bound, plain
     except RecursionError:
         start = len(read.rendered.text) - len(read.rendered.text.lstrip())
         draft.report("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", start)
-        return model, False
+        return model, None, False
 
 
 def _ephemeral(read: Read, known: KnownNodes, given: Mapping[str, GivenNode]) -> dict[str, Inlined] | None:

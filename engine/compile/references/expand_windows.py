@@ -19,7 +19,6 @@ from engine.compile.sql.parse import ParsedQuery, span
 from engine.errors import Location
 
 _PARTS = {"start", "end"}
-_MAX_DEPTH = 50  # a longer chain of CTEs that pass a column on is a cycle, and no SQL
 
 Report = Callable[[str, str, str, Location | int], None]
 _Node = TypeVar("_Node", bound=exp.Expr)
@@ -34,12 +33,18 @@ class Lowered:
 
 
 def lower_windows(
-    query: ParsedQuery, windows: tuple[Window, ...], columns: Mapping[str, frozenset[str]], report: Report
+    query: ParsedQuery,
+    passed_on: Mapping[int, frozenset[str]],
+    windows: tuple[Window, ...],
+    columns: Mapping[str, frozenset[str]],
+    report: Report,
 ) -> Lowered:
     """Find the uses of windows.
 
     Args:
         query: the model's query.
+        passed_on: the windows whose names are those of columns that a part of the query hands to a SELECT, by the
+            identity of the SELECT: there the name is that of the column.
         windows: the declared windows.
         columns: of each model or source read, the columns as far as they are known.
         report: takes code, message, hint and the place (or the offset in the rendered text).
@@ -47,7 +52,7 @@ def lower_windows(
     lowered = Lowered()
     for window in windows:
         for select in query.nodes.every(exp.Select):
-            if _is_column_of_inputs(select, window.name):
+            if window.name in passed_on.get(id(select), ()):
                 continue
             uses = _Uses(select, window)
             if any(uses.part(column) is not None for column in _own(select, exp.Column)):
@@ -181,17 +186,6 @@ def _own(select: exp.Select, kind: type[_Node]) -> Iterator[_Node]:
             yield found
 
 
-def _is_column_of_inputs(select: exp.Select, name: str) -> bool:
-    """Whether a CTE or subquery that the SELECT reads already gives a column of this name."""
-    ctes = _visible_ctes(select)
-    return any(_gives(source, name, ctes, 0) for source in _sources(select))
-
-
-def _gives(source: exp.Expr, name: str, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
-    query = source.this if isinstance(source, exp.Subquery) else ctes.get(source.name.lower())
-    return query is not None and _exposes(query, name, ctes, depth)
-
-
 def _sources(select: exp.Select) -> Iterator[exp.Expr]:
     start = select.args.get("from_")
     if start is not None:
@@ -199,27 +193,3 @@ def _sources(select: exp.Select) -> Iterator[exp.Expr]:
         yield from (join.this for join in start.this.args.get("joins") or ())
     for join in select.args.get("joins") or ():
         yield join.this
-
-
-def _visible_ctes(select: exp.Select) -> dict[str, exp.Expr]:
-    ctes: dict[str, exp.Expr] = {}
-    node: exp.Expr | None = select
-    while node is not None:
-        clause = node.args.get("with_")
-        for cte in clause.expressions if clause is not None else ():
-            ctes.setdefault(cte.alias.lower(), cte.this)
-        node = node.parent
-    return ctes
-
-
-def _exposes(query: exp.Expr, name: str, ctes: Mapping[str, exp.Expr], depth: int) -> bool:
-    if isinstance(query, exp.SetOperation):
-        return _exposes(query.left, name, ctes, depth)
-    if isinstance(query, exp.Subquery):
-        return _exposes(query.this, name, ctes, depth)
-    if not isinstance(query, exp.Select) or depth > _MAX_DEPTH:
-        return False
-    if any(projection.alias_or_name.lower() == name for projection in query.expressions):
-        return True
-    stars = any(projection.is_star for projection in query.expressions)
-    return stars and any(_gives(source, name, ctes, depth + 1) for source in _sources(query))
