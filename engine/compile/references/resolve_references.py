@@ -235,7 +235,7 @@ def _stars(draft: Draft, known: KnownNodes) -> list[Edit]:
         if item is not None:
             named = f"`{reference.alias}`" if reference.alias else _name_in_sql(item, reference, known)
             names[reference.start] = named.rsplit(" AS ", 1)[-1]
-    return list(star_edits(draft.rendered.text, draft.query, names))
+    return list(star_edits(draft.query, names))
 
 
 def _name_in_sql(item: Input, reference: RelationReference, known: KnownNodes) -> str:

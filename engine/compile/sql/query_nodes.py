@@ -8,7 +8,7 @@ from sqlglot import exp
 
 _Node = TypeVar("_Node", bound=exp.Expr)
 _LASTING: tuple[type[exp.Expr], ...] = (
-    exp.Query, exp.Join, exp.Table, exp.CTE, exp.AggFunc, exp.Anonymous, exp.Where, exp.Pivot,
+    exp.Query, exp.Join, exp.Table, exp.CTE, exp.AggFunc, exp.Anonymous, exp.Where, exp.Pivot, exp.Star,
     exp.Window, exp.Explode, exp.Inline, exp.Stack, exp.Rand, exp.Randn, exp.Randstr, exp.Shuffle, exp.Uniform,
     exp.Uuid,
 )  # fmt: skip
