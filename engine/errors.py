@@ -9,7 +9,7 @@ The tree (what happened decides the branch, the code says exactly what)::
     ├── StateError      state, lock or table do not agree; nothing was written
     └── RunError        a query or a test failed while running
 
-A stage does not raise for a user's mistake: it carries `Diagnostic` records in its result, so that all
+A stage does not raise for a user's error: it carries `Diagnostic` records in its result, so that all
 faults of a project are shown at once. `EngineError` carries the same records across a boundary where
 nothing more can be collected.
 """
@@ -36,7 +36,7 @@ class Level(StrEnum):
     NOTE = "note"
 
 
-# code -> the rule in one sentence. Codes are stable; the handbook's page of errors is made from this.
+# code -> the rule in one sentence. Codes are stable; the page docs/errors.md is made from this.
 CODES: dict[str, str] = {
     # command line
     "usage": "The command line is not understood.",
@@ -441,7 +441,7 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def handbook_page() -> str:
-    """The handbook's page of codes, in Markdown."""
+    """The page docs/errors.md, in Markdown."""
     lines = [
         "# Error codes",
         "",

@@ -47,7 +47,7 @@ class Partition:
 
 @dataclass(frozen=True, slots=True)
 class SortColumn:
-    """One column of the order in which files are written; None: nulls stand where Spark puts them."""
+    """One column of the order in which files are written; None: nulls are where Spark puts them."""
 
     column: str
     descending: bool = False

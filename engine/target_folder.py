@@ -35,7 +35,7 @@ _LINK_HINT = "Remove it: artifacts are written to the project folder only, never
 class TargetFolder:
     """A folder whose content the engine writes, mostly target/; names are relative to it, with `/`.
 
-    Everything raises ProjectError: `target-link` if a link or what is no plain file or folder is in the way,
+    Everything raises ProjectError: `target-link` if a link or what is not a plain file or folder is in the way,
     `path-outside` if a name leads out, `target-unwritable` for what the system says.
 
     Args:
@@ -134,7 +134,7 @@ class TargetFolder:
             self._folder(name and self._checked(name), make=True)
 
     def remove(self, name: str) -> None:
-        """Remove a file, and the folders that are empty without it; what is no plain file stays."""
+        """Remove a file, and the folders that are empty without it; what is not a plain file stays."""
         folder, last = self._split(name)
         with self._told(name):
             try:

@@ -86,7 +86,7 @@ def own_folder(name: str, env: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def is_own(path: Path, *, private: bool = False) -> bool:
-    """Whether a file or folder is no link, belongs to the user, and nobody else may write to it.
+    """Whether a file or folder is not a link, belongs to the user, and nobody else may write to it.
 
     Args:
         path: that is looked at.
@@ -104,7 +104,7 @@ def is_own(path: Path, *, private: bool = False) -> bool:
 def in_checkout(folder: Path) -> bool:
     """Whether a folder is in a project or a checkout of a repository, whose content came from others.
 
-    A home that is kept in a repository is no checkout of somebody else's.
+    A home that is kept in a repository is not a checkout of somebody else's.
     """
     home = _home()
     real = folder.resolve()

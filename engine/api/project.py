@@ -40,7 +40,7 @@ _TARGET_DIR = "target"
 class Project:
     """A folder with a project.yml.
 
-    Its files are read anew by each call, so that an edit counts for the next one.
+    Its files are read again by each call, so that an edit counts for the next one.
 
     Attributes:
         root: the folder, absolute.

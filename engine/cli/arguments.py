@@ -18,7 +18,7 @@ _SUMMARY = 200
 
 
 class Command(click.Command):
-    """A command; what stands bare is for its option --select, if it has one and takes no argument."""
+    """A command; what is bare is for its option --select, if it has one and takes no argument."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
@@ -31,7 +31,7 @@ class Command(click.Command):
 
 
 class Group(click.Group):
-    """A group of commands; the options that all of them share may stand before the command."""
+    """A group of commands; the options that all of them share may be before the command."""
 
     command_class = Command
     group_class = type

@@ -60,7 +60,7 @@ def settings(project_dir: Path, target: str | None, variables: str, log_format: 
     """Read the shared options.
 
     Raises:
-        UsageError: --vars is no mapping.
+        UsageError: --vars is not a mapping.
     """
     from engine.project.parse_yaml import load_yaml
 
@@ -188,7 +188,7 @@ def log_file(chosen: CommandSettings) -> Iterator[Path]:
     shown = _Shown(chosen.out)
     root = logging.getLogger("engine")
     level, spread = root.level, root.propagate
-    # Py4J's traces of what fails inside a micro-batch would stand before the message.
+    # Py4J's traces of what fails inside a micro-batch would be before the message.
     logging.getLogger().addHandler(handler)
     root.setLevel(logging.INFO)
     root.propagate = False

@@ -63,7 +63,7 @@ def carry_out(work: Callable[[CommandSettings], bool | None], *, stopped: str = 
 
 
 def output_lost(code: int) -> int:
-    """The exit code of a command some of whose output could not be written; a reader that left is no failure."""
+    """The exit code of a command some of whose output could not be written; a reader that left is not an error."""
     failure = unwritten()
     if failure is None:
         return code

@@ -96,7 +96,7 @@ def init(folder: Path, template: str, **shared: Any) -> int:
 @selection_options
 @project_options
 def parse(**options: Any) -> int:
-    """Read the project and report every mistake."""
+    """Read the project and report every error."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.compile_command import parse
@@ -111,7 +111,7 @@ def parse(**options: Any) -> int:
 @selection_options
 @project_options
 def compile_(**options: Any) -> int:
-    """Report every mistake, and write target/compiled/ and target/manifest.json; print the SQL of what is selected."""
+    """Report every error, and write target/compiled/ and target/manifest.json; print the SQL of what is selected."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.compile_command import compile_
@@ -200,7 +200,7 @@ def run(**options: Any) -> int:
 @click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
 @click.option("--watch", is_flag=True, help="Watch files and rerun what an edit affects, until Ctrl-C.")
 def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
-    """Run unit tests, and the data tests of tables that stand."""
+    """Run unit tests, and the data tests of existing tables."""
     return _run("test", junit_xml, watch=watch, **options)
 
 
@@ -263,7 +263,7 @@ def show(
 @click.option("--security", is_flag=True, help="Check ports, file permissions, settings and secrets instead.")
 @project_options
 def debug(security: bool, **shared: Any) -> int:
-    """Check Java, jars, catalog and state, with the remedy for each."""
+    """Check Java, jars, catalog and state, with a fix for each."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
@@ -284,7 +284,7 @@ def debug(security: bool, **shared: Any) -> int:
 @selection_options
 @project_options
 def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **options: Any) -> int:
-    """Join small files, expire old snapshots and remove lost files, beside running streams."""
+    """Join small files, expire old snapshots and remove orphan files, beside running streams."""
     wanted, shared = _split(options)
 
     def work(chosen: CommandSettings) -> bool:

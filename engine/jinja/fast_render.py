@@ -15,7 +15,7 @@ from engine.jinja.template_errors import FAILURES
 
 _PIECE = re.compile(r"""\{\{(?![-+])((?:[^{}'"\\]|'[^'{}\\]*'|"[^"{}\\]*")*)(?<![-+])\}\}""")
 _OTHER = re.compile(r"\{[{%#]")
-# config() is told each call with its place, and these say something: they are not to be tried twice.
+# config() receives each call with its place, and these say something: they are not to be tried twice.
 _ONCE = re.compile(r"\b(config|log|print|exceptions)\b")
 
 

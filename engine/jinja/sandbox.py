@@ -137,7 +137,7 @@ class Sandbox:
         return self._expressions[expression].render()
 
     def render_value(self, text: str, location: Location, names: Mapping[str, Any]) -> str:
-        """Render one value of a header or of project.yml; errors stand at the value."""
+        """Render one value of a header or of project.yml; errors are at the value."""
         self._env.steps.begin()
         try:
             return self._template(text, location.file).render(names)

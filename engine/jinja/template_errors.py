@@ -1,4 +1,4 @@
-"""What a template's failure says, in our words, and where it stands."""
+"""What a template's failure says, in our words, and where it is."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _crash(error: BaseException) -> Diagnostic:
 
 
 def words(error: BaseException) -> list[str]:
-    """The names an error is about, as they may stand in the template, best first."""
+    """The names an error is about, as they may be in the template, best first."""
     if isinstance(error, EngineError) and error.diagnostics:
         first = error.diagnostic
         named = ["raise_compiler_error"] if first.code == "compiler-error" else []

@@ -262,7 +262,7 @@ class Generator(CodeGenerator):
     """Jinja's, with `~` as an operation of the environment, and with numbers beyond the largest."""
 
     def visit_Template(self, node: nodes.Template, frame: Frame | None = None) -> None:  # noqa: N802 - Jinja's name
-        """Write the module; 1e999 is written as Python prints it, which is no literal of Python's."""
+        """Write the module; 1e999 is written as Python prints it, which is not a literal of Python's."""
         super().visit_Template(node, frame)
         self.writeline("inf = 1e999")
         self.writeline("nan = inf - inf")

@@ -18,7 +18,7 @@ _PLAIN = (str, int, float, list, dict, tuple, type(None), Undefined, Namespace, 
 
 
 class Method(Function):
-    """A method of a value; one that would change a shared value is refused as it is called."""
+    """A method of a value; one that would change a shared value is rejected as it is called."""
 
     __slots__ = ("_owner", "_refused")
 

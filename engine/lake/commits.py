@@ -148,7 +148,7 @@ def current(table: Any, rows: int) -> Commit:
 
 
 def _commit_of(snapshot: Any, rows: int) -> Commit:
-    """A commit as its summary tells it; Spark counts what a MERGE did."""
+    """A commit as its summary shows it; Spark counts what a MERGE did."""
     summary = snapshot.summary()
     counts = [summary.get(_MERGED + what) for what in ("inserted", "updated", "deleted")]
     if counts[0] is None:

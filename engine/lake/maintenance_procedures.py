@@ -62,7 +62,7 @@ def compact(session: SparkSession, relation: Relation) -> tuple[int, int]:
 def rewrite_manifests(session: SparkSession, relation: Relation) -> tuple[int, int]:
     """Order the lists of files: how many were read and written.
 
-    A writer whose commit joins such lists has the right of way: Iceberg's BaseRewriteManifests then refuses.
+    A writer whose commit joins such lists has the right of way: Iceberg's BaseRewriteManifests then rejects.
     """
     row = until_committed(lambda: _call(session, relation, "rewrite_manifests"), (_MOVED,))
     return row["rewritten_manifests_count"], row["added_manifests_count"]
@@ -87,7 +87,7 @@ def orphans(session: SparkSession, relation: Relation, older_than: int, *, dry_r
     Args:
         session: of Spark.
         relation: of the table.
-        older_than: time of the file in ms since 1970; Iceberg refuses less than a day ago, as a writer may be at it.
+        older_than: time of the file in ms since 1970; Iceberg rejects less than a day ago, as a writer may be at it.
         dry_run: count only.
     """
     rows = session.sql(

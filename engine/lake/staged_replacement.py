@@ -1,4 +1,4 @@
-"""A table that is made anew on the staging branch, where its readers do not see it, and the commit that shows it.
+"""A table that is recreated on the staging branch, where its readers do not see it, and the commit that shows it.
 
 Iceberg's replace transaction puts the new content into main. Here the snapshot that it would commit is added as the
 branch instead, with its columns, partitioning and order beside those of the table, which stay: readers of main see the

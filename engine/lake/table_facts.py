@@ -32,7 +32,7 @@ class SnapshotFacts:
 
 @dataclass(frozen=True, slots=True)
 class TableFacts:
-    """A table as it stands: `history` is the current snapshot and its ancestors, newest first.
+    """A table as it is: `history` is the current snapshot and its ancestors, newest first.
 
     `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too; `main` is
     the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others.

@@ -23,7 +23,7 @@ TABLE_DEFAULTS: Mapping[str, str] = {
     "history.expire.min-snapshots-to-keep": "100",
     "commit.retry.num-retries": "10",
 }
-# Each commit writes the table, or a part of it, anew: a snapshot kept is a copy kept.
+# Each commit rewrites the table, or a part of it: a snapshot kept is a copy kept.
 REWRITTEN: Mapping[str, str] = {"history.expire.min-snapshots-to-keep": "3"}
 # A MERGE writes what changed, not whole files, and minds only rows that others changed meanwhile (measured:
 # copy-on-write and the serializable default fail beside any other writer).

@@ -1,4 +1,4 @@
-"""Making a table anew in a transaction: rows, columns, partitioning, order and properties at once.
+"""Recreating a table in a transaction: rows, columns, partitioning, order and properties at once.
 
 Iceberg gives a column of the new table the id of the one that has its name now, whatever its type. Partition
 specifications stay in the metadata with the ids of their columns: one by day over what has become a string makes the

@@ -101,7 +101,7 @@ def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, 
     spark: Any = session._jvm.org.apache.iceberg.spark  # type: ignore[union-attr] # noqa: SLF001
     activate(session)
     files, tables = spark.FileRewriteCoordinator.get(), _tables(session)
-    # The name stands in Spark's errors; `plain_name` takes the rest out of them again.
+    # The name is in Spark's errors; `plain_name` takes the rest out of them again.
     name = f"{relation.replace('`', '')}{_STAGED}{uuid.uuid4().hex}"
     tables.add(name, table)
     try:
@@ -255,9 +255,9 @@ def replace(
     markers: Mapping[str, str],
     options: Mapping[str, str] | None = None,
 ) -> Commit:
-    """Make a table anew from a frame, in one marked commit: rows, columns, partitioning, order and properties at once.
+    """Recreate a table from a frame, in one marked commit: rows, columns, partitioning, order and properties at once.
 
-    Readers see the old or the new table. An earlier table keeps its UUID; rows that wait in it for tests go with the
+    Readers see the old or the new table. An earlier table keeps its UUID; staged rows in it for tests go with the
     rows that they were to follow. A commit is made without rows too. Where the catalog is busy all of it is done again,
     a few times, rows included: files of an attempt before belong to a table that was never made.
     """

@@ -1,7 +1,7 @@
 """The keys of a table that rows are merged into: an edit that computes them in another way makes it another table.
 
 A MERGE finds the row that it replaces by the values of `unique_key`, and which of two is the newer by `sequence_by`.
-Rows that are there keep the values of the query that wrote them, so that new rows would stand beside those that they
+Rows that are there keep the values of the query that wrote them, so that new rows would be beside those that they
 should replace.
 """
 

@@ -119,7 +119,7 @@ def _topics(said: object) -> list[str]:
 
 
 def same(before: StreamSource, now: StreamSource) -> bool:
-    """Whether a stream can go on in a source where it was in another."""
+    """Whether a stream can continue in a source where it was in another."""
     old, new = before.identity, now.identity
     if before.kind != now.kind:
         return False

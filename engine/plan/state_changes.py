@@ -2,7 +2,7 @@
 
 The table behind it is measured (two runs with real Spark each): Spark checks the types in its state and the kinds of
 the steps only, so that most wrong edits run without a word. Whatever changes what a step stores or how it is keyed is
-breaking; what stands above the steps, and which rows are late, may change.
+breaking; what is above the steps, and which rows are late, may change.
 """
 
 from __future__ import annotations

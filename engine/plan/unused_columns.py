@@ -163,7 +163,7 @@ def _words(facts: Mapping[str, Any]) -> list[str]:
 
 
 def _projects(tokens: Sequence[str], index: int) -> bool:
-    """Whether a star stands for columns: it is no product, and not that of count(*)."""
+    """Whether a star stands for columns: it is not a product, and not that of count(*)."""
     before = tokens[index - 1] if index else ""
     counted = before == "(" and index > 1 and tokens[index - 2] == "count"
     return not counted and (before in _BEFORE_STAR or index == 0)

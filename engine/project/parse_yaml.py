@@ -20,7 +20,7 @@ Path = tuple[str | int, ...]
 
 MAX_NODES = 100_000
 MAX_DEPTH = 40
-# Longer runs of digits are no numbers of a settings file; Python refuses to convert the longest.
+# Longer runs of digits are not numbers of a settings file; Python does not convert the longest.
 MAX_DIGITS = 18
 
 _Loader: Any = getattr(pyyaml, "CSafeLoader", pyyaml.SafeLoader)
@@ -55,11 +55,11 @@ class Yaml:
     origin: Location | None = None
 
     def value_at(self, path: Path) -> Location:
-        """Where the value at the path stands, or the nearest thing around it."""
+        """Where the value at the path is, or the nearest thing around it."""
         return self._nearest(self.values, path)
 
     def key_at(self, path: Path) -> Location:
-        """Where the key at the path stands, or the nearest thing around it."""
+        """Where the key at the path is, or the nearest thing around it."""
         return self.keys[path] if path in self.keys else self._nearest(self.values, path)
 
     def _nearest(self, places: Mapping[Path, Location], path: Path) -> Location:
@@ -72,7 +72,7 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
     """Read one document; the data of a broken one is an empty dict.
 
     Args:
-        text: the YAML text, padded so that it stands where it stands in its file.
+        text: the YAML text, padded so that it is where it is in its file.
         file: the file as shown to users.
     """
     reader = _Reader(file)

@@ -44,7 +44,7 @@ class File:
 def find(root: Path, folder: str, suffixes: tuple[str, ...], found: list[Diagnostic]) -> Iterator[File]:
     """The files below a folder of the project, in name order."""
     base = root / folder
-    # A link in a circle is no folder, and leads nowhere.
+    # A link in a circle is not a folder, and leads nowhere.
     if (base.is_dir() or base.is_symlink()) and not inside(root, base):
         _leads_out(folder, found)
         return

@@ -69,7 +69,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
             read; None: all are read.
 
     Returns:
-        The project with everything that is wrong in `diagnostics`; it never raises for a user's mistake.
+        The project with everything that is wrong in `diagnostics`; it never raises for a user's error.
     """
     found: list[Diagnostic] = []
     if not exists(root, PROJECT_FILE, found):

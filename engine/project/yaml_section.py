@@ -1,7 +1,7 @@
 """Typed, checked access to a part of a YAML document.
 
 A `Section` is a value and its path. Reading it wrongly typed adds a diagnostic with the exact place and
-goes on, so that one run shows every fault of a file.
+continues, so that one run shows every fault of a file.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Section(Struct, frozen=True):
 
     @property
     def place(self) -> Location:
-        """Where the value stands."""
+        """Where the value is."""
         return self.doc.value_at(self.path)
 
     @property
     def key_place(self) -> Location:
-        """Where the key of the value stands."""
+        """Where the key of the value is."""
         return self.doc.key_at(self.path)
 
     @property
@@ -76,7 +76,7 @@ class Section(Struct, frozen=True):
         return Section(self.doc, (*self.path, key), value, self.found, self.node)
 
     def mapping(self) -> Iterator[tuple[str, Section]]:
-        """Keys and values; a finding if this is no mapping."""
+        """Keys and values; a finding if this is not a mapping."""
         if self.value is None:
             return
         if not isinstance(self.value, dict):

@@ -1,6 +1,6 @@
 """Running nodes in the order of their references, independent ones side by side.
 
-A failed node (or a failed test of severity error) skips what depends on it; everything else goes on.
+A failed node (or a failed test of severity error) skips what depends on it; everything else continues.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def execute(
         threads: how many run side by side.
         fail_fast: after the first failure start nothing more.
         interrupt: called on Ctrl-C, and on whatever else a handler of signals raises, to make what is running end; the
-            exception goes on after that.
+            exception continues after that.
     """
     waiting = list(order)
     ended: dict[str, Status] = {}

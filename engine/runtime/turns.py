@@ -33,7 +33,7 @@ _INTERRUPTED = "interrupted"
 _ENDED = "because the Java process has ended"
 _log = logging.getLogger("engine.runtime")
 
-# Runs a unit test; what they are made of stands right of this stage.
+# Runs a unit test; what they are made of is in a later stage.
 RunUnit = Callable[["SparkSession", UnitTest], DataTestVerdict]
 
 
@@ -66,7 +66,7 @@ def run_nodes(
 
 @dataclass(slots=True)
 class Turns:
-    """Runs nodes one by one and tells what happens.
+    """Runs nodes one by one and shows what happens.
 
     Attributes:
         run: this run.

@@ -13,7 +13,7 @@ from html.entities import codepoint2name
 _LONG_LINE = 16
 # Shorter values stay as they are written: Abcd is an ordinary word where abcd is a secret.
 _ANY_CASE = 8
-# Fewer characters of base64 stand in many texts by chance.
+# Fewer characters of base64 are in many texts by chance.
 _BASE64 = 8
 _RUN = re.compile(r"[A-Za-z0-9]+")
 _SPACE = (
@@ -51,7 +51,7 @@ def _compiled(source: str) -> re.Pattern[str]:
 
 @cache
 def forms_of(value: str) -> tuple[SecretForm, ...]:
-    """The forms of a secret, and of each long line of a longer text (in PEM the first and last are no secret)."""
+    """The forms of a secret, and of each long line of a longer text (in PEM the first and last are not secrets)."""
     text = value.strip()
     if not text:
         return ()

@@ -1,4 +1,4 @@
-"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it stands now."""
+"""Sources: one module a kind. A kind knows its keys, its columns, how it is read, and where it is now."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def in_address(text: str, key: str = "") -> bool:
     """Whether an address holds a user with a password, or a parameter that is a credential.
 
     Args:
-        text: of any kind; a text that is no address holds none.
+        text: of any kind; a text that is not an address holds none.
         key: of the option that has it.
     """
     if not _is_address(text, key):
@@ -97,7 +97,7 @@ def shown_setting(value: Any, key: str = "") -> Any:
 
 
 def identified(text: str, key: str = "") -> str:
-    """A text as facts keep it: masked, with a digest that tells one masked text from another."""
+    """A text as facts keep it: masked, with a digest that distinguishes one masked text from another."""
     clean = MASK if may_be_credential(key) else masked(text, key)
     return text if clean == text else f"{clean} #{_digest(text)}"
 
@@ -157,9 +157,9 @@ def _is_address(text: str, key: str) -> bool:
 
 
 def _users(text: str) -> Iterator[tuple[int, int, int]]:
-    """Where each user, password and end of both before a host stand; those without a password are no secret.
+    """Where each user, password and end of both before a host are; those without a password are not secrets.
 
-    A secret with a slash, `?` or `#` in it ends the authority too early: what stands behind the colon is no port then.
+    A secret with a slash, `?` or `#` in it ends the authority too early: what follows the colon is not a port then.
     """
     for match in _AUTHORITY.finditer(text):
         start, inside = match.start(), match[0].rfind("@")

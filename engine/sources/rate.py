@@ -1,8 +1,8 @@
 """Rows made by a clock, so many a second: for development.
 
-Spark's rate source starts its clock with the first build of a table and goes on between builds: a build takes the rows
-of the time since the one before, and the first has none. From its checkpoint the same rows come again (measured); a
-table built anew gets others.
+Spark's rate source starts its clock with the first build of a table and continues between builds: a build
+reads the rows of the time since the one before, and the first has none. From its checkpoint the same rows come again
+(measured); a rebuilt table gets others.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KEYS_OF = {"rowspersecond": "rows_per_second", "rampuptime": "ramp_up_time"}
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:
-    """A schema has no place here, as the columns are known; what is a key is no option."""
+    """A schema has no place here, as the columns are known; what is a key is not an option."""
     if spec.schema:
         message = "the rate source has the columns timestamp timestamp, value bigint"
         yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)

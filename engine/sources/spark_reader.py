@@ -1,6 +1,6 @@
 """Any other reader of Spark: `format: spark.<its name>`, with a declared schema and `options`.
 
-The engine knows nothing of it: whether it can be read again, where it stands, what a bad record is. Its jars come with
+The engine knows nothing of it: whether it can be read again, where it is, what a bad record is. Its jars come with
 the target (`spark: {conf: {spark.jars: ..}}`).
 """
 
@@ -39,7 +39,7 @@ ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("path",)
 REPLAYABLE = False
 LISTED = False
-# Readers of formats that bring their columns refuse to be told.
+# Readers of formats that bring their columns reject to be told.
 _BRINGS_ITS_OWN = ("USER_SPECIFIED_SCHEMA", "user-specified schema", "schema is not supported")
 
 

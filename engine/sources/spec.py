@@ -193,7 +193,7 @@ def _is_plain(value: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What a stream finds of its source before it goes on.
+    """What a stream finds of its source before it continues.
 
     Attributes:
         known: to be remembered with the table's state; plain JSON.
@@ -213,7 +213,7 @@ class Kind(Protocol):
         ONE_OF: keys of which at most one is said; a target that says one replaces the others.
         MEANING: keys of which the rows depend; they are part of a model's fingerprint.
         REPLAYABLE: a record that was read can be read again.
-        LISTED: it must stand under `streams:`, or say `stream: false`.
+        LISTED: it must be under `streams:`, or say `stream: false`.
     """
 
     FORMATS: tuple[str, ...]
@@ -273,7 +273,7 @@ class Kind(Protocol):
             spec: the source.
             place: where it is read.
             known: what this gave to be remembered at the last start; empty at the first.
-            offsets: where Spark's checkpoint stands, one a source of the query, whatever its kind.
+            offsets: where Spark's checkpoint is, one a source of the query, whatever its kind.
 
         Raises:
             StateError: it has not; nothing was read.

@@ -8,7 +8,7 @@ from typing import Any
 
 
 def starting_milliseconds(said: Mapping[str, Any]) -> int | None:
-    """`starting_timestamp` of a source in milliseconds; None if it is no time."""
+    """`starting_timestamp` of a source in milliseconds; None if it is not a timestamp."""
     return milliseconds(str(said["starting_timestamp"]))
 
 

@@ -150,7 +150,7 @@ def archivable(java: Java, conf: Mapping[str, str]) -> bool:
 
 
 def environment(java: Java, connection: Path) -> dict[str, str]:
-    """The environment of the JVM, with the file that tells where its gateway listens."""
+    """The environment of the JVM, with the file that shows where its gateway listens."""
     return {
         **os.environ,
         "JAVA_HOME": str(java.home),

@@ -46,7 +46,7 @@ def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[
     """
     out = folder / "out"
     output = _run(_command(coordinates, folder, out, java, env), env)
-    # Ivy's exit code is no proof, the files are.
+    # Ivy's exit code proves nothing, the files are.
     for coordinate in coordinates:
         if not (out / file_name(coordinate)).is_file():
             raise SetupError("jars-download", f"{coordinate} was not downloaded: {_cause(output)}.", _HINT)

@@ -1,6 +1,6 @@
 """What one execution of a query saw, and its frames at the places where metrics were observed.
 
-Spark tells the metrics of a micro-batch after the batch has been committed, which is too late to decide on them,
+Spark reports the metrics of a micro-batch after the batch has been committed, which is too late to decide on them,
 and a foreachBatch function gets the query's output only. Both are found in the batch's own execution: its plan holds
 the node of each `observe()`, and what lies below it is this batch's input, whatever kind of source it comes from.
 All of it was measured on Spark 4.1.4: file and V2 sources, stateful queries, joins of a source with itself, which
@@ -56,7 +56,7 @@ def observed_frame(session: SparkSession, execution: Any, name: str) -> DataFram
     if node is None:
         return None
     inner: Any = session._jsparkSession
-    # The plan says that it is streaming, and would be refused outside of a streaming query.
+    # The plan says that it is streaming, and would be rejected outside of a streaming query.
     session.conf.set(_STREAMING_CHECK, "false")
     streaming = session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(inner, node)  # type: ignore[union-attr]
     rows = inner.internalCreateDataFrame(streaming.queryExecution().toRdd(), streaming.schema(), False)

@@ -56,7 +56,7 @@ def jar_sets() -> tuple[str, ...]:
 
 
 def file_names(name: str) -> tuple[str, ...]:
-    """The files of a locked set, in the order in which they stand on a class path."""
+    """The files of a locked set, in the order in which they are on a class path."""
     return tuple(jar.file_name for jar in _lock()[name])
 
 
@@ -89,7 +89,7 @@ def jar_paths(
         names: sets of the lock.
         fetch: whether the network may be used.
         java: runs the download; looked for if it is needed and None.
-        notify: is told what is being downloaded.
+        notify: receives what is being downloaded.
         env: the environment: ENGINE_JARS, ENGINE_IVY_SETTINGS, proxies and certificates.
         lock: the file of locked sets.
 

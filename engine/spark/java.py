@@ -94,7 +94,7 @@ def _bundled_home() -> Path | None:
 
 
 def _probe(executable: Path) -> tuple[Path, str] | None:
-    """The real executable and its version, or None if it is no working Java."""
+    """The real executable and its version, or None if it is not a working Java."""
     if not os.access(executable, os.X_OK) or executable.is_dir():
         return None
     real = executable.resolve()
@@ -112,7 +112,7 @@ def _release_version(release: Path) -> str | None:
 
 
 def _ask(executable: Path) -> tuple[Path, str] | None:
-    # A shim of a version manager is no part of the Java it starts, so the home is asked for as well.
+    # A shim of a version manager is not part of the Java it starts, so the home is asked for as well.
     try:
         run = subprocess.run(
             [executable, "-XshowSettings:properties", "-version"],

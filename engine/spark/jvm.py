@@ -223,7 +223,7 @@ def _last_words(log: Path, start: int) -> str:
         lines = file.read().decode(errors="replace").splitlines()
     said = [line.strip() for line in lines if line.strip() and not _is_noise(line)]
     causes = [line for line in said if line.startswith("Caused by: ")]
-    line = (causes or said or ["it said nothing."])[-1]
+    line = (causes or said or ["it gave no reason."])[-1]
     return re.sub(r'^(Caused by|Exception in thread "[^"]*"):? ', "", line)
 
 

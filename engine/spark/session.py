@@ -195,7 +195,7 @@ def _connect(jvm: Jvm) -> SparkSession:
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
 
-    # They print each refused query with its plan, in which a stream of Kafka shows its password (measured).
+    # They print each rejected query with its plan, in which a stream of Kafka shows its password (measured).
     for name in _LOUD:
         PySparkLogger.getLogger(name).disabled = True
     try:

@@ -35,7 +35,7 @@ def last_committed(checkpoint: Path) -> int | None:
 
 
 def standing(checkpoint: Path) -> list[dict[str, Any]]:
-    """Where each source stands: what is before it was read and committed, what is behind it may come (again).
+    """Where each source is: what is before it was read and committed, what is behind it may come (again).
 
     A first batch that was started and not committed comes again from where its sources began.
     """
@@ -67,7 +67,7 @@ def source_offsets(checkpoint: Path, batch: int) -> list[dict[str, Any]]:
 
 
 def offset_lines(checkpoint: Path, batch: int) -> list[dict[str, Any] | None]:
-    """The same by position: None for a source without an offset, or with one that is no object."""
+    """The same by position: None for a source without an offset, or with one that is not an object."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
     except OSError:

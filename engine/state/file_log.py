@@ -22,7 +22,7 @@ ACCEPTED = "files.json"
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """A file as it was listed: its encoded URI, its modification time in milliseconds, the entry it stands in."""
+    """A file as it was listed: its encoded URI, its modification time in milliseconds, the entry it is in."""
 
     uri: str
     modified: int

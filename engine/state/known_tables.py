@@ -39,7 +39,7 @@ def remove(folder: TableState) -> None:
     for name in _names(path):
         if name.isdigit():
             if not (path / name).is_symlink():
-                # Without model.json it is no generation: that goes first, as in `TableState.discard`.
+                # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
     for name in (DROP_FILE, "lock"):

@@ -1,7 +1,7 @@
 """One writer a table where no operating system can lock: a lease in a store, by conditional create alone.
 
 A lease is the file `<table>/lock/<n>`; the highest number counts. It is taken by creating the next number, so of those
-that see a lease run out one wins; its holder alone writes it again. Whether a holder is gone is told by its file not
+that see a lease run out one wins; its holder alone writes it again. Whether a holder is gone is shown by its file not
 changing for a while, as the clocks of two machines are never compared. A holder that was stopped for longer than that
 (suspended, cut off) finds a higher number when it reads the lease again, which is to be done before each commit.
 

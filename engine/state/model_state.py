@@ -23,7 +23,7 @@ DROP_FILE = "drop.json"
 
 
 class Phase(StrEnum):
-    """Whether the generation's table is still being made, is whole and waits for its tests, or stands."""
+    """Whether the generation's table is still being made, is whole and waits for its tests, or is."""
 
     BUILDING = "building"
     STAGED = "staged"
@@ -50,9 +50,9 @@ class ModelState:
         starts: for streams of tables, where each begins (see `engine.sources.iceberg.Start`), by node.
         sources: for streams of sources, what each gave to be remembered (see `engine.sources.spec.Resumption`).
         begin: of a checkpoint that was reset, from which time on its sources are read (`at`, milliseconds since 1970;
-            None: from the first record), and the last micro-batch that read files older than that to pass over them
+            None: from the first record), and the last micro-batch that read files older than that to skip them
             (`past`; -1: there was none; left out: not all of them are read yet); empty: as they are declared.
-        settled: by source, what the first build of the generation settled (see `engine.sources.spec.Place`).
+        settled: by source, what the first build of the generation pinned (see `engine.sources.spec.Place`).
         remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
         event_times: by input of a query with several watermarks, its newest event time and when that came.
         columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
@@ -217,7 +217,7 @@ class TableState:
     def discard(self, number: int) -> None:
         """Remove a generation as a whole; half a checkpoint would lose rows silently (measured).
 
-        Without model.json it is no generation: that goes first.
+        Without model.json it is not a generation: that goes first.
         """
         self._store.delete(f"{self._key}/{number}/{MODEL_FILE}")
         if number == 1:

@@ -26,7 +26,7 @@ def run_whole(session: SparkSession, fed: Fed, now: str | None) -> tuple[DataFra
     """The rows of a batch model, and what failed its expectations.
 
     Raises:
-        pyspark.errors.PySparkException: Spark refuses or fails the query.
+        pyspark.errors.PySparkException: Spark rejects or fails the query.
     """
     model = fed.model
     frame = session.sql(at_time(model.sql, now) if now else model.sql)

@@ -22,7 +22,7 @@ _FIELD = "triggerClock"
 
 @dataclass(slots=True)
 class FixedClock:
-    """A clock that stands still until it is set.
+    """A clock that does not move until it is set.
 
     Attributes:
         session: of the query.

@@ -71,7 +71,7 @@ class Trial:
     _hidden: set[int] = field(default_factory=set)
 
     def start(self) -> None:
-        """Start the query, or go on where it was stopped."""
+        """Start the query, or continue where it was stopped."""
         self._writer = BatchWriter(
             relation=self.model.relation.sql,
             markers=self._markers,
@@ -102,7 +102,7 @@ class Trial:
         """Do a step to its end: its micro-batch, and the batch without data after it.
 
         Raises:
-            EngineError: the writer refused the batch.
+            EngineError: the writer rejected the batch.
             pyspark.errors.PySparkException: Spark failed the query.
         """
         if step.now is not None:
@@ -166,7 +166,7 @@ class Trial:
             if batch <= self._last or batch not in written:
                 continue
             told = json.loads(record.json())
-            # A query that waits tells so, with the number of the batch that is to come.
+            # A query that waits shows so, with the number of the batch that is to come.
             if "addBatch" in (told.get("durationMs") or {}):
                 self._last = batch
                 hidden = batch in self._hidden
@@ -180,7 +180,7 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
 
     Raises:
         RunError: the declared columns are not those of the query.
-        pyspark.errors.PySparkException: Spark refuses the query.
+        pyspark.errors.PySparkException: Spark rejects the query.
     """
     model = fed.model
     frame = session.sql(model.sql)

@@ -139,7 +139,7 @@ def test_given_driver_options_come_last_and_so_win():
             "e.F: inner",
         ),
         ('Exception in thread "main" a.b.C: only\n\tat a.b.C(D.java:1)\n', "a.b.C: only"),
-        ("", "it said nothing."),
+        ("", "it gave no reason."),
     ],
 )
 def test_a_jvm_that_dies_at_start_leaves_its_last_words(tmp_path, said, reason):

@@ -24,7 +24,7 @@ def care_for(
     *,
     dry_run: bool,
 ) -> bool:
-    """Look after the tables of the selected models; False if something could not be done.
+    """Maintain the tables of the selected models; False if something could not be done.
 
     Raises:
         UsageError: a duration that is none, or orphans of less than a day, at which a writer may be.
@@ -73,7 +73,7 @@ def _print(chosen: CommandSettings, done: Cared, *, dry_run: bool, as_json: bool
 
 def _words(done: Cared, *, dry_run: bool) -> str:
     if done.waits:
-        return "skipped: it has staged rows that wait for tests"
+        return "skipped: its staged rows have not been tested"
     parts = [
         done.joined and f"{done.joined} small files{'' if dry_run else f' into {done.into}'}",
         done.manifests and f"{done.manifests} manifests rewritten",

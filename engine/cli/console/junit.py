@@ -23,7 +23,7 @@ def write_junit(results: RunResults, manifest: Manifest, path: Path, project: Pa
 
     Args:
         results: of the run.
-        manifest: for where the tests stand.
+        manifest: for where the tests are.
         path: of the file; its folder is made.
         project: the project's folder, inside which no link is followed.
 

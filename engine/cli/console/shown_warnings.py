@@ -55,7 +55,7 @@ def not_told_today(folder: Path | None, warnings: Sequence[Diagnostic]) -> list[
 
 
 def note_told(folder: Path | None, warnings: Sequence[Diagnostic]) -> None:
-    """Remember that warnings are shown now; that it cannot be remembered is no failure."""
+    """Remember that warnings are shown now; a failure to do so is ignored."""
     if folder is None or not warnings:
         return
     told = {**_told(folder), **dict.fromkeys(map(_identity, warnings), time.time())}

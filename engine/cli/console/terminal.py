@@ -74,7 +74,7 @@ def json_text(record: Any, *, indent: int | None = None, default: Callable[[Any]
         text = json.dumps(record, indent=indent, default=default, allow_nan=False)
     except ValueError:
         text = json.dumps(_finite(record), indent=indent, default=default, allow_nan=False)
-    # These stand inside strings only.
+    # These are inside strings only.
     return scrub(text).replace("\x7f", "\\u007f").replace("##", "#\\u0023")
 
 

@@ -1,6 +1,6 @@
 """Nodes in the shape of dbt's manifest, version 12, so that the tools that read dbt's artifacts read ours.
 
-What dbt has no word for stands in `config` (settings, in the words of a header) and under `meta.headrace`
+What dbt has no word for is in `config` (settings, in the words of a header) and under `meta.headrace`
 (what the compiler found out). Every function here is pure: the same node gives the same text.
 """
 

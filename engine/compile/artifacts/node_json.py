@@ -1,4 +1,4 @@
-"""A compiled model as JSON: what the cache keeps, and what one process tells another.
+"""A compiled model as JSON: what the cache keeps, and what one process sends another.
 
 Facts only, never trees: a tree is as slow to load as the text is to parse.
 """
@@ -43,7 +43,7 @@ class Encoded:
         id: of the node.
         depends_on: ids of the nodes it names.
         json: all of it.
-        record: what manifest.json tells of it.
+        record: its entry in manifest.json.
     """
 
     id: str

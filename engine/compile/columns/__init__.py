@@ -1,16 +1,16 @@
 """Columns of a query: their names and types as Spark has them, and the columns they come from.
 
     find_columns        the way in: bind a query, columns_of it
-    queries             SELECT, UNION, GROUP BY, ORDER BY: the columns of a query and what decides on its rows
+    queries             SELECT, UNION, GROUP BY, ORDER BY: the columns of a query and its row-level lineage
     from_clause         FROM, joins, CTEs, lateral views; pivot_columns: PIVOT and UNPIVOT
     column_scope        what a name means
     expressions         expressions; function_calls: functions, argument_types and function_placement what they ask
-    type_mismatch       what Spark's analyser refuses of types; list_lengths: of lists
+    type_mismatch       what Spark's analyser rejects of types; list_lengths: of lists
     visible_columns     what ORDER BY and HAVING see behind DISTINCT, set operations and grouping sets
     default_names       what Spark calls a column without an alias
     column_texts        the user's text of a column
 
-What is told of a query are the records of `engine.compile.nodes.column_facts`; types are in `engine.compile.types`.
+What is known of a query are the records of `engine.compile.nodes.column_facts`; types are in `engine.compile.types`.
 Nothing here changes the tree, and nothing raises for what it does not understand: that stays unknown.
 """
 

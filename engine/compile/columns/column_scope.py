@@ -182,7 +182,7 @@ class ColumnScope:
 
     def _qualified(self, parts: Sequence[str], lower: list[str]) -> tuple[list[ColumnValue], int]:
         """The columns that `alias.column`, or `schema.alias.column`, can mean, and the parts that took."""
-        # Every relation has an alias in what runs, so that no catalog or schema can stand before it.
+        # Every relation has an alias in what runs, so that no catalog or schema can be before it.
         for at in range(min(len(parts) - 1, 1)):
             for relation in self.relations:
                 if lower[at] in relation.names:

@@ -64,7 +64,7 @@ def projections(text: str, tree: exp.Expr) -> list[str]:
 
 
 def starts(text: str, tree: exp.Expr, names: list[str]) -> list[int]:
-    """Where the item stands that gives each column of a query; that of the query where it is not known.
+    """Where the item is that gives each column of a query; that of the query where it is not known.
 
     Args:
         text: that was parsed.
@@ -100,7 +100,7 @@ def first_select(tree: exp.Expr) -> exp.Select | None:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    """Begin and end of the items of the first SELECT that stands in no brackets."""
+    """Begin and end of the items of the outermost SELECT."""
     depth, begin = 0, -1
     spans: list[tuple[int, int]] = []
     for piece in _PIECE.finditer(text):

@@ -82,7 +82,7 @@ def values(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope) -> list[Co
 
 
 def _quietly(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[ColumnValue]:
-    """What stands below a construct that is not known here, where a word may be no column."""
+    """What is below a construct that is not known here, where a word may be no column."""
     before, scope.quiet = scope.quiet, True
     try:
         return [value(walk, child, scope) for child in children(node)]
@@ -511,7 +511,7 @@ def _time_added(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 
 def _difference(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` what it is told."""
+    """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` the given unit."""
     found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
     type_mismatch.argued(walk, "datediff", node, list(zip((node.this, node.expression), found, strict=True)))
     return ColumnValue("bigint" if node.args.get("unit") else "int", origins(found))

@@ -187,7 +187,7 @@ _HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
 
 
 def _parsed(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    """`from_json(text, 'a int')`: the type stands in the query."""
+    """`from_json(text, 'a int')`: the type is in the query."""
     found = _values(walk, arguments, scope)
     type_mismatch.argued(
         walk, "from_json", arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False))
@@ -208,7 +208,7 @@ def _variant(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValu
 
 
 def _round(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    """`round(x, 2)`, `ceil(x, 2)`: the digits stand in the query."""
+    """`round(x, 2)`, `ceil(x, 2)`: the digits are in the query."""
     found = _values(walk, arguments, scope)
     type_mismatch.argued(walk, name, arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False)))
     places: int | None = 0
@@ -254,7 +254,7 @@ def _time_part(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnVa
 
 
 def _to_number(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    """`to_number(text, '999.99')`: the digits stand in the query."""
+    """`to_number(text, '999.99')`: the digits are in the query."""
     found = _values(walk, arguments, scope)
     parts = list(zip(arguments, found, strict=False))
     type_mismatch.argued(walk, "to_number", arguments[0].parent or arguments[0], parts)
@@ -265,7 +265,7 @@ def _to_number(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnVa
 
 
 def _counted_units(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    """`timediff(hour, a, b)`: the first word is no column."""
+    """`timediff(hour, a, b)`: the first word is not a column."""
     return ColumnValue("bigint", origins(_values(walk, arguments[1:], scope)))
 
 

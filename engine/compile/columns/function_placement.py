@@ -1,4 +1,4 @@
-"""Where a function stands and what is written behind it: OVER, FILTER, DISTINCT, frames, grouping sets."""
+"""Where a function is and what is written behind it: OVER, FILTER, DISTINCT, frames, grouping sets."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from engine.compile.types.builtin_functions import AGGREGATES, BUILTIN, RANKING
 CODE = "clause"
 _WRAPPING = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
 _GROUPING = {"grouping", "grouping_id", "grouping__id"}
-# Functions that do not stand everywhere.
+# Functions that are not allowed everywhere.
 PLACED = RANKING | _GROUPING
 _SETS = ("rollup", "cube", "grouping_sets")
 # Functions of which Spark fixes the frame.
@@ -24,7 +24,7 @@ _WHOLE_FRAME = ("ROWS", "UNBOUNDED", "PRECEDING", "CURRENT ROW")
 
 
 def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
-    """Report a call that does not stand where Spark computes such a function."""
+    """Report a call that is not where Spark computes such a function."""
     if name in RANKING:
         around = node.parent
         while isinstance(around, _WRAPPING):
@@ -38,7 +38,7 @@ def called(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr])
 
 
 def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr]) -> None:
-    """Report GROUPING() and its like without grouping sets, or of a column that is no key."""
+    """Report GROUPING() and its like without grouping sets, or of a column that is not a key."""
     select = node.find_ancestor(exp.Select)
     group = select.args.get("group") if select is not None else None
     if group is None or group.find(exp.Rollup, exp.Cube, exp.GroupingSets) is None:
@@ -73,7 +73,7 @@ def _plain_keys(group: exp.Expr) -> list[str] | None:
 
 
 def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:
-    """Report FILTER behind what is no aggregate, and what Spark does not compute inside it."""
+    """Report FILTER after a function that is not an aggregate, and what Spark does not compute inside it."""
     name = walk.name_of(function)
     if name in BUILTIN and name not in AGGREGATES:
         walk.fault(

@@ -19,7 +19,7 @@ def names(walk: Walk, given: list[exp.Identifier], output: OutputColumns) -> Non
 
 
 def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColumns) -> None:
-    """Report a subquery behind IN that gives more or fewer columns than stand before it."""
+    """Report a subquery behind IN that gives more or fewer columns than are before it."""
     wanted = len(node.expressions) if isinstance(node, (exp.Tuple, exp.Struct)) else 1
     if not output.open and len(output.columns) != wanted:
         message = f"IN compares {_columns(wanted)} with {_columns(len(output.columns))} of the subquery"

@@ -1,4 +1,4 @@
-"""What a query gives: its columns, and what decides on its rows."""
+"""What a query gives: its columns, and its row-level lineage."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def _projected(walk: Walk, node: exp.Select, scope: ColumnScope) -> OutputColumn
 
 
 def _star(walk: Walk, node: exp.Expr, scope: ColumnScope) -> OutputColumns | None:
-    """What `*`, `t.*` or `a_struct.*` stands for; None if the item is no star."""
+    """What `*`, `t.*` or `a_struct.*` stands for; None if the item is not a star."""
     star = node.this if isinstance(node, exp.Column) else node
     if not isinstance(star, exp.Star):
         return None

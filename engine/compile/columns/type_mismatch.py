@@ -1,4 +1,4 @@
-"""Types that do not fit: what Spark's analyser refuses of operators, conditions, functions and casts.
+"""Types that do not fit: what Spark's analyser rejects of operators, conditions, functions and casts.
 
 Only what is certain is a fault: both types are known, and Spark was asked about their families (a test asks again).
 """
@@ -89,7 +89,7 @@ def calculated(walk: Walk, node: exp.Expr, sign: str, left: ColumnValue, right: 
 
 
 def _void(sign: str, left: ColumnValue, right: ColumnValue) -> bool:
-    """Whether NULL stands beside what an operator never takes."""
+    """Whether NULL is beside what an operator never takes."""
     other = right if left.type == "void" else left
     return "void" in {left.type, right.type} and sign in _OF_NUMBERS and family(other.type) in _NO_NUMBER[sign]
 

@@ -130,7 +130,7 @@ _AT_ONCE = (
 
 
 def _called(walk: Walk, node: exp.Expr, scope: ColumnScope) -> bool:
-    """Whether Spark looks an expression up, or writes it anew, after it has read the keys."""
+    """Whether Spark looks an expression up, or writes it again, after it has read the keys."""
     match node:
         case exp.Column():
             called = node.name.lower() == "localtimestamp" and not node.table

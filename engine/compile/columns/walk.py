@@ -37,12 +37,12 @@ class Walk:
     """One reading of a query.
 
     Attributes:
-        text: in which the nodes stand.
+        text: in which the nodes are.
         query: reads a query inside the query.
         evaluate: finds what is known of a value.
         inputs: what can be read, by the name in the tree.
         windows: the declared ones, by name.
-        influences: what decides on rows: the place and how.
+        influences: row-level lineage: the place and how.
         unresolved: names that nothing has, by their place.
         reasons: why something is not known.
         faults: other faults, by their place.
@@ -104,7 +104,7 @@ class Walk:
                 return
 
     def fault(self, code: str, message: str, hint: str, *nodes: exp.Expr) -> None:
-        """Note what Spark refuses, at the first of the nodes that has a place in the text, or near it."""
+        """Note what Spark rejects, at the first of the nodes that has a place in the text, or near it."""
         starts = (n.meta["start"] for node in nodes for n in _in_order(node) if "start" in n.meta)
         at = next(starts, None)
         if at is None:
@@ -112,7 +112,7 @@ class Walk:
         self.faults.setdefault(at, ColumnFault(code, message, hint, at))
 
     def name_of(self, node: exp.Expr) -> str:
-        """The name of a function as the user writes it, in lower case; empty if it is no function."""
+        """The name of a function as the user writes it, in lower case; empty if it is not a function."""
         if isinstance(node, exp.Anonymous):
             return node.name.lower()
         start = node.meta.get("start")
@@ -122,7 +122,7 @@ class Walk:
 
 
 def _around(node: exp.Expr) -> int:
-    """The place of the first word with a place in what stands around a node, such as a literal, that has none."""
+    """The place of the first word with a place in what is around a node, such as a literal, that has none."""
     above = node.parent
     while above is not None:
         start = min((n.meta["start"] for n in above.walk() if "start" in n.meta), default=None)
@@ -161,7 +161,7 @@ def _digits(node: exp.Expr) -> int | None:
 
 
 def path(node: exp.Expr) -> tuple[list[exp.Identifier], exp.Expr | None]:
-    """The identifiers of a dotted name, and what they are applied to if that is no column."""
+    """The identifiers of a dotted name, and what they are applied to if that is not a column."""
     tail: list[exp.Identifier] = []
     base: exp.Expr | None = node
     while isinstance(base, exp.Dot) and isinstance(base.expression, exp.Identifier):

@@ -74,7 +74,7 @@ def _column(name: str, body: Section) -> Column:
 
 
 def column_places(described: Described) -> Iterator[tuple[str, Location]]:
-    """Where each described column stands (`id`), and its type (`id.type`)."""
+    """Where each described column is (`id`), and its type (`id.type`)."""
     for name, body in (described.places or {}).items():
         listed = body.child("name") if isinstance(body.path[-1], int) else None
         yield name, listed.place if listed else body.key_place

@@ -86,7 +86,7 @@ def read_expectations(settings: MergedSettings) -> tuple[Expectation, ...]:
 
 
 def condition_places(settings: MergedSettings) -> Iterator[tuple[str, Location]]:
-    """Where the check of each expectation stands (`expectations.plausible`), and `delete_when`."""
+    """Where the check of each expectation is (`expectations.plausible`), and `delete_when`."""
     deletes, section = settings.get("delete_when"), settings.get("expectations")
     if deletes is not None:
         yield "delete_when", deletes.place

@@ -113,7 +113,7 @@ def check_own(layers: list[Section]) -> None:
 
 
 def check_key(section: Section, key: str) -> None:
-    """Report a key that a model does not have, with what stands here for it."""
+    """Report a key that a model does not have, with what is here for it."""
     if key not in KEYS:
         hint = HABITS.get(key) or near(key, KEYS)
         section.report("unknown-key", f"a model has no key '{key}'", hint, at_key=True)

@@ -113,6 +113,6 @@ class MergedSettings:
         self.found.append(Diagnostic(code, message, hint, node=self.model.name, location=place))
 
     def places(self) -> Iterator[tuple[str, Location]]:
-        """Where each key stands."""
+        """Where each key is."""
         for key, section in self.keys.items():
             yield key, section.key_place

@@ -2,7 +2,7 @@
 
 Precedence, weakest first: folder defaults from the outermost folder inwards, then the model's own header
 and config() together, which may not contradict each other. `tags` add up and `meta` merges by key. A folder
-default that does not fit a model's kind (an output mode for a view) is passed over.
+default that does not fit a model's kind (an output mode for a view) is skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ModelConfig:
     """The merged settings of a model.
 
     Attributes:
-        places: where each setting stands; those of a stream as `streams.<name>.<key>`, of a column as
+        places: where each setting is; those of a stream as `streams.<name>.<key>`, of a column as
             `columns.<name>` and `columns.<name>.type`.
         named: the columns that settings name, to be looked for in the SELECT.
     """

@@ -47,7 +47,7 @@ class TestOptions:
 
 
 def read_options(body: Section) -> TestOptions:
-    """Read the options of a test, which stand beside its arguments or under `config:`."""
+    """Read the options of a test, which are beside its arguments or under `config:`."""
     config = body.child("config")
     keys: dict[str, Section] = {}
     for key, part in chain(body.mapping(), _config(config) if config else ()):
@@ -73,7 +73,7 @@ def read_options(body: Section) -> TestOptions:
 
 
 def is_option(key: str) -> bool:
-    """Whether a key of a test is no argument of its macro."""
+    """Whether a key of a test is not an argument of its macro."""
     return key in _OPTIONS
 
 

@@ -30,7 +30,7 @@ _DURATION = "Write a number and a unit: 30 seconds, 10 minutes, 1 hour, 7 days."
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A declared window: its name, what it means, and where it stands."""
+    """A declared window: its name, what it means, and where it is."""
 
     name: str
     time: TimeWindow
@@ -120,7 +120,7 @@ def _meant(kind: str, time: str, lengths: list[str]) -> TimeWindow:
 
 
 def split_arguments(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets and quotes."""
+    """Split at the commas that are outside brackets and quotes."""
     parts, depth, quote, current = [], 0, "", ""
     for character in text:
         if quote:

@@ -56,7 +56,7 @@ def _unique_key(settings: MergedSettings) -> tuple[str, ...]:
 
 
 def _exclude(settings: MergedSettings) -> tuple[str, ...]:
-    """The columns that are kept out; what tells rows apart or orders files has to be in the table."""
+    """The columns that are kept out; what identifies rows or orders files has to be in the table."""
     needed = {name.column.lower(): name.key for name in reversed(settings.named) if name.key in _KEPT}
     places = settings.column_places("exclude")
     for column, item in places:
@@ -95,5 +95,5 @@ def _write_options(section: Section | None) -> dict[str, str]:
 
 
 def _is_checked(key: str, part: Section) -> bool:
-    """Entries of a snapshot's summary have any name; what is no text, or could not be rendered, is reported already."""
+    """Snapshot properties have any name; a value that is not a string, or failed to render, is already reported."""
     return not key.lower().startswith(_SUMMARY) and is_plain(part.value)

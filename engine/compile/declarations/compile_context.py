@@ -42,7 +42,7 @@ class CompileContext:
 def share(
     project: LoadedProject, target: Target, names: TemplateNames, values: ValueRenderer, found: list[Diagnostic]
 ) -> CompileContext:
-    """Read what stands outside the models; what is wrong with it is added to `found`."""
+    """Read what is outside the models; what is wrong with it is added to `found`."""
     sandbox = Sandbox(names.for_models())
     found += sandbox.add_macros([*own_macros(), *project.macros])
     sources, tests = read_sources(project, target, values, found)

@@ -18,7 +18,7 @@ _ADDRESS = (
     "Remove it from the address, write it in the target, connections: {main: {options: {fs.s3a.secret.key: "
     "\"{{ env_var('ENGINE_SECRET_..') }}\"}}}, and write 'connection: main' here."
 )
-# Where values of many keys stand, whose keys say what they are.
+# Where values of many keys are, whose keys say what they are.
 _OPTIONS = "options"
 
 
@@ -45,7 +45,7 @@ def _hint(level: Section, section: Section) -> str:
 
 
 def _found(part: Section, name: str) -> Iterator[tuple[Section, str, bool]]:
-    """Sections with a credential, what is wrong with each, and whether its key is what tells."""
+    """Sections with a credential, what is wrong with each, and whether its key shows that."""
     key = part.name
     if isinstance(part.value, dict):
         for inner, section in part.mapping():

@@ -45,7 +45,7 @@ NOWHERE = Path(os.devnull) / "nowhere"
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """Where tables are registered: the kind, the name both clients use, and the embedded lake's folder."""
+    """Where tables are registered: the kind, the name both clients use, and the local warehouse's folder."""
 
     type: str
     name: str
@@ -63,7 +63,7 @@ class Late:
         """The settings, with secrets, which are masked in all texts from now on.
 
         Raises:
-            ProjectError: a variable is missing, a secret is misplaced, or the settings are no mapping.
+            ProjectError: a variable is missing, a secret is misplaced, or the settings are not a mapping.
         """
         settings = self._rendered()
         settings = self.values.secrets.resolved(settings) if self.values.secrets else settings
@@ -105,7 +105,7 @@ class Target:
         connections: by name, each rendered when it is called for; secrets are in what that gives.
         registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
-        require_replayable: sources whose records cannot be read again are refused.
+        require_replayable: sources whose records cannot be read again are rejected.
         schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
     """
 

@@ -73,7 +73,7 @@ class InputColumns:
 
 @dataclass(frozen=True, slots=True)
 class Unresolved:
-    """A name that no input has; `near` are like names, `offset` is where it stands in the text."""
+    """A name that no input has; `near` are like names, `offset` is where it is in the text."""
 
     name: str
     near: tuple[str, ...]
@@ -82,7 +82,7 @@ class Unresolved:
 
 @dataclass(frozen=True, slots=True)
 class ColumnFault:
-    """What Spark certainly refuses; `offset` is where it stands in the text.
+    """What Spark certainly rejects; `offset` is where it is in the text.
 
     Attributes:
         code: unknown-function, union-columns.
@@ -100,7 +100,7 @@ class QueryColumns:
 
     Attributes:
         columns: in order; None if a star stands for unknown columns.
-        indirect: what decides on rows, groups and their order.
+        indirect: row-level lineage, groups and their order.
         unknown: why columns or types are not known, in words.
         unresolved: names that no input has; only what is certain.
         faults: other faults that were met.

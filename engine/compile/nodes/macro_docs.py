@@ -1,4 +1,4 @@
-"""The project's macros as they are told: where each stands, its text, and the comment before it."""
+"""The project's macros as they are told: where each is, its text, and the comment before it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _macros(file: MacroFile) -> Iterator[Macro]:
 
 
 def _comment(text: str) -> str:
-    """The comment at the end of what stands before a macro."""
+    """The comment at the end of what is before a macro."""
     if not text.endswith("#}"):
         return ""
     begin = text.find("{#", max(text.rfind("#}", 0, -2), 0))

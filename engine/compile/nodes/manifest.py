@@ -59,7 +59,7 @@ class Input:
     Attributes:
         node: id of the model or source read.
         name: as the user writes it (flights, github.events).
-        stream: read as a stream, or fresh as a whole.
+        stream: read as a stream, or in full for each micro-batch.
         view: the name that stands for it in the compiled SQL: a table's full name, or a temporary view.
         watermark: event time, for streams.
         dedup: columns by which repeats are dropped within the watermark's delay.
@@ -126,9 +126,9 @@ class SourceMap:
     """The way from compiled SQL back to the model's file.
 
     Attributes:
-        runs: (offset in the compiled SQL, line and column in the file, whether columns go on with the
+        runs: (offset in the compiled SQL, line and column in the file, whether columns continue with the
             offset), ascending; a run never crosses a line end.
-        settings: where each setting stands, by its key; those of a stream as `streams.<name>.<key>`.
+        settings: where each setting is, by its key; those of a stream as `streams.<name>.<key>`.
     """
 
     runs: tuple[tuple[int, int, int, bool], ...] = ()
@@ -148,7 +148,7 @@ class Model:
     """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
 
     `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
-    `inlined` names the ephemeral models whose SQL stands inside its own. `deterministic`: its query neither reads the
+    `inlined` names the ephemeral models whose SQL is inside its own. `deterministic`: its query neither reads the
     clock nor draws random numbers. `slots` are the places of its SQL where inputs are named, in order.
     """
 
@@ -262,7 +262,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class DataTestAggregate:
-    """How an aggregate tells that no row fails a data test; one query can look at the same rows for several tests.
+    """How an aggregate shows that no row fails a data test; one query can look at the same rows for several tests.
 
     Attributes:
         rows: what is looked at, as Spark SQL.
@@ -321,7 +321,7 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class NodeRecord:
-    """A node as manifest.json tells it.
+    """A node as it is in manifest.json.
 
     Attributes:
         depends_on: ids of the nodes it names.
@@ -341,7 +341,7 @@ class Manifest:
     Attributes:
         order: ids of models and tests, each after what it depends on.
         diagnostics: everything that was found, sorted by place.
-        records: the nodes as manifest.json tells them, by id, where they are kept; else they are made from the nodes.
+        records: the nodes as they are in manifest.json, by id, where they are kept; else they are made from the nodes.
         invocation_id: what texts of batch tables were told as the id of the run.
     """
 

@@ -15,12 +15,12 @@ class Face:
 
     Attributes:
         name: of the model.
-        file: where it stands.
+        file: where it is.
         relation: the table or view it becomes.
         kind: its materialization; None if its settings could not be read.
         enabled: whether it is part of the project.
         rewritten: why its rows change once written, so that no stream can read it; else empty.
-        selects: the names its SELECT gives, in lower case, as far as they stand in the text.
+        selects: the names its SELECT gives, in lower case, as far as they are in the text.
         reads: ids of the models and sources its query names.
         place: where its `alias` is said.
     """

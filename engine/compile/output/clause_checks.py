@@ -1,4 +1,4 @@
-"""Where aggregates, functions with OVER and those that make rows may be in a query: Spark refuses them elsewhere."""
+"""Where aggregates, functions with OVER and those that make rows may be in a query: Spark rejects them elsewhere."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ _SOUGHT: tuple[type[exp.Expr], ...] = (
 
 
 class _Call(Struct, frozen=True):
-    """A function that does not stand everywhere: what it is, the clause it is in, the item of that, and how deep."""
+    """A function that is not allowed everywhere: what it is, the clause it is in, the item of that, and how deep."""
 
     node: exp.Expr
     kind: str
@@ -181,7 +181,7 @@ def _reads(node: exp.Expr) -> bool:
 
 
 def _drawn_keys(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
-    """Grouping sets over random values, which Spark draws anew."""
+    """Grouping sets over random values, which Spark draws again."""
     chance = next((call for call in calls if call.clause == "group" and call.kind == _RANDOMLY), None)
     if chance is not None and chance.item.find(*_SETS) is not None:
         yield _fault("a grouping set has a random value as key", _CHANCE, chance.node, select)

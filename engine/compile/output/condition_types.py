@@ -19,7 +19,7 @@ DELETES = "Write a condition that is true for a row to delete, such as op = 'd'.
 
 
 def conditions(model: Model) -> Iterator[tuple[str, str, str]]:
-    """The conditions of a model: how a message names each, its SQL, and where it stands among the settings."""
+    """The conditions of a model: how a message names each, its SQL, and where it is among the settings."""
     for one in model.expectations:
         yield f"the check of '{one.name}'", one.check, f"expectations.{one.name}"
     if model.write.delete_when is not None:
@@ -31,7 +31,7 @@ def condition_faults(model: Model, seen: InputColumns, *, foreign: bool) -> Iter
 
     Args:
         model: whose conditions.
-        seen: the columns of its query; a type that is not known is no fault.
+        seen: the columns of its query; a type that is not known is not an error.
         foreign: there may be functions that are not Spark's own.
     """
     for name, sql, key in conditions(model):

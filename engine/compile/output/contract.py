@@ -17,7 +17,7 @@ _NONE = ""
 def declared_faults(
     model: Model, given: Sequence[tuple[str, str | None]], *, certain: bool = True
 ) -> Iterator[Diagnostic]:
-    """Where a model's columns are not as declared; a type that is not known is no fault.
+    """Where a model's columns are not as declared; a type that is not known is not an error.
 
     Args:
         model: those of its columns count that its settings describe.

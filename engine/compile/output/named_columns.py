@@ -17,7 +17,7 @@ def named_faults(named: Iterable[NamedColumn], tree: exp.Expr, seen: InputColumn
 
     Args:
         named: the columns that settings name.
-        tree: the query; one whose text tells its columns was looked at before.
+        tree: the query; one whose text shows its columns was looked at before.
         seen: what the query gives; nothing is reported if that is not known as a whole.
         model: its name.
     """

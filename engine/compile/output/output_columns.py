@@ -1,4 +1,4 @@
-"""The columns of a model's output, as far as its text tells them, and by which of them it groups."""
+"""The columns of a model's output, as far as its text shows them, and by which of them it groups."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
 def check_columns(
     named: Iterable[NamedColumn], write: Write, tree: exp.Expr, places: Mapping[str, Location], report: Report
 ) -> None:
-    """Report settings that do not fit the columns of the SELECT, as far as its text tells them."""
+    """Report settings that do not fit the columns of the SELECT, as far as its text shows them."""
     output = output_columns(tree)
     if output is None:
         return

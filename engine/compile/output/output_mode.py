@@ -32,7 +32,7 @@ def decide(
         query: the model's query.
         windows: the declared windows.
         streams: the names by which it reads streams itself.
-        places: where the settings stand.
+        places: where the settings are.
         report: takes code, message, hint and place.
     """
     mode = write.output_mode or (OutputMode.UPDATE if _updates(write, query, windows, streams) else OutputMode.APPEND)

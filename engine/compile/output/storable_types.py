@@ -21,7 +21,7 @@ _VARIANT_VERSION = 3
 _WHOLE = {"tinyint", "smallint", "int", "bigint"}
 _DAYS = {"date", "timestamp", "timestamp_ntz"}
 _CUT = {*_WHOLE, "decimal", "string", "binary"}
-# What a transform takes; a decimal counts by its name, and what is not here takes every type that is no container.
+# What a transform takes; a decimal counts by its name, and what is not here takes every type that is not a container.
 _TAKES: Mapping[str, frozenset[str]] = {
     "year": frozenset(_DAYS),
     "month": frozenset(_DAYS),

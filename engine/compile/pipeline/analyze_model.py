@@ -63,7 +63,7 @@ def finish(
         read: the model as read.
         shared: what all models share.
         known: what can be referred to.
-        selects: by the name that models use: columns of models and sources as far as they stand in the text.
+        selects: by the name that models use: columns of models and sources as far as they are in the text.
         given: by id: what the nodes it reads give; one that is missing is not known.
         looped: it is part of a cycle, and that has been said.
     """

@@ -27,7 +27,7 @@ _SMALL = 4_000_000
 
 
 class PackPlace(msgspec.Struct, frozen=True, array_like=True):
-    """Where a node stands: the pack, the offset, the lengths of its JSON and of its record, which follows it.
+    """Where a node is: the pack, the offset, the lengths of its JSON and of its record, which follows it.
 
     Attributes:
         depends_on: ids of the nodes it names.
@@ -60,7 +60,7 @@ class Pack:
         return self.data[place.start : place.start + place.json]
 
     def record(self, place: PackPlace) -> memoryview:
-        """What manifest.json tells of it."""
+        """Its entry in manifest.json."""
         start = place.start + place.json
         return self.data[start : start + place.record]
 
@@ -86,11 +86,11 @@ def opened(folder: Path, names: Iterable[tuple[str, int]]) -> tuple[Pack, ...]:
 def repacked(
     packs: Sequence[Pack], places: Mapping[str, PackPlace], fresh: Mapping[str, tuple[Encoded, str]]
 ) -> tuple[list[Pack], dict[str, PackPlace], list[memoryview | bytes]]:
-    """Where all nodes stand once the new ones are written: the packs that stay, all places, the new pack's content.
+    """Where all nodes are once the new ones are written: the packs that stay, all places, the new pack's content.
 
     Args:
         packs: the open ones.
-        places: of the nodes that stand in one of them.
+        places: of the nodes that are in one of them.
         fresh: new nodes, each with its key.
     """
     used = [0] * len(packs)

@@ -96,9 +96,9 @@ class StoredCompilation:
         nodes: ids of all nodes, in the order of the manifest.
         order: of models and tests, each after what it depends on.
         found: everything that was found, sorted.
-        fresh: nodes that stand in no pack yet, each with its key.
-        places: where the others stand.
-        packs: in which they stand.
+        fresh: nodes that are in no pack yet, each with its key.
+        places: where the others are.
+        packs: in which they are.
     """
 
     shared: str = ""
@@ -140,7 +140,7 @@ class StoredCompilation:
 
 
 class Records(Mapping[str, NodeRecord]):
-    """The nodes of a compilation as manifest.json tells them."""
+    """The nodes of a compilation as they are in manifest.json."""
 
     def __init__(self, stored: StoredCompilation) -> None:
         self._stored = stored
@@ -201,7 +201,7 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
 def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[str, str]) -> None:
     """Keep a compilation, unless a secret was written into the project.
 
-    A masked one could not be used again. A folder that cannot be written is no fault, it only costs time.
+    A masked one could not be used again. A folder that cannot be written is not an error, it only costs time.
     """
     path = _path(folder, target)
     packs, places, content = repacked(stored.packs, stored.places, stored.fresh)
@@ -283,7 +283,7 @@ def same_env(known: Mapping[str, str], env: Mapping[str, str]) -> bool:
 def _code() -> str:
     """What compiles: the versions, and the engine's own files where somebody works on them.
 
-    Looked at once: a process goes on with the code that it has loaded.
+    Looked at once: a process continues with the code that it has loaded.
     """
     from importlib.metadata import version
 

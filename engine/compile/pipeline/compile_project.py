@@ -52,7 +52,7 @@ def compile_project(
         cached: the folder that keeps what was found for the next time; None: everything is compiled.
 
     Returns:
-        The manifest with every finding of the project in it, sorted; it never raises for a user's mistake.
+        The manifest with every finding of the project in it, sorted; it never raises for a user's error.
     """
     environment = os.environ if env is None else env
     public = {name: value for name, value in environment.items() if not names_credential(name)}

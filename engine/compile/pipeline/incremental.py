@@ -101,7 +101,7 @@ def compile_models(
     same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
         stored,
-        # Whether a folder is a link is no part of the files' text.
+        # Whether a folder is a link is not part of the files' text.
         repeatable=stored.repeatable and not any(problem.code == "path-outside" for problem in found),
         env=env,
         env_all={**{name: value for model in models.values() for name, value in model.env.items()}, **env},

@@ -27,7 +27,7 @@ def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources
 
 
 def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict[str, frozenset[str]]:
-    """The columns of models and sources, in lower case, as far as they stand in the text."""
+    """The columns of models and sources, in lower case, as far as they are in the text."""
     known = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
     return known | {face.name: frozenset(face.selects) for face in faces}
 
@@ -68,7 +68,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
 
 
 def _reaches(face: Face, source: str, known: Mapping[str, Face], depth: int = 0) -> bool:
-    """Whether a model reads a source itself or through ephemeral models; a cycle is told elsewhere."""
+    """Whether a model reads a source itself or through ephemeral models; a cycle is reported elsewhere."""
     through = (known[i] for i in face.reads if i in known and known[i].kind is Materialized.EPHEMERAL)
     return source in face.reads or (depth < len(known) and any(_reaches(f, source, known, depth + 1) for f in through))
 
@@ -79,7 +79,7 @@ def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
 
 
 def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]) -> Diagnostic:
-    """What to say of a cycle; `place_of` tells where a model (by id) names another (by name)."""
+    """What to say of a cycle; `place_of` shows where a model (by id) names another (by name)."""
     path = [node.removeprefix("model.") for node in reversed(loop)]
     said = "the model reads itself" if path[0] == path[1] else f"a cycle: {' reads '.join(path)}"
     hint = "Remove one of these references; {{ this }} reads a model's own table."

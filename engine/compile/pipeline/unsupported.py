@@ -1,4 +1,4 @@
-"""What this version compiles and cannot run yet: a build that passed over it would not do what it says."""
+"""What this version compiles and cannot run yet: a build that skipped it would not do what it says."""
 
 from __future__ import annotations
 

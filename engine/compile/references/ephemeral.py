@@ -1,4 +1,4 @@
-"""Ephemeral models: their SQL stands inside that of the models that read them.
+"""Ephemeral models: their SQL is inside that of the models that read them.
 
 An ephemeral model brings its own streams with their watermarks. A model that reads it lists it as a stream and
 has its inputs among its own; the columns of the two stay apart, so that lineage goes through both.
@@ -15,7 +15,7 @@ from engine.compile.config.stream_config import StreamConfig
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.manifest import Input, Slot
 
-# What stands before an ephemeral model's SQL where that is a relation.
+# What is before an ephemeral model's SQL where that is a relation.
 _BEFORE = "(\n"
 
 
@@ -26,7 +26,7 @@ class Inlined:
     Attributes:
         name: of the model.
         sql: its compiled SQL.
-        inputs: what it reads, with the views that stand in its SQL.
+        inputs: what it reads, with the views that are in its SQL.
         stateful: whether it keeps state when it is streamed.
         facts: what it means, for fingerprints.
         deterministic: whether its query neither reads the clock nor draws random numbers.

@@ -151,7 +151,7 @@ class _Uses:
         return None, (0, 0)
 
     def grouped_by_all(self, group: exp.Expr) -> Iterator[Edit]:
-        """ALL means every projection that is no aggregate: by position, and the window whole."""
+        """ALL means every projection that is not an aggregate: by position, and the window whole."""
         projections = self.select.expressions
         parts = {i for i, p in enumerate(projections) if self.part(_bare(p))}
         at = group.meta.get("all")

@@ -216,7 +216,7 @@ def _streamed(draft: Draft, node: str, name: str, stream: StreamConfig, source: 
 
 
 def _view_name(draft: Draft, name: str) -> str:
-    # The views of an ephemeral model stand beside those of the models that read it.
+    # The views of an ephemeral model are beside those of the models that read it.
     own = f"{draft.name}__" if draft.config.materialized is Materialized.EPHEMERAL else ""
     return f"`__{own}{name.replace('.', '__')}`"
 

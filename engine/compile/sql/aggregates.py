@@ -19,7 +19,7 @@ _NAMES = {
     "schema_of_variant_agg", "skewness", "some", "std", "string_agg", "theta_sketch_agg", "try_avg",
     "try_sum",
 }  # fmt: skip
-# What stands between a function and its OVER.
+# What is between a function and its OVER.
 _BETWEEN = (exp.Filter, exp.IgnoreNulls, exp.RespectNulls, exp.WithinGroup)
 
 

@@ -35,12 +35,12 @@ _OPEN, _CLOSE, _LEFT, _RIGHT = TokenType.L_PAREN, TokenType.R_PAREN, TokenType.L
 _COMMA, _WORD, _NUMBER, _TEXT = TokenType.COMMA, TokenType.VAR, TokenType.NUMBER, TokenType.STRING
 _ODD = {*_KEYWORDS, TokenType.STAR, TokenType.FARROW, TokenType.FOR}
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
-# Behind these stands a function or nothing that has brackets; sqlglot's tree does not place every function.
+# Behind these is a function or nothing that has brackets; sqlglot's tree does not place every function.
 _BEFORE_NAME = {
     TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT, TokenType.R_PAREN, TokenType.VAR, TokenType.IDENTIFIER,
     TokenType.WITH, TokenType.IN, TokenType.NUMBER, TokenType.STRING,
 }  # fmt: skip
-# Functions of this name that sqlglot's tree does not place; all others stand where the tree says.
+# Functions of this name that sqlglot's tree does not place; all others are where the tree says.
 _UNPLACED = {
     "any_value", "approx_percentile", "ceil", "ceiling", "chr", "char", "current_date", "current_time",
     "current_timestamp", "current_user", "curdate", "element_at", "first", "first_value", "floor",
@@ -52,13 +52,13 @@ _UNPLACED = {
 
 @dataclass(frozen=True, slots=True)
 class WrongCall:
-    """A call that Spark refuses, if its name is that of a function.
+    """A call that Spark rejects, if its name is that of a function.
 
     Attributes:
         code: of the diagnostic.
         start: of the name.
         offset: where the fault is.
-        placed: the tree knows where a function of this name stands.
+        placed: the tree knows where a function of this name is.
     """
 
     code: str
@@ -70,7 +70,7 @@ class WrongCall:
 
 
 def wrong_calls(tokens: Sequence[Token]) -> list[WrongCall]:
-    """The calls that would be wrong; which of them are calls the tree tells (`confirmed`)."""
+    """The calls that would be wrong; which of them are calls the tree shows (`confirmed`)."""
     known = counts()
     found: list[WrongCall] = []
     before = None
@@ -84,7 +84,7 @@ def wrong_calls(tokens: Sequence[Token]) -> list[WrongCall]:
 
 
 def _begins(kind: TokenType, name: str) -> bool:
-    """Whether a call may stand behind a token; `a not like ('x')` is an operator."""
+    """Whether a call may follow a token; `a not like ('x')` is an operator."""
     return kind not in _BEFORE_NAME and not (kind is TokenType.NOT and name in {"like", "ilike"})
 
 

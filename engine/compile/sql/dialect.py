@@ -16,7 +16,7 @@ _OWN = threading.local()
 
 @cache
 def spark() -> sqlglot.Dialect:
-    """Spark's dialect; made by its name it would be made for each text anew."""
+    """Spark's dialect; made by its name it would be made for each text again."""
     return sqlglot.Dialect.get_or_raise(DIALECT)
 
 

@@ -186,7 +186,7 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
         return
     select = node.find_ancestor(exp.Select)
     known = select.args.get("windows") or () if select is not None else ()
-    if name.name not in {window.name for window in known}:  # Spark tells the letter case apart here.
+    if name.name not in {window.name for window in known}:  # Spark is case-sensitive here.
         hint = "Add WINDOW w AS (PARTITION BY a ORDER BY b) after the query."
         yield f"there is no window '{name.name}' in the WINDOW clause", hint, name
 
@@ -194,14 +194,14 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
 def _twice(clause: exp.With) -> Iterator[Absent]:
     seen: set[str] = set()
     for cte in clause.expressions:
-        name = cte.alias  # Spark tells the letter case apart here.
+        name = cte.alias  # Spark is case-sensitive here.
         if name in seen:
             yield f"two CTEs have the name '{cte.alias}'", "Give one of them another name.", cte.args["alias"]
         seen.add(name)
 
 
 def in_hint(node: exp.Expr) -> bool:
-    """Whether a name stands in a hint (`/*+ broadcast(d) */`), where it reads nothing."""
+    """Whether a name is in a hint (`/*+ broadcast(d) */`), where it reads nothing."""
     return node.find_ancestor(exp.Hint, exp.Select) is not None and isinstance(
         node.find_ancestor(exp.Hint, exp.Select), exp.Hint
     )

@@ -72,7 +72,7 @@ class ParsedQuery:
     Attributes:
         tree: sqlglot's, for looking at.
         references: in the order of the text.
-        qualifiers: references that stand before a column ({{ ref('flights') }}.origin): start, end, name.
+        qualifiers: references that are before a column ({{ ref('flights') }}.origin): start, end, name.
         spelling: the query in one spelling, for comparing.
         end: where the query ends in the rendered text, before a semicolon.
         nodes: of the tree, by their class.
@@ -169,7 +169,7 @@ class _Reader:
         try:
             return parser().parse(parseable(tokens), self.rendered.text)[0]
         except ParseError as error:
-            # The parser counts the arguments of many functions, too, and tells of them in words of its own.
+            # The parser counts the arguments of many functions, too, and reports them in words of its own.
             counted = [call for call in wrong if call.code == "argument-count" or not call.placed]
             if counted:
                 self.wrong(counted)
@@ -291,7 +291,7 @@ def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:
 
 
 def _place_group_by_all(nodes: QueryNodes, tokens: list[Token]) -> None:
-    """Note where the ALL of each GROUP BY ALL stands, which the tree does not tell."""
+    """Note where the ALL of each GROUP BY ALL is, which the tree does not show."""
     groups = [group for group in nodes.every(exp.Group) if group.args.get("all")]
     places = [
         (following.start, following.end + 1)
@@ -318,7 +318,7 @@ def span(node: exp.Expr) -> tuple[int, int]:
 
 
 def first_offset(node: exp.Expr) -> int:
-    """Where the first of the words of a node stands that have a place."""
+    """Where the first of the words of a node is that have a place."""
     return min((n.meta["start"] for n in node.walk() if "start" in n.meta), default=0)
 
 

@@ -55,7 +55,7 @@ class QueryNodes:
 
 
 def _below(tables: list[exp.Table]) -> dict[int, list[str]]:
-    """The names of tables by every node that they stand in, by its identity."""
+    """The names of tables by every node that they are in, by its identity."""
     found: dict[int, list[str]] = {}
     for table in tables:
         name = table.name.lower()

@@ -171,7 +171,7 @@ class _Parser:
 
     def member(self) -> str:
         name, type_ = self.field("field", colon=True)
-        # The text is read again, by Spark too: a name that is no word stays in its quotes.
+        # The text is read again, by Spark too: a name that is not a word stays in its quotes.
         written = name if _WORD.fullmatch(name) else f"`{name.replace('`', '``')}`"
         return f"{written}: {type_}"
 

@@ -36,7 +36,7 @@ WINDOW_TABLES = {
     "CUMULATE": "Group by windows of the step (tumbling(ts, 10 minutes)), and sum them in a batch table.",
 }
 
-# What Spark would replace by a setting, a property of Java or a variable of the environment, wherever it stands.
+# What Spark would replace by a setting, a property of Java or a variable of the environment, wherever it is.
 _VARIABLE = re.compile(r"\$\{(?:(?:env|system|spark|sparkconf|hiveconf|hivevar):|spark\.)\S+?\}")
 VARIABLE = "Spark does not replace {} in SQL"
 VARIABLE_HINT = (
@@ -132,7 +132,7 @@ def check_numbers(tokens: list[Token], report: Report) -> None:
 
 
 def check_brackets(tokens: list[Token], report: Report) -> None:
-    """The parser passes over some brackets that are not closed, and tells of others far behind them."""
+    """The parser skips some brackets that are not closed, and reports others far behind them."""
     opened: list[Token] = []
     for token in tokens:
         if token.token_type is TokenType.L_PAREN:
@@ -168,7 +168,7 @@ def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
 
 
 def check_commas(tokens: list[Token], report: Report) -> None:
-    """The parser passes over a comma too many; Spark does not."""
+    """The parser skips a comma too many; Spark does not."""
     for token, following in zip_longest(tokens, tokens[1:]):
         if token.token_type is TokenType.COMMA and (following is None or following.token_type in _AFTER_COMMA):
             report("sql-syntax", "a comma with nothing after it", "Remove the comma.", token.start)

@@ -117,7 +117,7 @@ def _may_move(said: Selected) -> bool:
 
 
 def _spans(sql: str, select: exp.Select) -> list[tuple[int, int]] | None:
-    """Where the items of a SELECT stand in the text."""
+    """Where the items of a SELECT are in the text."""
     starts = [n.meta["start"] for item in select.expressions for n in item.walk() if "start" in n.meta]
     if not starts:
         return None

@@ -1,6 +1,6 @@
 """Expressions that are bound to their inputs: one form to compare them, one to show them.
 
-In a bound expression brackets mean something: what stands inside is the result of a step below.
+In a bound expression brackets mean something: what is inside is the result of a step below.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def key_of(tree: Any) -> str:
     if not isinstance(tree, exp.Expr):
         return repr(tree)
     if is_session(tree) and gap_of(tree):
-        # Sessions may go on with another gap: it is compared by itself.
+        # Sessions may continue with another gap: it is compared by itself.
         return f"session({key_of(tree.expressions[0])})"
     said = {name: value for name, value in tree.args.items() if value not in (None, False, [])}
     return f"{type(tree).__name__}({','.join(f'{name}={key_of(said[name])}' for name in sorted(said))})"
@@ -108,7 +108,7 @@ def _calls(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def has_loose(tree: exp.Expr) -> bool:
-    """Whether an expression above a group uses a column that is no result of it (an aggregate nobody knows, say)."""
+    """Whether an expression above a group uses a column that is not a result of it (an aggregate nobody knows, say)."""
     if isinstance(tree, exp.Paren):
         return False
     return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())

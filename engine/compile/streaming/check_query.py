@@ -50,7 +50,7 @@ def check(
     except RecursionError:
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
     except PlanTooLargeError as large:
-        return (error("sql-too-large", str(large), "Store a part of it as a model of its own.", tree),)
+        return (error("sql-too-large", str(large), "Make a part of it a separate model.", tree),)
     unique = {(f.code, f.start, f.level, f.message): f for f in found}
     return tuple(sorted(unique.values(), key=lambda f: (f.start, not f.is_error, f.code)))
 

@@ -79,7 +79,7 @@ def order(query: LoweredQuery) -> Iterator[RuleFinding]:
 
 
 def _complete(query: LoweredQuery, step: LogicalPlan) -> bool:
-    """Whether a sort stands above an aggregate in complete mode (Spark does not count DISTINCT)."""
+    """Whether a sort is above an aggregate in complete mode (Spark does not count DISTINCT)."""
     return query.mode == "complete" and any(isinstance(s, Aggregate) and s.streaming for s in walk(step))
 
 

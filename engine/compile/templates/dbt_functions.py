@@ -108,11 +108,11 @@ _PACKAGES = (
     "dbt_utils", "dbt_date", "dbt_expectations", "codegen", "audit_helper", "elementary", "dbt_external_tables",
     "dbt_project_evaluator", "dbt_profiler", "metrics", "fivetran_utils", "spark_utils",
 )  # fmt: skip
-# Macros that dbt calls by itself where a project has them: here they would be passed over in silence.
+# Macros that dbt calls by itself where a project has them: here they would be ignored silently.
 _CALLED_BY_DBT = {
     "generate_schema_name": "'schema: marts' makes <target schema>_marts: remove the macro.",
     "generate_alias_name": "'alias' in the header names the table: remove the macro.",
-    "generate_database_name": "The catalog stands in the target: remove the macro.",
+    "generate_database_name": "The catalog is set in the target: remove the macro.",
 }
 
 

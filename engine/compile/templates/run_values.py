@@ -1,6 +1,6 @@
-"""Values of one run, which the text of a batch table may hold: it is built anew from it each time.
+"""Values of one run, which the text of a batch table may hold: it is rebuilt from it each time.
 
-A stream's query, a view and what others take in as text are kept: there the same names are refused.
+A stream's query, a view and what others take in as text are kept: there the same names are rejected.
 """
 
 from __future__ import annotations

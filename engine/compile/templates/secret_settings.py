@@ -42,7 +42,7 @@ def reject_credential(name: str) -> NoReturn:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A secret that was asked for: the variable, what to take if it is not set, where the value stands."""
+    """A secret that was asked for: the variable, what to take if it is not set, where the value is."""
 
     placeholder: str
     name: str

@@ -1,4 +1,4 @@
-"""Values of unit tests as the JSON that Spark reads with a column's type; what does not fit is told at its place."""
+"""Values of unit tests as the JSON that Spark reads with a column's type; errors are reported at the value."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ _HINTS = {
 
 
 def _opened(part: Section) -> Section:
-    """A list or mapping; in CSV it stands as JSON."""
+    """A list or mapping; in CSV it is as JSON."""
     if isinstance(part.value, str) and part.value.lstrip()[:1] in {"{", "["}:
         try:
             return part.holding(json.loads(part.value))

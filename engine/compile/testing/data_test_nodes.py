@@ -116,7 +116,7 @@ def _arguments(test: TestConfig) -> dict[str, Any]:
 
 
 def _in_sql(column: str) -> str:
-    """A column's name as SQL reads it; one that is no plain name stands in backquotes."""
+    """A column's name as SQL reads it; one that is not a plain name is in backquotes."""
     return column if _PLAIN.fullmatch(column) or "`" in column else f"`{column}`"
 
 
@@ -221,7 +221,7 @@ def read_relations(
         known: what can be read.
         what: the test, for messages.
         node: whose finding it is.
-        place: where it stands; None: where the reference does.
+        place: where it is; None: where the reference does.
         found: what is wrong is added here.
     """
     parents: dict[str, None] = {}

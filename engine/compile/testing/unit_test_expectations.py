@@ -1,4 +1,4 @@
-"""What a unit test expects: rows, counts, and where the watermark stands."""
+"""What a unit test expects: rows, counts, and where the watermark is."""
 
 from __future__ import annotations
 
@@ -45,7 +45,9 @@ def read_time(part: Section) -> str | None:
     try:
         return timestamp(text)
     except ValueError:
-        part.report("unit-test-value", f"'{text}' is no time", "Write it as 2013-01-31 10:05:00; times are UTC.")
+        part.report(
+            "unit-test-value", f"'{text}' is not a timestamp", "Write it as 2013-01-31 10:05:00; times are UTC."
+        )
         return None
 
 
@@ -55,6 +57,6 @@ def _rows(part: Section, model: Model, project: LoadedProject) -> Rows:
 
 
 def _only_rows(part: Section) -> Section:
-    """`expect:` without what is no part of its rows."""
+    """`expect:` without what is not part of its rows."""
     kept = {key: value for key, value in part.value.items() if key in _ROWS}
     return msgspec.structs.replace(part, value=kept)

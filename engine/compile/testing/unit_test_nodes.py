@@ -79,7 +79,7 @@ class _Reader:
         enabled = item.child("enabled")
         if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
             return None
-        # A name that is none is reported, and the test is no path.
+        # A name that is none is reported, and the test is skipped.
         label = name.identifier() or name.text()
         self.item = item = msgspec.structs.replace(item, node=label)
         if not self._find(model):
@@ -278,7 +278,7 @@ def input_columns(item: Input, nodes: Mapping[str, Node]) -> dict[str, str | Non
 def _apart(
     given: tuple[GivenRows, ...], model: Model, item: Section
 ) -> tuple[tuple[GivenRows, ...], tuple[UnitTestStep, ...]]:
-    """Rows of what is read as a whole, and a step with the rows of streams."""
+    """Rows of what is read in full, and a step with the rows of streams."""
     streams = {i.view for i in model.inputs if i.stream}
     fixed = tuple(rows for rows in given if rows.view not in streams)
     moving = tuple(rows for rows in given if rows.view in streams)

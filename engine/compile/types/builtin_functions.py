@@ -62,7 +62,7 @@ _GRAMMAR = """
     timestampadd timestampdiff timediff trim try_cast
 """
 BUILTIN = frozenset(_LISTED.split()) | frozenset(_GRAMMAR.split())
-# Those of them that aggregate, and those that only stand before OVER.
+# Those of them that aggregate, and those that are used only before OVER.
 _AGGREGATING = """
     any any_value approx_count_distinct approx_percentile approx_top_k approx_top_k_accumulate approx_top_k_combine
     array_agg avg bit_and bit_or bit_xor bitmap_and_agg bitmap_construct_agg bitmap_or_agg bool_and bool_or

@@ -316,7 +316,7 @@ def returned(name: str, found: Types) -> str | None:
 
 
 def rounded(name: str, type_: str | None, places: int | None) -> str | None:
-    """The type of round(x, places) and its like; `places` is None if it is no number."""
+    """The type of round(x, places) and its like; `places` is None if it is not a number."""
     if type_ is not None and name in {"ceil", "ceiling", "floor"}:
         type_ = _AS_DECIMAL.get(type_, type_)
     if type_ is None or not type_.startswith("decimal"):

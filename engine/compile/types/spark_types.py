@@ -193,7 +193,7 @@ def entry(type_: str | None) -> tuple[str | None, str | None]:
 
 
 def _split(text: str) -> list[str]:
-    """Split at the commas that stand outside brackets and quotes."""
+    """Split at the commas that are outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
     quoted = False

@@ -31,7 +31,7 @@ from engine.events import (
 
 State = event_v2.RunState
 PRODUCER = f"urn:headrace:{__version__}"
-# A long stream tells how far it is at most so often.
+# A long stream shows how far it is at most so often.
 _RUNNING_SECONDS = 30.0
 _DIRECT = {
     Derivation.COPY: "IDENTITY", Derivation.EXPRESSION: "TRANSFORMATION", Derivation.AGGREGATE: "AGGREGATION",

@@ -1,4 +1,4 @@
-"""Bringing OpenLineage's events to a file or an HTTP endpoint, beside the run: a failure is told, and stops nothing."""
+"""Bringing OpenLineage's events to a file or an HTTP endpoint, beside the run; a failure does not stop it."""
 
 from __future__ import annotations
 

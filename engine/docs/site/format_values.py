@@ -62,7 +62,7 @@ def summary(node: Model | Source) -> str:
 
 
 def _result(write: Write, *, windowed: bool) -> list[str]:
-    """What stands in the table, where it is more than the rows that came."""
+    """What is in the table, where it is more than the rows that came."""
     if write.output_mode is OutputMode.COMPLETE:
         return ["rewritten in each micro-batch"]
     if not write.unique_key:

@@ -19,7 +19,7 @@ FILE = "sources.json"
 
 
 class Fresh(StrEnum):
-    """How a source stands."""
+    """The status of a source."""
 
     PASS = "pass"  # noqa: S105 (no password)
     WARN = "warn"

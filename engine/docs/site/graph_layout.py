@@ -40,7 +40,7 @@ def links_of(manifest: Manifest) -> dict[Link, bool]:
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a node stands: its layer, from the left, and the middle of its box."""
+    """Where a node is: its layer, from the left, and the middle of its box."""
 
     layer: int
     y: int
@@ -78,7 +78,7 @@ def lay_out(nodes: Sequence[str], links: Iterable[Link]) -> GraphLayout:
 
 
 def layers_of(nodes: Sequence[str], links: Iterable[Link]) -> dict[str, int]:
-    """For every node the length of its longest path from the left; what reads nothing stands beside its readers."""
+    """For every node the length of its longest path from the left; what reads nothing is beside its readers."""
     parents: dict[str, list[str]] = {node: [] for node in nodes}
     children: dict[str, list[str]] = {node: [] for node in nodes}
     for link in links:

@@ -23,7 +23,7 @@ from engine.compile.nodes.unit_test_steps import ExpectedResult, StepKind, UnitT
 from engine.docs.site.format_values import duration, event_time, files, listed, value, window
 from engine.sources import OnBadRecord, location
 
-# Of an expectation: where it stands, and how its rows are compared.
+# Of an expectation: where it is, and how its rows are compared.
 _HOW_EXPECTED = {"location", "ordered"}
 _STORES_NOTHING = {
     Materialized.VIEW: "nothing: the query runs when the view is queried",

@@ -179,7 +179,7 @@ def _by_run(table: StoredTable) -> Iterator[tuple[Snapshot, bool]]:
 
 def _snapshot(snapshot: Snapshot, *, merged: bool) -> list[Any]:
     s = snapshot
-    # Iceberg has one word for what a MERGE does and for a table that is written anew.
+    # Iceberg has one word for what a MERGE does and for a table that is rewritten.
     operation = "merge" if merged and s.operation == "overwrite" else s.operation
     # The id as text: JavaScript's numbers are too small for it.
     return [str(s.id), moment(s.at), operation, s.added, s.removed, s.rows, s.batch, s.run]

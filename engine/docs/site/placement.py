@@ -40,7 +40,7 @@ def heights(
 
 
 def _offsets(layer: Sequence[int], sizes: Sequence[float], gap: float) -> list[float]:
-    """How far below the first vertex each one lies when all stand as close as they may."""
+    """How far below the first vertex each one lies when all are as close as they may."""
     offsets = [0.0] * len(layer)
     for index in range(1, len(layer)):
         offsets[index] = offsets[index - 1] + (sizes[layer[index - 1]] + sizes[layer[index]]) / 2 + gap

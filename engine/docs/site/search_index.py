@@ -1,4 +1,4 @@
-"""What every page of the site needs: the graph, and how each node stands; and the columns of all nodes."""
+"""What every page of the site needs: the graph, and the status of each node; and the columns of all nodes."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _problem(facts: Facts, found: Diagnostic) -> Record:
 
 
 def lineage_records(facts: Facts) -> Iterator[Record]:
-    """The columns of every node, in the order of their numbers: where each comes from, and what decides on rows."""
+    """The columns of every node, in the order of their numbers: where each comes from, and row-level lineage."""
     number = facts.numbers
     named = _unit_tests(facts)
     for node in facts.nodes:

@@ -22,7 +22,7 @@ _Test = TypeVar("_Test", DataTest, UnitTest)
 
 @dataclass(frozen=True)
 class Facts:
-    """Everything that is told: the project, its last run, its tables, how fresh its sources are, and when this is.
+    """Everything that the site shows: the project, its last run, its tables, freshness, and the time.
 
     `watermarks` has that of each stream, by its id.
     """

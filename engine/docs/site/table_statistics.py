@@ -1,4 +1,4 @@
-"""The tables of models as they stand: rows, bytes and the last snapshots, through PyIceberg and without Java."""
+"""The tables of models as they are: rows, bytes and the last snapshots, through PyIceberg and without Java."""
 
 from __future__ import annotations
 

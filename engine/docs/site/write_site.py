@@ -33,7 +33,7 @@ def write_site(facts: Facts, folder: Path) -> Path:
     """Write the site of a project.
 
     Args:
-        facts: what is told; broken nodes are shown and marked.
+        facts: what the site shows; broken nodes are shown and marked.
         folder: where to, target/docs; it is made if need be. What else is in it stays.
 
     Returns:

@@ -22,7 +22,7 @@
   const top = (values) => Math.max(1, ...values);
   const round = (value) => Math.round(value * 100) / 100;
 
-  /* Bars, one for each value; titles say what each is. A line stands left of those in `begins`. */
+  /* Bars, one for each value; titles say what each is. A line is drawn left of those in `begins`. */
   function bars(label, values, titles, begins = []) {
     const step = SIZE.width / Math.max(values.length, 12);
     const most = top(values);

@@ -51,7 +51,7 @@
       );
       this.draw();
       this.listen();
-      // The size is known once the element stands in the page.
+      // The size is known once the element is in the page.
       new ResizeObserver(() => this.fitOnce()).observe(this.element);
       graphs.set(this.element, this);
     }
@@ -169,7 +169,7 @@
       const [x, y] = this.layout.places.get(number);
       const state = standing(node);
       const label = [node.name, node.what, state.word, node.summary].filter(Boolean).join(", ");
-      const under = state.word || node.what; // what it is the sign tells, too
+      const under = state.word || node.what; // the sign shows what it is, too
       return s(
         "a",
         {

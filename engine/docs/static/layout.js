@@ -1,6 +1,6 @@
 "use strict";
 
-/* Where boxes and links stand. The whole project was laid out when the site was made; a part of it keeps that order. */
+/* The places of boxes and links. The whole project was laid out when the site was made; a part of it keeps that order. */
 (() => {
   const BOX = { width: 224, height: 56 };
   const GAP = { x: 88, y: 24, bend: 4 };
@@ -44,7 +44,7 @@
     };
   }
 
-  /* Longest paths from the left; what reads nothing here stands beside its readers. */
+  /* Longest paths from the left; what reads nothing here is beside its readers. */
   function layers(index, chosen, links) {
     const order = [...chosen].sort((a, b) => index.nodes[a].x - index.nodes[b].x);
     const parents = new Map(order.map((number) => [number, []]));

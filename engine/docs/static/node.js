@@ -140,7 +140,7 @@
     const link = index.links.find(
       ([from, to]) => (from === number_ && to === other) || (from === other && to === number_),
     );
-    return h("span", { class: "under" }, link && link[2] ? "as a stream" : "as a whole");
+    return h("span", { class: "under" }, link && link[2] ? "as a stream" : "in full");
   }
 
   function unitTests({ unit_tests: tests }) {

@@ -6,7 +6,7 @@
 
   const keyOf = ([node, column]) => `${node} ${column}`;
 
-  /* The path drawn, with what decides on rows if that is wanted: at first only where no value leads anywhere. */
+  /* The path drawn, with row-level lineage if that is wanted: at first only where no value leads anywhere. */
   function columnPath(site, columns, start, trace, impact) {
     const bare = trace.steps.length === 1 && trace.deciders.length > 0;
     const holder = h("div", {}, flow(site, columns, start, trace, impact, bare));
@@ -16,7 +16,7 @@
       checked: bare,
       onchange: () => holder.replaceChildren(flow(site, columns, start, trace, impact, box.checked)),
     });
-    return [h("label", { class: "toggle" }, box, "also what decides on its rows (dashed)"), holder];
+    return [h("label", { class: "toggle" }, box, "also row-level lineage (dashed)"), holder];
   }
 
   /* Cards of the nodes on the way, sources left, with lines between their columns. */

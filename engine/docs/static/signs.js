@@ -1,6 +1,6 @@
 "use strict";
 
-/* Signs of the kinds of nodes, and how a node stands in a word. */
+/* Signs of the kinds of nodes, and the status of a node in a word. */
 (() => {
   const { h, s } = headrace;
   const ICONS = {
@@ -21,7 +21,7 @@
     "runtime error": ["unknown", "bad"],
   };
 
-  /* How a node stands, in a word and a tone. */
+  /* The status of a node, in a word and a tone. */
   function standing(node) {
     if (node.broken) return { word: "does not compile", tone: "bad" };
     if (node.run && node.run.tone !== "good") return { word: node.run.status, tone: node.run.tone };
@@ -62,7 +62,7 @@
           { class: "sample", viewBox: "0 0 34 10", "aria-hidden": "true" },
           s("path", { class: "link", d: "M0 5h34" }),
         ),
-        "read as a whole",
+        "read in full",
       ),
     );
 

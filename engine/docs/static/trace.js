@@ -1,6 +1,6 @@
 "use strict";
 
-/* Column lineage over the whole project, as the command `engine lineage` tells it. A spot is [node, column]. */
+/* Column lineage over the whole project, as the command `engine lineage` shows it. A spot is [node, column]. */
 (() => {
   const STAR = "*";
   const keyOf = ([node, column]) => `${node} ${column}`;
@@ -34,7 +34,7 @@
     }
   }
 
-  /* Where a column comes from: {spot, type, sql, origins} step by step, and what decides on rows on the way. */
+  /* Where a column comes from: {spot, type, sql, origins} step by step, and row-level lineage on the way. */
   function trace(columns, start) {
     const steps = new Map();
     const waiting = [start];
@@ -127,7 +127,7 @@
         ([, column]) => stopped.has(node) || (column && lost.has(keyOf([node, column.toLowerCase()]))),
       ),
     );
-    // A unit test stands with each column that it names; its name is its model's own.
+    // A unit test is listed with each column that it names; its name is its model's own.
     return [...new Map(found.map(([name, , model]) => [`${model} ${name}`, name])).values()];
   }
 

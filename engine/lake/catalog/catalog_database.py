@@ -207,7 +207,7 @@ def _query(connection: sqlite3.Connection, condition: str, *, views: bool) -> st
 
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[sqlite3.Connection, object]]:
-    """A connection that writes nothing, and the version of the file that it reads; None: SQLite looks after that."""
+    """A connection that writes nothing, and the version of the file that it reads; None: SQLite does that."""
     version = _version(path)
     with _readable(path, version) as address, closing(sqlite3.connect(address, uri=True)) as connection:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _ROW_BYTES)
@@ -238,7 +238,7 @@ def _readable(path: Path, version: object) -> Iterator[str]:
 
 
 def _version(path: Path) -> object:
-    """What tells whether a file with an empty log was written meanwhile; None for others, which SQLite locks itself."""
+    """What shows whether a file with an empty log was written meanwhile; None for others, which SQLite locks itself."""
     with path.open("rb") as stream:
         header = stream.read(20)
         facts = os.fstat(stream.fileno())

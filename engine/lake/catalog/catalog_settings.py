@@ -29,16 +29,16 @@ class CatalogConfig(Protocol):
 
     @property
     def path(self) -> Path:
-        """The folder of the embedded lake."""
+        """The folder of the local warehouse."""
 
 
 def database(catalog: CatalogConfig) -> Path:
-    """The SQLite file of an embedded lake."""
+    """The SQLite file of a local warehouse."""
     return catalog.path / "catalog.db"
 
 
 def prepare(catalog: CatalogConfig) -> None:
-    """Make the embedded lake's folder, for its owner only.
+    """Make the local warehouse's folder, for its owner only.
 
     Raises:
         SetupError: `catalog` if that is not possible.

@@ -1,6 +1,6 @@
 """Files of a warehouse for PyIceberg, which is imported here: regular files below its folder, and nothing else.
 
-Locations stand in the catalog, in metadata, in manifest lists and in manifests, and a table's properties name classes
+Locations are in the catalog, in metadata, in manifest lists and in manifests, and a table's properties name classes
 that PyIceberg would import. All of these may come with a project that somebody else wrote: the class that opens files
 is this one whatever they say, it has no properties, and every location is resolved before it is opened.
 """

@@ -55,5 +55,5 @@ def _kept(key: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text without secrets, and without half characters, which Java refuses."""
+    """The text without secrets, and without half characters, which Java rejects."""
     return scrub(text).encode("utf-8", "replace").decode("utf-8")

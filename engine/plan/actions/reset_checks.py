@@ -17,7 +17,7 @@ def reset_of(text: str) -> Reset:
     """Read the option's value.
 
     Raises:
-        UsageError: it is no time.
+        UsageError: it is not a timestamp.
     """
     if text == EARLIEST:
         return Reset(None)

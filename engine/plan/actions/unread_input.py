@@ -74,7 +74,7 @@ def _files(name: str, files: Collection[Listed], logs: Sequence[FileLog] | None)
 
 
 def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts | None) -> Unread:
-    """The commits of a table behind the one where a stream stands."""
+    """The commits of a table behind the one where a stream is."""
     if table is None:
         return Unread(name)
     if checkpoint is None:
@@ -87,7 +87,7 @@ def _snapshots(name: str, table: TableFacts | None, checkpoint: CheckpointFacts 
 
 
 def snapshots_read(checkpoint: CheckpointFacts) -> Iterator[int]:
-    """Yield the snapshots where the tables stand that a stream reads."""
+    """Yield the snapshots where the tables are that a stream reads."""
     for offset in checkpoint.offsets:
         if isinstance(found := offset.get("snapshot_id"), int):
             yield found

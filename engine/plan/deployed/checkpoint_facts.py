@@ -40,7 +40,7 @@ class CheckpointFacts:
         committed: the newest that is done.
         begun: where its sources begin is fixed.
         settings: of Spark, that it keeps.
-        offsets: where each source stands behind the committed micro-batch; empty: there is none.
+        offsets: where each source is after the committed micro-batch; empty: there is none.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
         logs: of sources that are files; None: they cannot be read.
         damage: a log that a crash of the machine cut off.

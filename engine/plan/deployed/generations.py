@@ -47,7 +47,7 @@ def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> di
 
 
 def identity(snapshot: SnapshotFacts) -> str | None:
-    """Return what tells the generation of a commit from all others; None: it is not a commit of a model's."""
+    """Return what distinguishes the generation of a commit from all others; None: it is not a commit of a model's."""
     return snapshot.marker(ID) or snapshot.marker(NUMBER)
 
 

@@ -11,5 +11,5 @@ ROLES = (STAGING, SEED, "engine.quarantine", "engine.deleted")
 
 
 def made_by(model: Model, properties: Mapping[str, str]) -> bool:
-    """Return whether a table was made for a model's own rows, and not to stand beside them."""
+    """Return whether a table was made for a model's own rows, and not to be beside them."""
     return properties.get("engine.model") == model.name and not any(role in properties for role in ROLES)

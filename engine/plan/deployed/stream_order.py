@@ -46,7 +46,7 @@ def streams_by_view(model: Model) -> dict[str, Input]:
 
 
 def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSource:
-    """Return what tells the source of an input from all others, with places resolved."""
+    """Return what distinguishes the source of an input from all others, with places resolved."""
     node = manifest.nodes[item.node]
     if not isinstance(node, Source):
         table = str(node.relation) if isinstance(node, Model) else item.name
@@ -66,7 +66,7 @@ def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSo
         identity["location"] = identified(kind.location(spec), "location")
     connection = str(spec.settings.get("connection") or "")
     if connection and (spec.format in file_source.FORMATS or spec.format.startswith(spark_reader.PREFIX)):
-        # Where a connection leads, without its credentials: another password is no other source.
+        # Where a connection leads, without its credentials: another password is the same source.
         leads = credentials.where(reader_options(connection, place.connection(connection)))
         identity |= {"connection": leads} if leads else {}
     return replace(known, node=item.node, identity=identity)

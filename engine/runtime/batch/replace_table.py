@@ -1,4 +1,4 @@
-"""Making a batch table anew, and its quarantine before it; what must not be ends it before anything is written."""
+"""Recreating a batch table, and its quarantine before it; what must not be ends it before anything is written."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
     """Replace the rows of a batch table by what the query gives now, as `commit` does, and those of its quarantine.
 
     The quarantine is committed first. A kill between the commits leaves a table that is not up to date, so that
-    both are made again.
+    both are recreated.
 
     Raises:
         RunError: `bad-record` or `expectation-failed`; nothing was written.

@@ -1,4 +1,4 @@
-"""Batch models: tables that are made anew when what they read has changed, and views."""
+"""Batch models: tables that are recreated when what they read has changed, and views."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
 
     Raises:
         StateError: the table belongs to somebody else.
-        pyspark.errors.PySparkException: Spark refused or failed the query.
+        pyspark.errors.PySparkException: Spark rejected or failed the query.
     """
     folder = run.state(model)
     state = folder.load()
@@ -110,7 +110,7 @@ def _written(run: Run, model: Model, table: TableFacts | None, *, refresh: bool)
 def _begun(
     run: Run, model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None
 ) -> ModelState:
-    """The state that a build goes on from: a new one where the model was materialized as something else."""
+    """The state that a build continues from: a new one where the model was materialized as something else."""
     if state is not None and not kind_changed(run, model) and state.query_id is None:
         return state
     number = generations.next_number(folder, table) if state is not None else 1

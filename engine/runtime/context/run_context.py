@@ -26,7 +26,7 @@ class Run:
     """A run under way.
 
     Attributes:
-        id: of this run; it stands in every commit.
+        id: of this run; it is in every commit.
         place: the project's folder, and what the target knows.
         spark: the session from which each model gets one of its own.
         lake: the catalog, read without the JVM.
@@ -51,7 +51,7 @@ class Run:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What tells this build from those of other projects and targets that keep their state in the same folder."""
+        """What distinguishes this build from those of other projects and targets with the same state folder."""
         return environment(self.manifest, self.target)
 
     def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:

@@ -1,8 +1,8 @@
 """target/run_results.json in the shape of dbt's version 6, made from the fold of the events.
 
-What dbt has no word for stands under `adapter_response`: the numbers of a stream, its last micro-batches under
+What dbt has no word for is under `adapter_response`: the numbers of a stream, its last micro-batches under
 `progress`, and `unchanged` where there was nothing new (dbt's status is then `success`). What is said of no node of the
-run stands under `args`: dbt's form has no other place for it.
+run is under `args`: dbt's form has no other place for it.
 """
 
 from __future__ import annotations

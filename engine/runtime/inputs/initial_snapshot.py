@@ -4,7 +4,7 @@ A table is streamed commit by commit. Where commits were expired, or rows were r
 make up its rows; a new reader then begins with a seed, a table with the rows as of a snapshot in one append, followed
 by the commits behind that snapshot, both under one watermark. A plain batch read would not feed the state store.
 
-Whether there is a seed decides how many sources the checkpoint has: it is settled before the first micro-batch of a
+Whether there is a seed decides how many sources the checkpoint has: it is pinned before the first micro-batch of a
 generation, kept in model.json, and never changes. The seed lives as long as the generation.
 """
 
@@ -59,10 +59,10 @@ def seed_of(model: Model, generation: int, upstream: str) -> Relation:
 def begin(
     run: Run, model: Model, session: SparkSession, state: ModelState, folder: TableState
 ) -> tuple[ModelState, Mapping[str, TableReading]]:
-    """Find where each table that is read as a stream begins or goes on; seeds are made here.
+    """Find where each table that is read as a stream begins or continues; seeds are made here.
 
     Returns:
-        The state with what was settled, saved, and how each table is read, by node.
+        The state with what was pinned, saved, and how each table is read, by node.
 
     Raises:
         StateError: see `engine.runtime.inputs.upstream_tables`; nothing was read.

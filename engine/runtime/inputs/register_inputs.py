@@ -40,7 +40,7 @@ def register(
         place: the project's folder, and what the target knows.
         bounded: read streams as a batch too (for `show`): watermarks mean nothing then, and dedup is over
             all rows.
-        tables: where the tables that are read as streams begin or go on, by node; left out, each with what is left
+        tables: where the tables that are read as streams begin or continue, by node; left out, each with what is left
             of its history: enough to know the columns.
         since: files that are read as streams count from this time of theirs on, milliseconds; None: all do.
         instead: gives the rows of an input, in place of what it names (for unit tests).

@@ -20,10 +20,10 @@ from engine.times import duration_seconds
 
 
 def finish(landed: Landed) -> str:
-    """Put away what was read, and warn of what was passed over by its age.
+    """Archive or delete the files that were read, and warn of those skipped for their age.
 
     Returns:
-        What was put away, for people; empty if nothing was.
+        What was archived or deleted, for people; empty if nothing was.
     """
     faults.reach("reading ended", "")
     asked = [spec for spec in landed.specs if {"after_reading", "max_file_age"} & spec.settings.keys()]
@@ -102,5 +102,5 @@ def _gone(landed: Landed, spec: SourceSpec, found: listing.Listed, *, delete: bo
 
 def _move(path: Path, target: Path, modified: int) -> None:
     target.parent.mkdir(parents=True, exist_ok=True)
-    # An archive loses nothing: a second file of a name stands beside the first.
+    # An archive loses nothing: a second file of a name is beside the first.
     shutil.move(path, target.with_name(f"{target.name}.{modified}") if target.exists() else target)

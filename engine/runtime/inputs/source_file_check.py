@@ -2,7 +2,7 @@
 
 Spark notes a file's name and time when it lists it, and does not look again. All measured on Spark 4.1.4, all without
 a word: rows of a file that was rewritten or appended to after it was read never come; a file that was deleted between
-listing and reading is passed over, also when a batch is repeated after a crash; one that was rewritten between
+listing and reading is skipped, also when a batch is repeated after a crash; one that was rewritten between
 the two is read as it is by then. See docs/design/011-files-that-change.md.
 """
 
@@ -88,7 +88,7 @@ class Landed:
         return ", ".join(known[:_SHOWN]) + more
 
     def warn(self, code: str, message: str, hint: str) -> None:
-        """Tell of something that goes on."""
+        """Warn of something that does not stop the build."""
         self.run.emit(Diagnosed(Diagnostic(code, message, hint, Level.WARNING, self.model.name)))
 
 
@@ -102,7 +102,7 @@ def verify(
         model: that reads streams.
         session: of the query.
         folder: the model's state.
-        generation: whose checkpoint the query goes on with.
+        generation: whose checkpoint the query continues with.
         reached: the last micro-batch that is in the table, whatever Spark has noted.
 
     Raises:

@@ -1,7 +1,7 @@
-"""The tables that a model reads as streams: where each begins, where it goes on, and whether nothing is missing.
+"""The tables that a model reads as streams: where each begins, where it continues, and whether nothing is missing.
 
 Spark's checkpoint has one offset a source and no names; snapshot ids tell which offset is of which table. What is
-refused here would otherwise be a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired,
+rejected here would otherwise be a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired,
 or dropped and recreated), or rows that silently never come (all measured, Iceberg 1.12.0).
 """
 
@@ -33,8 +33,8 @@ class Upstream:
         node: the model or source read.
         name: as the user writes it.
         table: catalog, namespace and name.
-        facts: the table as it stands.
-        ignore_deletes: snapshots that only delete are passed over.
+        facts: the table as it is.
+        ignore_deletes: snapshots that only delete are skipped.
         spec: of a source; None: it is a model's.
     """
 
@@ -57,7 +57,7 @@ class TableReading:
 
     Attributes:
         start: where the generation begins.
-        begun: the checkpoint stands in the table.
+        begun: the checkpoint is in the table.
         first: the snapshot with which Spark must begin; None: there is none yet.
     """
 
@@ -140,7 +140,7 @@ def _of(error: EngineError, model: Model) -> StateError:
 
 def goes_on(model: Model, state: ModelState, folder: TableState, found: Sequence[Upstream],
             seeds: Mapping[str, TableFacts]) -> dict[str, TableReading]:  # fmt: skip
-    """Where the streams of a generation that has begun go on.
+    """Where the streams of a generation that has begun continue.
 
     Args:
         model: that reads.
@@ -242,7 +242,7 @@ def _replaced(model: Model, upstream: Upstream) -> StateError:
 
 
 def _lost(model: Model, upstream: Upstream, lost: frozenset[int]) -> StateError:
-    """Why the snapshots where a stream stands are not in the history of its table."""
+    """Why the snapshots where a stream is are not in the history of its table."""
     table = upstream.facts
     back = sorted(lost & table.snapshots)
     what = f"'{model.name}' has read {upstream.full} up to snapshot {(back or sorted(lost))[0]}, and"

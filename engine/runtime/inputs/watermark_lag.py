@@ -46,7 +46,7 @@ class Timed:
 
     @property
     def observation(self) -> str:
-        """The name under which Spark tells its newest event time."""
+        """The name under which Spark reports its newest event time."""
         return f"event time of {self.view}"
 
 
@@ -58,7 +58,7 @@ def timed(model: Model) -> tuple[Timed, ...]:
 
 
 def observed(frame: DataFrame, item: Timed, column: str) -> DataFrame:
-    """The frame of an input, whose newest event time Spark tells after each micro-batch."""
+    """The frame of an input, whose newest event time Spark reports after each micro-batch."""
     from pyspark.sql import functions as f
 
     return frame.observe(item.observation, f.max(f.unix_micros(f.col(quoted(column)))).alias(_NEWEST))

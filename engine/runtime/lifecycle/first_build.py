@@ -1,6 +1,6 @@
 """A streaming table of which nothing is written yet: its first build failed, or was killed, before its first commit.
 
-Such a table is made again with the query as it is by now. What stays is where its sources begin: Spark fixes that
+Such a table is recreated with the query as it is by now. What stays is where its sources begin: Spark fixes that
 before the first micro-batch (`latest` becomes offsets, a timestamp too), and a later start would fix another
 beginning, behind records that nobody has read.
 """
@@ -43,7 +43,7 @@ def begin(run: Run, model: Model, folder: TableState, frame: DataFrame) -> Model
 
 
 def _resumes(run: Run, model: Model, folder: TableState, state: ModelState) -> bool:
-    """Whether the query goes on with the checkpoint as it is: its beginning is fixed, and its state fits."""
+    """Whether the query continues with the checkpoint as it is: its beginning is fixed, and its state fits."""
     known = run.plan.actions[model.id].comparison
     fits = known is not None and known.refusal is None and known.change is not Change.NEW
     nodes = [run.manifest.nodes[item.node] for item in model.inputs if item.stream]

@@ -1,4 +1,4 @@
-"""Full refresh: a streaming table built anew beside the old one, and published by one commit.
+"""Full refresh: a streaming table rebuilt beside the old one, and published by one commit.
 
 Generation n+1 writes into `<table>__g<n+1>` with a checkpoint of its own. One CREATE OR REPLACE TABLE ... AS
 SELECT then puts its rows, schema, partitioning and properties into the table itself; the commit carries the
@@ -39,7 +39,7 @@ def staging(model: Model, generation: int) -> Relation:
 def settle(model: Model, folder: TableState, lake_now: Lake) -> None:
     """End a refresh that was killed: with its marker in the table the generation is the table's, else it goes.
 
-    What a kill left of generations before goes in any case: a reader that stands nowhere would keep snapshots for ever.
+    What a kill left of generations before goes in any case: a reader that has read nothing would keep its snapshots.
     Needs no JVM; the staging table goes with the next start of the model (`clear_staging`).
     """
     pending = folder.pending()

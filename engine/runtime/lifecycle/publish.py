@@ -3,7 +3,7 @@
 Micro-batches are committed to the table's branch `engine_staged`, and so is the new content of a batch table, with
 columns of its own (see `engine.lake.staged_replacement`); a full refresh of a stream waits in its staging table. Tests
 read what waits. When all tests of the model have passed, one commit shows it: the branch becomes `main`, or the staging
-table is published. Otherwise the rows stay where they are, later builds go on behind them, and the tests decide again.
+table is published. Otherwise the rows stay where they are, later builds continue after them, and tests decide again.
 Nothing of this is kept in state: what waits is the branch, or the generation that is being built, while it is there.
 """
 
@@ -34,7 +34,7 @@ def branch_of(model: Model) -> str | None:
 
 
 def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts | None:
-    """A model's table with the history that its writer goes on from: with the rows that wait, if there are any.
+    """A model's table with the history that its writer continues from: with the staged rows, if there are any.
 
     Args:
         run: of the model.
@@ -52,7 +52,7 @@ def as_written(run: Run, model: Model, back_to: int | None = None) -> TableFacts
 
 
 def _check(run: Run, model: Model, table: TableFacts) -> None:
-    """Check that the rows that wait can be published.
+    """Check that the staged rows can be published.
 
     Raises:
         StateError: `staged-rows`, `publish-diverged`.
@@ -112,7 +112,7 @@ def apart(run: Run, model: Model) -> bool:
 
 
 def reading_what_waits(run: Run, test: DataTest) -> str:
-    """The query of a test over the rows that wait, of each model that it reads and that lets them wait."""
+    """The query of a test over the staged rows, of each model that it reads and that lets them wait."""
     text = test.sql
     for model_id in test.depends_on:
         model = run.manifest.nodes[model_id]
@@ -138,7 +138,7 @@ def deciding(manifest: Manifest, model: Model) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Gates:
-    """What the tests of one run say about the rows that wait.
+    """What the tests of one run say about the staged rows.
 
     Attributes:
         run: this run.

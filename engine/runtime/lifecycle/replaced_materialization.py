@@ -68,7 +68,7 @@ def stands_as_view(run: Run, session: SparkSession, model: Model, table: TableFa
 
 
 def clear_table(session: SparkSession, model: Model, state: ModelState | None, table: TableFacts | None) -> None:
-    """Drop the table that stands in place of a view, once it is certain that the view can be made.
+    """Drop the table that is in place of a view, once it is certain that the view can be made.
 
     Raises:
         StateError: `name-taken`: the table was not made by the model.

@@ -3,7 +3,7 @@
 A new checkpoint is a new generation, with the number after all that the table has seen: markers of other generations
 are never compared. The place where the sources begin is kept in model.json for as long as the generation lives, so that
 a build that was killed before its first micro-batch begins there too: `now` is the time at which it was said. What the
-old checkpoint held in state (open windows, keys seen) is given up. Deleted keys are remembered for the rows that are
+old checkpoint held in state (open windows, keys seen) is discarded. Deleted keys are remembered for the rows that are
 there, and so beyond a reset.
 """
 
@@ -109,7 +109,7 @@ def _moved(spec: SourceSpec, at: int | None) -> SourceSpec:
 def after(run: Run, model: Model, state: ModelState | None) -> int | None:
     """The time in milliseconds from which on files are read, by their own; None: all are.
 
-    Once the files that were there have been passed over it says nothing of others: Spark lists a file once, and what
+    Once the files that were there have been skipped it says nothing of others: Spark lists a file once, and what
     it lists later came later, however old. Until then, and where a micro-batch with such files is to come again, it
     holds for all.
     """

@@ -1,4 +1,4 @@
-"""`engine publish`: rows that wait for tests are shown as they are, because the user says so."""
+"""`engine publish`: staged rows are shown as they are, because the user says so."""
 
 from __future__ import annotations
 

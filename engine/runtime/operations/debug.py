@@ -1,4 +1,4 @@
-"""`engine debug`: can this machine build into this target? One finding a part, with the remedy."""
+"""`engine debug`: can this machine build into this target? One finding a part, with a fix."""
 
 from __future__ import annotations
 

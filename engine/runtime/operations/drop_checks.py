@@ -73,7 +73,7 @@ def _protected(model: Model) -> Diagnostic:
 def _readers(
     manifest: Manifest, target: Target, tables: Sequence[KnownTable], dropped: set[str]
 ) -> Iterator[Diagnostic]:
-    """Streams whose checkpoints stand on a table that goes, and views over it."""
+    """Streams whose checkpoints are on a table that goes, and views over it."""
     for model in manifest.models:
         if not model.stored or model.id in dropped:
             continue

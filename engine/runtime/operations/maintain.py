@@ -1,7 +1,7 @@
 """`engine maintain`: small files joined, old snapshots and orphan files removed, nothing that is still needed.
 
 What is needed: the last snapshot that each model wrote, by which the next build sees that nothing was lost, and the
-last one that each reader has read, from which its stream goes on. Tags keep those, from foreign maintenance too, and
+last one that each reader has read, from which its stream continues. Tags keep those, from foreign maintenance too, and
 snapshots from the oldest of them on stay, so that the ancestry between them and the table is whole. No lock is taken:
 a running build only moves these places on.
 """
@@ -69,10 +69,10 @@ class Cared:
         table: its full name.
         joined: small files that were read.
         into: files that were written instead.
-        manifests: lists of files that were written anew; 0 after a dry run.
+        manifests: lists of files that were rewritten; 0 after a dry run.
         expired: snapshots that went.
         orphans: files that no snapshot knew.
-        kept_for: readers of which one stands at an older snapshot than those that might go.
+        kept_for: readers of which one is at an older snapshot than those that might go.
         waits: rows wait in it for tests, so that it was left alone.
         error: why it was not done, or not to the end.
     """
@@ -92,7 +92,7 @@ class Cared:
 def maintain(
     manifest: Manifest, target: Target, models: Sequence[Model], target_dir: Path, care: Care
 ) -> Iterator[Cared]:
-    """Look after the tables of some models, one after the other, with what stands beside them.
+    """Maintain the tables of some models, one after the other, with what is beside them.
 
     Args:
         manifest: all models: each may be a reader.
@@ -143,7 +143,7 @@ def _care(
         if care.dry_run:
             return _told(session, done, relation, table, older_than, retain, care)
         maintenance_procedures.tag(session, relation, {tag: s.id for tag, s in needed.items()}, TAGS)
-        # What was done before a fault is told with it.
+        # What was done before a fault is reported with it.
         for counts in _steps(session, relation, older_than, retain, care):
             done = replace(done, **counts)
             if branches.undo_rewriting(session, relation.sql):
@@ -185,7 +185,7 @@ def _last_written(target: Target, model: Model, relation: Relation, table: Table
 
 
 def _standing(target: Target, reader: Model) -> Iterator[int]:
-    """Snapshots at which the generations of a reader stand; one that is being built is a reader too."""
+    """Snapshots at which the generations of a reader are; one that is being built is a reader too."""
     folder = table_state(target, reader)
     for generation in folder.generations():
         for offset in spark_checkpoint.standing(folder.checkpoint(generation)):

@@ -37,7 +37,7 @@ def preview(
         stored: read the model's table instead of running its query.
 
     Raises:
-        RunError: Spark refused or failed the query.
+        RunError: Spark rejected or failed the query.
         SetupError: `lake-moved`.
     """
     catalog_settings.prepare(target.catalog)

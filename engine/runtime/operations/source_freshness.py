@@ -32,7 +32,7 @@ _log = logging.getLogger("engine.runtime")
 
 
 class FreshnessVerdict(StrEnum):
-    """How a source stands; dbt's words."""
+    """The status of a source; dbt's words."""
 
     PASS = "pass"  # noqa: S105 - no password
     WARN = "warn"

@@ -130,7 +130,7 @@ def refused(
 
 @contextmanager
 def explained(session: SparkSession, execution: Callable[[], Any], watched: Iterable[Watched]) -> Iterator[None]:
-    """Turn Spark's error at the first bad record of an input with `fail` into one that tells of all of them."""
+    """Turn Spark's error at the first bad record of an input with `fail` into one that reports all of them."""
     try:
         yield
     except spark_exceptions() as failure:
@@ -155,7 +155,7 @@ def error(name: str, count: int, lines: Iterable[str]) -> RunError:
 
 
 def from_text(text: str) -> RunError | None:
-    """The error of the bad record that Spark's error text tells of."""
+    """The error of the bad record that Spark's error text reports."""
     found = record_checks.raised(text)
     if found is None:
         return None

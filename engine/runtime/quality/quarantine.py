@@ -140,7 +140,7 @@ def quarantines(model: Model, watched: Iterable[Watched]) -> bool:
 
 
 def quarantine_of(run: Run, model: Model) -> Quarantine:
-    """The quarantine of a model, as it stands.
+    """The quarantine of a model, as it is.
 
     Raises:
         StateError: `name-taken` if a table of its name is not the model's.

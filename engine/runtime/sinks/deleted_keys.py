@@ -4,7 +4,7 @@ An older row of such a key may still come, and must not bring it back. The keys 
 everything else of it, marked like it and with the id of Spark's query, as those of the quarantine are.
 
 The column `query_id` says for which rows of the table a delete counts: it is the id of the query that began them, also
-where the checkpoint was reset since. Deletes of tables that were built anew, or of a query that was given up, count
+where the checkpoint was reset since. Deletes of tables that were rebuilt, or of a query that was discarded, count
 for nothing.
 """
 
@@ -178,7 +178,7 @@ def as_struct(names: tuple[str, ...]) -> Column:
 
 
 def deleted_of(run: Run, model: Model, began: str | None = None) -> Deleted | None:
-    """The remembered deletes of a model, as they stand; None if it deletes nothing.
+    """The remembered deletes of a model, as they are; None if it deletes nothing.
 
     Args:
         run: of the model.

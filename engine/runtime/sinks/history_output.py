@@ -51,7 +51,7 @@ def versions(table: DataFrame, rows: DataFrame, write: Write, delete: str, delet
     at = as_struct(write.sequence_by).alias(_AT)
     new = rows.where(f"NOT {quoted(delete)}").drop(delete)
     new = new.join(known, _same(new, known, (*keys, *write.sequence_by)), "left_anti")
-    # A point that is no version; at the same time as a version it comes before it, and cuts nothing.
+    # A point that is not a version; at the same time as a version it comes before it, and cuts nothing.
     points = [
         known.where(named(TO).isNotNull()).select(*map(named, keys), _end(write).cast(_type(rows, write)).alias(_AT)),
         rows.where(quoted(delete)).select(*map(named, keys), at),

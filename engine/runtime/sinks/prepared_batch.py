@@ -1,4 +1,4 @@
-"""How a batch table is committed: made anew as a whole, or only the partitions that its rows fall into."""
+"""How a batch table is committed: rewritten in full, or only the partitions that its rows fall into."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def committing(model: Model, table: TableFacts | None, branch: str | None = None
 
     Args:
         model: a batch table.
-        table: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be made anew.
+        table: what is kept beside the new rows; None: nothing is, as there is no table, or it is to be recreated.
         branch: on which the rows wait for the tests of the model; None: readers see them at once.
     """
     relation, options = model.relation.sql, model.write.write_options

@@ -82,7 +82,7 @@ def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
 
     quoted = list(_quoted(error, text, test.sql))
     for start, fragment in quoted:
-        # Around the user's query stands a little of the engine's, so that it begins later.
+        # Around the user's query is a little of the engine's, so that it begins later.
         offsets = [found.start() for found in re.finditer(re.escape(fragment), test.sql) if found.start() <= start]
         if fragment and offsets:
             return ErrorSpot(locate(offsets[-1]), fragment)
@@ -90,7 +90,7 @@ def place_in_test(error: Exception, text: str, test: DataTest) -> ErrorSpot:
 
 
 def _header_sql(model: Model) -> Iterator[tuple[str, str]]:
-    """The SQL of a header, and the setting that it stands in."""
+    """The SQL of a header, and the setting that it is in."""
     for _, sql, key in conditions(model):
         yield sql, key
     for item in model.inputs:

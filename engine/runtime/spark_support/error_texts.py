@@ -12,12 +12,12 @@ _QUERY = re.compile(r"Query \[id = [^]]*\] terminated with exception: ")
 _TASK = re.compile(r"Job aborted due to stage failure: .*?Lost task [^:]*?\(TID \d+\) \([^)]*\): ")
 _JAVA_CLASS = re.compile(r"^(?:: ?)?(?:[\w$]+\.)+([\w$]+(?:Exception|Error))(?:: |$)")
 _CAUSED = re.compile(r"^Caused by: ((?:[\w$]+\.)+[\w$]+(?:Exception|Error): .+)$", re.MULTILINE)
-# Behind these stands why.
+# Behind these is why.
 _EMPTY = (
     "Exception thrown in awaitResult", "Job aborted", "Writing job aborted", "Task failed while writing rows",
     "Multiple failures in stage materialization", "Failed to execute",
 )  # fmt: skip
-# Where an error of analysis was found, which is told as a place.
+# Where an error of analysis was found, which is reported as a place.
 _AT = re.compile(r"[;.\s]*line \d+ pos \d+[;\s]*$")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _ADVICE = ("Use ", "Correct ", "Please ", "To ", "Consider ", "Set ", "You can ", "If necessary", "Try ")

@@ -9,7 +9,7 @@ from engine.compile.sql.determinism import deterministic_text
 def repeatable(model: Model) -> bool:
     """Whether a micro-batch that is computed again has the same rows.
 
-    A static side is read anew, and what a stateful step gives may depend on the order of its rows: which of two
+    A static side is read again, and what a stateful step gives may depend on the order of its rows: which of two
     repeats a dedup keeps, the last digits of a sum.
     """
     whole = all(item.stream for item in model.inputs)

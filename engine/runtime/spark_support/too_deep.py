@@ -1,4 +1,4 @@
-"""Queries for which the stack of Java's threads has no room: where they are deepest, and how to go on."""
+"""Queries for which the stack of Java's threads has no room: where they are deepest, and how to continue."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to tell about a file that Spark cannot read: which one, why, and how to go on."""
+"""What to tell about a file that Spark cannot read: which one, why, and how to continue."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _HEADER = re.compile(r"CSV file: \S+")
 
 
 def unreadable(error: Exception) -> tuple[str, str] | None:
-    """Message and hint for Spark's error; None if it is no error of a file."""
+    """Message and hint for Spark's error; None if it is not an error of a file."""
     text = str(error)
     found = _FILE.search(text) if "FAILED_READ_FILE" in text else None
     if found is None:

@@ -66,7 +66,7 @@ def run_stream(run: Run, model: Model) -> Outcome:
 
     Raises:
         StateError: state, table and upstream tables do not belong together; nothing was written.
-        pyspark.errors.PySparkException: Spark refused or failed the query.
+        pyspark.errors.PySparkException: Spark rejected or failed the query.
     """
     session = _session(run, model)
     folder = run.state(model)
@@ -156,7 +156,7 @@ def _notes(first: str, *more: str) -> str:
 
 
 def _as_begun(run: Run, model: Model, folder: TableState, known: ModelState | None) -> tuple[Model, Place]:
-    """Return the model with the order of its dedup keys, and what the first build of its generation settled."""
+    """Return the model with the order of its dedup keys, and what the first build of its generation pinned."""
     if known is None:
         return dedup_keys.ordered(model, None), replace(run.place, settled={})
     settled = stream_sources.renamed(run, model, known, folder).settled if known.batch is not None else {}
@@ -298,7 +298,7 @@ def _follow(run: Run, model: Model, writer: BatchWriter, frame: DataFrame, *, bo
         progress.drain()
     finally:
         query.stop()
-        # Java holds the writer as long as it holds the query: a writer that held the query would keep both for ever.
+        # Java holds the writer as long as it holds the query: a writer that held the query would keep both alive.
         writer.query = Future()
     if model.stateful:
         compact(run.spark, query, checkpoint)

@@ -56,7 +56,7 @@ def _look(run: Run, tests: tuple[DataTest, ...], session: SparkSession) -> froze
     try:
         found = session.sql(query).collect()[0]
     except spark_exceptions():
-        # A fault of one of them is told by its own query.
+        # A fault of one of them is shown by its own query.
         if run.stop.is_set():
             raise
         _log.info("no common query for the tests of %s", tests[0].model, exc_info=True)

@@ -1,1 +1,1 @@
-"""From a micro-batch to a commit, and what is told of it."""
+"""From a micro-batch to a commit, and what is reported of it."""

@@ -1,7 +1,7 @@
 """The one writer of streaming tables: a foreachBatch function that marks every commit.
 
 A batch is computed (see `engine.runtime.sinks`), then what its execution saw decides whether it is committed: rows
-that fail an expectation with `fail` or records that must not be passed over end the model with nothing committed, and
+that fail an expectation with `fail` or records that must not be skipped end the model with nothing committed, and
 a batch without rows commits nothing. The order is deleted keys, quarantine, table, model.json, Spark's commit. After a
 crash in between the batch comes again, with the same id and rows; markers say what has been written. A batch whose
 marker is in the table is computed once more into Spark's `noop` sink: returning early would leave its state uncommitted
@@ -90,7 +90,7 @@ class BatchWriter:
 
     It is made with the table and the state of a generation, given to `foreachBatch`, and then told the query that
     calls it: `writer.query.set_result(query)`. `reached=None, snapshots={}` is a table that no batch has reached.
-    Without `rules` nothing is refused; without `output` rows are appended. See `output_of` for other ways.
+    Without `rules` nothing is rejected; without `output` rows are appended. See `output_of` for other ways.
 
     Attributes:
         relation: the table, quoted.

@@ -1,4 +1,4 @@
-"""What a streaming query tells of its micro-batches, with what the writer knows of them."""
+"""What a streaming query reports of its micro-batches, with what the writer knows of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Progress:
                 break
             fresh.append(json.loads(records[index].json()))
         for record in reversed(fresh):
-            # A query that waits tells of the batch to come, too.
+            # A query that waits reports the batch to come, too.
             ran = "addBatch" in (record.get("durationMs") or {})
             if ran and record["batchId"] in self.writer.written and record["batchId"] not in self.seen:
                 self._batch(record)

@@ -1,7 +1,7 @@
 """Avro values: how they are declared, their columns, and the decoding of records.
 
     value_options      what `value: {format: avro, ...}` says
-    reader_schema      what is settled with the registry before the first record
+    reader_schema      what is pinned with the registry before the first record
     decode_frames      the decoding of frames; cast_columns: into the columns that are declared
     unknown_schemas    the part of it that runs in Python
     schema_resolution  values from their writer's schema into the reader's
@@ -98,7 +98,7 @@ def decode(frame: DataFrame, spec: SourceSpec, value: Mapping[str, Any], place: 
 
 
 def reading_of(spec: SourceSpec, value: Mapping[str, Any], place: Place) -> AvroReading:
-    """How the values of a source are decoded; a reader's schema that was settled before is kept.
+    """How the values of a source are decoded; a reader's schema that was pinned before is kept.
 
     Raises:
         ProjectError, SetupError: as `decode`.

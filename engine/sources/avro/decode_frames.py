@@ -3,7 +3,7 @@
 Spark's from_avro knows one writer schema, given when the query is planned. So the ids that are known then are cases of
 one expression; records of other ids, which are rare, go through a Python worker that rewrites them into the reader's
 schema first. In its PERMISSIVE mode from_avro makes a row of NULLs of what it cannot decode, which could be a row as
-well; a field with a default that no writer has tells the two apart.
+well; a field with a default that no writer has distinguishes the two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What is settled before the first record is decoded: the reader's schema, and the writers' that are known."""
+"""What is pinned before the first record is decoded: the reader's schema, and the writers' that are known."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AvroReading:
 
     Attributes:
         reader: the text of the reader's schema; a generation keeps it.
-        framing: what stands before each value.
+        framing: what is before each value.
         writers: by id, those whose values Spark decodes itself.
         refused: by id, why values of a writer cannot be read.
         registry: where other ids are looked up; None: there are none.

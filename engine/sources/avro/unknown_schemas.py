@@ -28,7 +28,7 @@ _MARK: Final = "headrace-worker: "
 
 
 class WorkerError(RuntimeError):
-    """What a worker tells the driver through Spark: a code, a message and a hint as JSON."""
+    """What a worker shows the driver through Spark: a code, a message and a hint as JSON."""
 
 
 @dataclass(slots=True)

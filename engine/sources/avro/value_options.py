@@ -12,7 +12,7 @@ from engine.sources.spec import SpecFault
 
 
 class Framing(StrEnum):
-    """What stands before a value."""
+    """What is before a value."""
 
     CONFLUENT = "confluent"  # a zero byte and the schema id, four bytes
     NONE = "none"
@@ -23,7 +23,7 @@ class AvroValue:
     """How the values of a source are written, and where the reader's schema comes from.
 
     Attributes:
-        framing: what stands before each value.
+        framing: what is before each value.
         registry: the registry's name in the target.
         subjects: of the registry, where the writers' schemas are; the first one has the reader's.
         schema_id: of the reader's schema; without a registry, of the schema file.

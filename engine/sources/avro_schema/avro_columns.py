@@ -73,7 +73,7 @@ def read_schema(text: str, file: str) -> Schema:
 
 
 def columns(schema: Schema) -> tuple[AvroColumn, ...]:
-    """The columns of a schema; one that is no record is a column `value`.
+    """The columns of a schema; one that is not a record is a column `value`.
 
     Raises:
         AvroError: Spark cannot have such columns.

@@ -15,7 +15,7 @@ _WIDTHS: Final = {"null": 0, "boolean": 1, "float": 4, "double": 8}
 # Java would make room for that many before it reads the first; engine/spark sets the same limit there.
 MOST_ITEMS: Final = 1 << 24
 _MOST_BITS: Final = 63
-_LOW: Final = 0x7F  # the bits of a byte that count; the high one says that the number goes on
+_LOW: Final = 0x7F  # the bits of a byte that count; the high one says that the number continues
 
 
 class CorruptError(ValueError):

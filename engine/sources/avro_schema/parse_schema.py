@@ -98,7 +98,7 @@ class _Parser:
             raise AvroError(f"{json.dumps(data)} is not a type", path)
         kind = data.get("type")
         if not isinstance(kind, str):
-            # A type inside "type" is Avro's older habit, which its parser refuses by now.
+            # A type inside "type" is Avro's older habit, which its parser rejects by now.
             raise AvroError("the type has no name: 'type' is a text such as \"record\"", path)
         if kind in _COMPOSED:
             return _COMPOSED[kind](self, data, space, path)

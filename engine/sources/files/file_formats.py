@@ -86,7 +86,7 @@ def _json(reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:
     of_records = {key: value for key, value in spec.options.items() if key.lower() in _JSON_OPTIONS}
     of_files = {key: value for key, value in spec.options.items() if key not in of_records}
     lines = _lines(reader.options(**of_files), path)
-    # An empty line is no record, as for Spark's own reader.
+    # An empty line is not a record, as for Spark's own reader.
     return json_values.objects(lines.where(~f.col(RAW).cast("string").rlike(r"^\s*$")), spec, of_records)
 
 

@@ -78,7 +78,7 @@ def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
 
 
 def facts(spec: SourceSpec, place: Place) -> TableFacts:
-    """The table as it stands.
+    """The table as it is.
 
     Raises:
         SetupError: `source-table`, there is none; `catalog`.
@@ -137,7 +137,7 @@ def committed_at(spec: SourceSpec, place: Place) -> datetime | None:
 
 
 def ignores_deletes(spec: SourceSpec) -> bool:
-    """Whether snapshots that only delete are passed over."""
+    """Whether snapshots that only delete are skipped."""
     return spec.settings.get("on_upstream_delete") == "ignore"
 
 
@@ -228,8 +228,8 @@ def resume(
 ) -> Resumption:
     """Compare the columns of an undeclared table with those that were there at the last start.
 
-    A new column is no fault: the query reads it, or not. One that went or has another type would be written as NULL,
-    or break the write.
+    A new column is not an error: the query reads it, or not. A column that was dropped or has another type would be
+    written as NULL, or break the write.
 
     Raises:
         StateError: `source-columns` with each difference; nothing was read.

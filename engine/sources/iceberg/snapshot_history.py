@@ -18,7 +18,7 @@ from engine.times import time_text
 FROM = "stream-from-timestamp"
 # Operations that bring rows.
 ADDING = frozenset({"append", "overwrite"})
-# Operations that a stream passes over rightly: files are written anew, rows stay.
+# Operations that a stream skips rightly: files are rewritten, rows stay.
 _SAME_ROWS = frozenset({"append", "replace"})
 
 
@@ -29,7 +29,7 @@ class Start:
     Attributes:
         uuid: of the table.
         at: the stream takes commits from this time on, in milliseconds; None: all.
-        snapshot: whose rows the seed has; the stream goes on behind it. None: there is no seed.
+        snapshot: whose rows the seed has; the stream continues after it. None: there is no seed.
         seed: full name of the table with the rows before `at`; None: there is none, or they are not wanted.
     """
 

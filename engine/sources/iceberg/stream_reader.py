@@ -23,15 +23,15 @@ def table_stream(
     skip_deletes: bool = False,
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The rows of each commit of a table; a micro-batch takes whole commits, all that wait.
+    """The rows of each commit of a table; a micro-batch takes whole commits, all unread ones.
 
     Args:
         session: that reads.
         name: of the table, with its catalog.
         start: where the stream begins; None: with the first commit that the table knows.
-        begun: the checkpoint stands in the table. The time to begin from is left out then, because Iceberg measures
-            the newest commit against it also when it goes on (iceberg#10156).
-        skip_deletes: snapshots that only delete are passed over.
+        begun: the checkpoint is in the table. The time to begin from is left out then, because Iceberg measures
+            the newest commit against it also when it continues (iceberg#10156).
+        skip_deletes: snapshots that only delete are skipped.
         options: of Iceberg's reader.
     """
     chosen = dict(options or {})

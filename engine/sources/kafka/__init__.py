@@ -3,7 +3,7 @@
     connection  settings of the target, the client's options, whether somebody answers
     declared    the keys of a declaration
     cluster     topics, ids and offsets, asked in Spark's JVM
-    standing    whether a stream can go on where it stands
+    standing    whether a stream can continue where it is
 
 Transactions that were aborted are never seen (isolation.level is read_committed unless the source says otherwise).
 """
@@ -161,7 +161,7 @@ def resume(
     known: Mapping[str, Any],
     offsets: Sequence[Mapping[str, Any]],
 ) -> Resumption:
-    """Check that a stream can go on; see `standing`."""
+    """Check that a stream can continue; see `standing`."""
     stands = [stand for offset in offsets if (stand := _stand(offset)) is not None]
     with _cluster(session, spec, place) as (cluster, topics):
         return topic_check.resume(spec, cluster, topics, known, stands)

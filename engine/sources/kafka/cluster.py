@@ -104,7 +104,7 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
     """The cluster of a connection, for some questions.
 
     Raises:
-        SetupError: kafka-refused if the broker does not take the settings, or does not answer in time.
+        SetupError: kafka-rejected if the broker does not take the settings, or does not answer in time.
     """
     from py4j.protocol import Py4JJavaError
 

@@ -27,7 +27,7 @@ KEYS: Mapping[str, ValueForm] = {
 }
 TOPICS = ("topic", "topics", "topic_pattern", "assign")
 STARTS = ("starting_offsets", "starting_timestamp")
-# Options of Spark's reader that are no key here.
+# Options of Spark's reader that are not keys here.
 READER_OPTIONS = (
     "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
     "maxRecordsPerPartition", "maxTriggerDelay", "minOffsetsPerTrigger", "minPartitions",

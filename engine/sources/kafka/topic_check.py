@@ -1,7 +1,7 @@
-"""Before a stream goes on: does Kafka still have what it has not read, in the topics it has read so far?
+"""Before a stream continues: does Kafka still have what it has not read, in the topics it has read so far?
 
-Spark goes on silently in a topic that was deleted and recreated, once that is longer than the old one was; and
-with failOnDataLoss=false it passes over what retention has deleted without counting it.
+Spark continues silently in a topic that was deleted and recreated, once that is longer than the old one was; and
+with failOnDataLoss=false it skips what retention has deleted without counting it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def resume(
         cluster: to be asked for offsets.
         topics: those of the source, as they are now.
         known: what this gave to be remembered at the last start; empty at the first.
-        stands: where Spark's checkpoint stands, one a source that the query reads.
+        stands: where Spark's checkpoint is, one a source that the query reads.
 
     Raises:
         StateError: source-changed, source-replaced, source-shrunk or source-gap.

@@ -1,9 +1,9 @@
 """A client of schema registries with Confluent's interface (Confluent, Apicurio and others have it).
 
-What an id means never changes and is kept for ever; what a subject holds is kept for seconds. Every call ends within
-`patience`, with all requests for the schemas that one refers to. A registry that cannot be asked is an error that a
-later build gets over; only its own word that it has no such schema is an answer. Nothing of an answer is kept or
-followed before it was checked (`registry_answers`), and references end.
+The schema of an id never changes and is cached without expiry; versions of a subject for seconds. Every call ends
+within `patience`, with all requests for the schemas that one refers to. A registry that cannot be asked is an error
+that a later build gets over; only its own word that it has no such schema is an answer. Nothing of an answer is kept
+or followed before it was checked (`registry_answers`), and references end.
 """
 
 from __future__ import annotations

@@ -114,7 +114,7 @@ class SocketStream(SimpleDataSourceStreamReader):
 
 
 class SocketSource(DataSource):
-    """What Spark is told of it."""
+    """What Spark gets of it."""
 
     @classmethod
     def name(cls) -> str:  # noqa: D102 - Spark's name

@@ -1,6 +1,6 @@
 """Lines of text from a TCP server: for development.
 
-Spark's own socket source cannot go on from a checkpoint (its second start fails with offsets out of order, measured)
+Spark's own socket source cannot continue from a checkpoint (its second start fails with offsets out of order, measured)
 and gives a bounded build nothing, because it looks before the first line can have come. This one counts its lines
 through builds, and its first look lasts `read_for`, or until the server closes the connection. Lines that were under
 way when a build was killed are lost: nobody can send them again.

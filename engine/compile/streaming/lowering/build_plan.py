@@ -154,8 +154,8 @@ class Builder:
         if not plan.streaming:
             return plan
         del self.found[before:]
-        message = f"the recursive CTE '{cte.alias}' reads a stream, which Spark cannot run"
-        self.report(error("recursive-cte", message, "Read the table without streaming it.", cte))
+        message = f"the recursive CTE '{cte.alias}' cannot read a stream"
+        self.report(error("recursive-cte", message, "Remove its input from 'streams:'.", cte))
         return self.query(cte.this, {**env, name: replace(itself, streaming=True)}, outer)
 
     def _renamed(self, plan: LogicalPlan, named: exp.Expr) -> LogicalPlan:

@@ -29,7 +29,7 @@ class PlanValue(Struct, frozen=True):
 
     Attributes:
         column: the column it is, if it is one and nothing else.
-        inherits: what an alias on it takes the marks from (also a field of a struct, which is no column).
+        inherits: what an alias on it takes the marks from (also a field of a struct, which is not a column).
         refs: ids of the columns it uses.
         type: Spark's name, or empty.
         fields: of a struct it builds.
@@ -174,8 +174,8 @@ class ExpressionReader:
     def _subquery(self, node: exp.Query) -> PlanValue:
         plan = self.lower(node, self.scope)
         if plan.streaming:
-            message = "a subquery in an expression reads a stream, which Spark refuses"
-            hint = "Write a left semi join, or read the upstream table without listing it under 'streams:'."
+            message = "a subquery in an expression cannot read a stream"
+            hint = "Use a left semi join, or remove the input of the subquery from 'streams:'."
             self.report(error("subquery-on-stream", message, hint, node))
         elif plan.uses:
             self.step.correlated.append(node)
@@ -210,7 +210,7 @@ class ExpressionReader:
             self.step.made.append((column, refs))
             self.scope.extra.setdefault(name, column)
             if len(self.step.windows) > 1:
-                message = "two time windows in one SELECT, of which Spark allows one"
+                message = "a SELECT can have one time window only"
                 hint = (
                     "Split it into two models; or compute the longer window from the shorter one, in a second SELECT: "
                     "tumbling(window_time(hour), 1 day)."
@@ -221,31 +221,31 @@ class ExpressionReader:
     def _check_lengths(self, node: exp.Anonymous, kind: str, lengths: list[exp.Expr]) -> None:
         if kind != "window":
             if any(_gives_interval(length) for length in lengths):
-                message = "session_window() takes its gap as text, or as an expression that gives text"
+                message = "session_window() needs its gap as a string"
                 self._fault("window-length", message, "Write session_window(ts, '5 minutes').", node)
             return
         if any(has_months(length) for length in lengths):
-            message = "a window's length in months or years is not fixed, and Spark refuses it"
+            message = "a window cannot be a number of months or years"
             self._fault("window-months", message, "Use days or smaller units.", node)
             return
         literal = next((length for length in lengths if not isinstance(length, exp.Literal)), None)
         if literal is not None:
-            message = "window() takes its lengths as text only"
+            message = "window() needs its lengths as strings"
             self._fault("window-length", message, "Write window(ts, '5 minutes').", node)
             return
         known = [seconds(length) for length in lengths]
         size, slide = known[0] if known else None, known[1] if len(known) > 1 else None
         if size is not None and size <= 0:
-            self._fault("window-slide", "a window of no length", "Write at least 1 second.", node)
+            self._fault("window-slide", "window must be longer than zero", "Write at least 1 second.", node)
         elif size is not None and slide is not None and not 0 < slide <= size:
-            message = "the slide is longer than the window, or not above zero"
+            message = "the slide must be greater than zero and at most as long as the window"
             hint = "window(ts, size, slide): make the slide at most as long as the size."
             self._fault("window-slide", message, hint, node)
         elif size is not None and len(known) > len(("size", "slide")):
             start, step = known[2], slide if slide is not None else size
             if start is not None and abs(start) >= step:
-                message = "the start of a window is not shorter than its slide"
-                self._fault("window-slide", message, "Write a start that is shorter than the slide.", node)
+                message = "the start of a window must be shorter than its slide"
+                self._fault("window-slide", message, "Use a shorter start.", node)
 
     def _advise(self, node: exp.Anonymous, form: str, sizes: list[float]) -> None:
         """Warn of windows that run, and are seldom what was meant."""
@@ -255,9 +255,7 @@ class ExpressionReader:
             self.report(warning("window-many", message, hint, node))
         elif form == "tumbling" and len(sizes) <= len(("size", "slide")) and sizes and sizes[0] % _WEEK == 0:
             message = "windows of weeks begin on Thursday at 00:00 UTC, as 1970-01-01 was one"
-            hint = (
-                "Give a start: tumbling(ts, 7 days, 4 days) begins on Monday, and 0 days says that Thursday is meant."
-            )
+            hint = "Set a start: tumbling(ts, 7 days, 4 days) begins on Monday; 0 days keeps Thursday."
             self.report(warning("window-week", message, hint, node))
 
     def _window_time(self, node: exp.Anonymous) -> PlanValue:
@@ -265,7 +263,7 @@ class ExpressionReader:
         inherits = value.column
         if inherits is not None and inherits.known and not inherits.window:
             message = "window_time() takes the column of a window"
-            self._fault("window-type", message, "Give it the struct that window() made.", node)
+            self._fault("window-type", message, "Pass the window itself, not its start or end.", node)
         return self._time_of(value, node)
 
     def _time_of(self, value: PlanValue, node: exp.Expr) -> PlanValue:
@@ -290,7 +288,7 @@ class ExpressionReader:
             message = f"Spark has no comparison with {node.key.upper()} of a subquery"
             self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
         elif isinstance(node, exp.Anonymous) and node.name.lower() == "monotonically_increasing_id" and not self.quiet:
-            message = "monotonically_increasing_id() has no meaning over micro-batches, and Spark refuses it"
+            message = "monotonically_increasing_id() is not supported on streams"
             self.report(error("mono-id", message, "Use uuid(), or a hash of the columns that identify a row.", node))
         parts = [
             self.of(part) for part in node.iter_expressions() if not isinstance(part, (exp.DataType, exp.Identifier))

@@ -1,4 +1,4 @@
-"""FROM: relations, joins, and what stands behind a relation."""
+"""FROM: relations, joins, and what follows a relation."""
 
 from __future__ import annotations
 
@@ -255,8 +255,8 @@ def _lateral(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None
     else:
         plan = queries.query(inner, env, scope)
         if plan.streaming:
-            message = "a lateral subquery reads a stream, which Spark refuses"
-            hint = "Write a join, or read the upstream table without listing it under 'streams:'."
+            message = "a lateral subquery cannot read a stream"
+            hint = "Use a join, or remove the input of the subquery from 'streams:'."
             queries.report(error("subquery-on-stream", message, hint, inner))
         refs = frozenset(scope.hits)
         plan = replace(plan, uses=refs)

@@ -35,7 +35,7 @@ _SAME_ON_REPEATS = (
 
 
 class GroupedItem(Struct, frozen=True):
-    """A column of the SELECT: where it stands, what it is, the column it makes, whether it aggregates."""
+    """A column of the SELECT: where it is, what it is, the column it makes, whether it aggregates."""
 
     node: exp.Expr
     value: PlanValue
@@ -88,8 +88,8 @@ def _check_aliases(queries: Queries, clause: exp.Expr | None, keys: list[Key], v
     """A name of ALL or an alias may not stand for what uses an alias itself."""
     for key in keys:
         if values.of(key.node).alias and clause is not None:
-            message = "a group key uses an alias of the same SELECT, which Spark cannot group by"
-            queries.report(error("agg-alias-key", message, "Make the alias in a subquery.", key.node))
+            message = "GROUP BY on a stream cannot use a computed alias of the same SELECT"
+            queries.report(error("agg-alias-key", message, "Compute it in a subquery.", key.node))
 
 
 def _only(plan: LogicalPlan, columns: tuple[PlanColumn, ...]) -> LogicalPlan:
@@ -192,10 +192,10 @@ def _check_grouped(
         column = next(_loose(item.node, ids, texts, values), None)
         if column is not None:
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
-            hint = "Add it to the GROUP BY, or take any_value() of it."
+            hint = "Add it to the GROUP BY, or use any_value()."
             if not isinstance(column, exp.Column):
-                message = f"{column.name}() is computed beside the groups and is not a grouping key"
-                hint = "Compute it in an outer SELECT, from the window that this one gives."
+                message = f"{column.name}() is neither grouped by nor inside an aggregate"
+                hint = "Compute it in an outer SELECT, from the window."
             queries.report(error("agg-not-grouped", message, hint, column))
             return
 

@@ -28,20 +28,20 @@ def misplaced(node: exp.Query, *, correlated: bool) -> Iterator[RuleFinding]:
     above, scalar = node.parent, is_scalar(node)
     while above is not None and not isinstance(above, exp.Query):
         if any(isinstance(part, exp.Lambda) for part in above.iter_expressions()):
-            message = "a subquery inside a function that takes a lambda, which Spark refuses"
-            yield error("subquery-place", message, "Compute it in a subquery below, or join.", node)
+            message = "a subquery is not supported in a function with a lambda"
+            yield error("subquery-place", message, "Compute it in an inner query, or use a join.", node)
             return
         if isinstance(above, GENERATORS) and (correlated or not scalar):
-            message = "a subquery in a function that makes rows, which Spark refuses"
-            yield error("subquery-place", message, "Compute it in a subquery below, or join.", node)
+            message = "a subquery is not supported in a function that returns rows"
+            yield error("subquery-place", message, "Compute it in an inner query, or use a join.", node)
         if isinstance(above, exp.Join) and correlated and scalar:
-            message = "a subquery in the condition of a join uses columns of the query, which Spark refuses"
+            message = "a subquery in a join condition cannot use columns of the outer query"
             yield error("subquery-place", message, _JOIN, node)
         above = above.parent
 
 
 def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Query]) -> Iterator[RuleFinding]:
-    """In the list of a SELECT that stands right over a UNION ALL.
+    """In the list of a SELECT that is right over a UNION ALL.
 
     Spark moves the list below the union and makes the subquery twice with the same ids.
     """
@@ -55,7 +55,7 @@ def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Q
     if not isinstance(plan, UnionPlan) or any(e.find(*RANDOM) for e in select.expressions):
         return
     for node in correlated:
-        message = "a subquery that uses columns of a UNION ALL right below it; Spark fails while running"
+        message = "a subquery cannot use columns of the UNION ALL it is applied to"
         yield error("subquery-over-union", message, f"{_JOIN} Or put it into each part of the UNION.", node)
 
 
@@ -65,8 +65,8 @@ def beside_groups(items: Iterable[exp.Expr], correlated: Iterable[exp.Query], ke
     for item in items:
         for node in item.find_all(exp.Query) if id(item) not in keys else ():
             if id(node) in wanted and not _aggregated(node, item):
-                message = "a subquery that uses columns of the query is neither grouped by nor inside an aggregate"
-                yield error("agg-not-grouped", message, "Add it to the GROUP BY, or take any_value() of it.", node)
+                message = "a subquery with columns of the outer query is neither grouped by nor inside an aggregate"
+                yield error("agg-not-grouped", message, "Add it to the GROUP BY, or use any_value().", node)
 
 
 def _aggregated(node: exp.Expr, item: exp.Expr) -> bool:

@@ -33,6 +33,6 @@ def result_type(node: exp.Expr, parts: Sequence[str], types: Mapping[int, str]) 
         return collated
     known = types.get(id(node))
     if known is None and isinstance(node, exp.Cast):
-        # The expression of a WATERMARK clause is no part of the query; a collation is no part of its types.
+        # The expression of a WATERMARK clause is not part of the query; a collation is not part of its types.
         return spark_types.of_node(node.to) or str(node.to.sql(dialect="spark").lower())
     return known or ""

@@ -1,7 +1,7 @@
 """Spark's own clauses of streams: `STREAM t`, and `WATERMARK ts DELAY OF INTERVAL ..`.
 
 sqlglot reads the first wrongly and the second not at all, so that they are taken out of the tokens before it
-parses, and noted here. In a model they are refused; for the checker they mean what they mean to Spark.
+parses, and noted here. In a model they are rejected; for the checker they mean what they mean to Spark.
 """
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _clause(tokens: list[Token], text: str, alias: str) -> Clause:
 
 
 def _without_stream(tokens: list[Token]) -> tuple[list[Token], frozenset[int]]:
-    """Take out STREAM where it stands before a relation, its brackets and its options."""
+    """Take out STREAM where it is before a relation, its brackets and its options."""
     out: list[Token] = []
     streams: set[int] = set()
     at = 0
@@ -235,7 +235,7 @@ def _starts_relation(tokens: list[Token], at: int) -> bool:
     if tokens[at].token_type is TokenType.L_PAREN:
         return at + 1 < len(tokens) and tokens[at + 1].token_type in _NAMES
     return tokens[at].token_type in _NAMES or (
-        # a keyword of sqlglot's that is no keyword of Spark's can name a relation
+        # a keyword of sqlglot's that is not a keyword of Spark's can name a relation
         at + 1 < len(tokens) and tokens[at + 1].token_type is TokenType.L_PAREN
     )
 

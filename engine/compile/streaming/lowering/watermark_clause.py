@@ -20,7 +20,7 @@ def event_time(queries: Queries, plan: LogicalPlan, clause: Clause, env: Env) ->
     known = plan.open or any(column.name == clause.node.name.lower() for column in plan.columns)
     if isinstance(clause.node, exp.Column) and len(clause.node.parts) == 1 and not known:
         message = f"there is no column '{clause.node.name}' for the watermark"
-        queries.report(error("watermark-missing-column", message, "Name a column of the relation.", clause.node))
+        queries.report(error("watermark-missing-column", message, "Use a column of the relation.", clause.node))
         return plan
     value = values.of(clause.node)
     plan = queries.widened(plan, values)
@@ -49,13 +49,13 @@ def _named(plan: LogicalPlan, clause: Clause, value: PlanValue, number: int) -> 
 
 def _check(queries: Queries, clause: Clause, value: PlanValue) -> None:
     if clause.delay is not None and clause.delay < 0:
-        message = "the delay of a watermark is below zero"
+        message = "the delay of a watermark is negative"
         queries.report(error("watermark-delay", message, "Write 0 seconds or more.", clause.node))
     if not clause.name and value.column is None:
         message = "the event time of a WATERMARK clause is an expression without a name"
         queries.report(error("watermark-needs-name", message, "Write WATERMARK <expression> AS <name>.", clause.node))
     elif value.type not in {"", "timestamp", "timestamp_ltz"}:
-        message = f"the event time has the type {value.type}; Spark takes TIMESTAMP alone"
+        message = f"the event time has the type {value.type}, not TIMESTAMP"
         queries.report(
             error("watermark-type", message, "Cast it: WATERMARK cast(.. AS timestamp) AS name.", clause.node)
         )

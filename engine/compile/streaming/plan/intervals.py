@@ -16,7 +16,7 @@ _PART = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*([a-z]+)")
 
 
 def seconds(node: exp.Expr) -> float | None:
-    """The length of a literal; None if it is no literal, or its months have no fixed length."""
+    """The length of a literal; None if it is not a literal, or its months have no fixed length."""
     parts = _parts(node)
     if parts is None or any(unit in _MONTHS for _, unit in parts):
         return None

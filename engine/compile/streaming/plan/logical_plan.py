@@ -114,7 +114,7 @@ class LogicalPlan(Struct, frozen=True, kw_only=True):
     """A step of a query.
 
     Attributes:
-        node: where it stands in the SQL.
+        node: where it is in the SQL.
         columns: what it gives.
         children: what it reads.
         uses: columns of the children that it needs itself.
@@ -255,7 +255,7 @@ class With(LogicalPlan, frozen=True, kw_only=True):
 
 
 class Ref(LogicalPlan, frozen=True, kw_only=True):
-    """A CTE where it is read. Spark checks it as a leaf and runs it in place; so it is no child here."""
+    """A CTE where it is read. Spark checks it as a leaf and runs it in place; so it is not a child here."""
 
     definition: LogicalPlan | None = None
 

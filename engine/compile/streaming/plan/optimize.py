@@ -1,6 +1,6 @@
 """The plan as it runs: what Spark's optimiser does to it, as far as verdicts depend on it.
 
-Some faults appear only in the plan that runs. There CTEs stand where they are read, filters have moved into
+Some faults appear only in the plan that runs. There CTEs are where they are read, filters have moved into
 joins, outer joins whose NULL rows a filter removes are inner joins, inner joins are ordered so that each has a
 condition, and columns that nobody needs are gone.
 """

@@ -47,7 +47,7 @@ class _Way(Struct, frozen=True):
         one: there is at most one row.
         results: columns that aggregates or chance made.
         outer: columns of the right side of a LEFT JOIN, which is not made where nobody asks for them.
-        filters: how many filters stand between it and the grouping below.
+        filters: how many filters are between it and the grouping below.
         groups: there is a grouping below that a filter can be moved through.
     """
 

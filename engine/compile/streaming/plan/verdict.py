@@ -45,7 +45,7 @@ class RuleFinding:
         code: a key of `engine.errors.CODES`.
         message: what is wrong, and the reason, in one sentence.
         hint: what to write instead.
-        level: errors are what Spark refuses; warnings are what runs and grows, or is not what it seems.
+        level: errors are what Spark rejects; warnings are what runs and grows, or is not what it seems.
         node: the part of the tree concerned; None if the text does not parse.
         start: its offset in the text.
     """
@@ -63,12 +63,12 @@ class RuleFinding:
 
     @property
     def is_error(self) -> bool:
-        """Whether Spark would refuse the query."""
+        """Whether Spark would reject the query."""
         return self.level is Level.ERROR
 
 
 def error(code: str, message: str, hint: str, node: exp.Expr) -> RuleFinding:
-    """A finding that Spark would refuse."""
+    """A finding that Spark would reject."""
     return RuleFinding(code, message, hint, Level.ERROR, node, offset(node))
 
 
