@@ -75,7 +75,7 @@ def typed(
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
         own = (text.bound, text.rendered) if text.plain else None
-        # The types of the columns are those of the rules: what they have been told of a window's time is told once.
+        # The types of the columns are those of the rules: what they have been told of a window's time is reported once.
         told = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
         faults += [rule for rule in broken_rules(model, known, own) if rule.code not in told]
     found += faults
@@ -163,7 +163,7 @@ def _faults(
 
 
 def _place(text: ParsedModel, columns: Sequence[ColumnFacts], index: int) -> Location:
-    """Where a column of the query stands."""
+    """Where a column of the query is."""
     begins = starts(text.rendered.text, text.query.tree, [column.name for column in columns])
     return text.rendered.location(begins[index])
 
