@@ -48,6 +48,8 @@ def bind(
     inputs: Mapping[str, InputColumns],
     windows: Mapping[str, TimeWindow],
     text: str,
+    *,
+    quiet: bool = False,
 ) -> BoundQuery:
     """Find what the names of a query mean, and the types of its expressions.
 
@@ -56,8 +58,9 @@ def bind(
         inputs: by the name in the tree (`@ref flights`, `@source ops.departures`), of several parts joined by dots.
         windows: the declared ones, by name.
         text: the text that was parsed, to which the places in the tree belong.
+        quiet: nobody asks for its faults.
     """
-    walk = Walk(text, query, value, inputs, windows)
+    walk = Walk(text, query, value, inputs, windows, quiet)
     return BoundQuery(tree, _columns(walk, tree), walk.passed_on, walk.types)
 
 

@@ -57,7 +57,7 @@ def _query(walk: Walk, node: exp.Expr, ctes: Mapping[str, Any], outer: ColumnSco
 
 
 def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: ColumnScope | None) -> OutputColumns:
-    scope = ColumnScope(ctes, outer)
+    scope = ColumnScope(ctes, outer, quiet=walk.quiet)
     read_from(walk, node, scope)
     _make_windows(walk, node, scope)
     where = node.args.get("where")

@@ -41,6 +41,7 @@ class Walk:
         query: reads a query inside the query.
         evaluate: finds what is known of a value.
         inputs: what can be read, by the name in the tree.
+        quiet: nobody asks for its faults.
         windows: the declared ones, by name.
         influences: row-level lineage: the place and how.
         unresolved: names that nothing has, by their place.
@@ -56,6 +57,7 @@ class Walk:
     evaluate: Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]
     inputs: Mapping[str, InputColumns]
     windows: Mapping[str, TimeWindow] = field(default_factory=dict)
+    quiet: bool = False
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)

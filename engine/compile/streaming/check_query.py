@@ -80,7 +80,7 @@ def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> t
     if parsed.tree is None:
         return parsed.findings
     inputs = {name.replace("`", ""): _columns(name, facts) for name, facts in relations.items()}
-    return check(bind(parsed.tree, inputs, {}, text), relations, mode, native=parsed.native)
+    return check(bind(parsed.tree, inputs, {}, text, quiet=True), relations, mode, native=parsed.native)
 
 
 def _columns(name: str, facts: StreamFacts) -> InputColumns:
