@@ -5,7 +5,7 @@
 
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions, Reset, Unread
 from engine.plan.actions.plan_nodes import make_plan
-from engine.plan.compare_models import Change, Comparison
+from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.plan_project import plan_selection
 

@@ -1,62 +1,15 @@
-"""How the query of a model differs from the one that wrote its table last: a pure comparison of facts.
-
-What an edit does to the state of a query is in `state_changes`: Spark accepts most of them and computes wrongly
-(measured, about 100 cases).
-"""
+"""Whether a model is still what wrote its table last; without a difference no SQL is read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any
+from collections.abc import Sequence
 
 from engine.compile import Manifest, Model
-from engine.compile.sql.normalize import same_meaning
-from engine.errors import Diagnostic, Location
-from engine.plan import changed_materialization, changed_values, new_checkpoint, setting_changes, source_changes
+from engine.errors import Location
+from engine.plan import new_checkpoint, source_changes
+from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
 from engine.plan.source_changes import StreamSource
-from engine.plan.unused_columns import comparable, renamed
-
-
-class Change(StrEnum):
-    """How a model differs from what is deployed."""
-
-    NEW = "new"
-    UNCHANGED = "unchanged"
-    FORWARD = "forward"
-    ADDITIVE = "additive"
-    REBUILT = "rebuilt"
-    STATE_BREAKING = "state-breaking"
-    SOURCE_CHANGED = "source-changed"
-    IDENTITY_CHANGED = "identity-changed"
-    KEY_CHANGED = "key-changed"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How a model differs from what wrote its table last.
-
-    Attributes:
-        change: the kind of change.
-        reasons: what changed, in sentences.
-        refusal: why it cannot continue with what is there; None: it can.
-        kind_changed: it was materialized as something else.
-        lost: what a full refresh discards then, in sentences.
-    """
-
-    change: Change
-    reasons: tuple[str, ...] = ()
-    refusal: Diagnostic | None = None
-    kind_changed: bool = False
-    lost: str = ""
-
-
-_RULES = "its expectations changed; they apply to new rows"
-# How a query is compared step by step, and the one with which its state began.
-_STATE = ("state", "began", "stateful", "keyed")
-_BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED, Change.KEY_CHANGED}
 
 
 def compare_model(
@@ -72,7 +25,7 @@ def compare_model(
     """
     if writer is None:
         return Comparison(Change.NEW)
-    read = _Read.of(model, writer, streams)
+    read = StreamsRead.of(model, writer, streams)
     if (difference := read.difference) is not None and writer.recorded is not None:
         finding = source_changes.rejection(
             str(model.relation), model.name, difference, new_checkpoint.ways(manifest, model)
@@ -80,178 +33,6 @@ def compare_model(
         return Comparison(Change.SOURCE_CHANGED, (difference,), finding.at(Location(model.file), model.name))
     if writer.fingerprint == model.fingerprint:
         return Comparison(Change.UNCHANGED)
-    if writer.facts is None:
-        return _refused(model, Change.IDENTITY_CHANGED, ("the query that wrote the table is unknown",))
-    return _changed(manifest, model, writer, writer.facts, read)
+    from engine.plan.changed_query import changed_query  # only where something changed: it reads SQL
 
-
-def _changed(manifest: Manifest, model: Model, writer: LastWriter, facts: Mapping[str, Any], read: _Read) -> Comparison:
-    read_now = (manifest.nodes.get(item.node) for item in model.inputs)
-    tables = {node.name: node.relation.name for node in read_now if isinstance(node, Model)}
-    static = source_changes.static_renames(facts, model.facts, tables, manifest.nodes)
-    old, now = (
-        renamed(facts, {**static, **source_changes.renames(read.before, read.now)}),
-        model.facts.get("settings", {}),
-    )
-    before = setting_changes.before(old, writer.recorded.settings if writer.recorded else None, now)
-    changed, frozen = setting_changes.differences(before, now)
-    old, new = comparable(_without_settings(old), model.facts), _without_settings(comparable(model.facts, old))
-    if _same(old, new) and _same_inputs(old, new) and not changed:
-        return Comparison(Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
-    change, reasons = _compare(model, old, new, read.difference, changed)
-    if change is Change.UNCHANGED and frozen:
-        change = Change.FORWARD
-    if change not in _BREAKING:
-        return Comparison(change, (*reasons, *frozen))
-    if old["materialized"] != model.materialized.value:
-        return _refused(model, change, reasons, lost=changed_materialization.lost(model, old))
-    ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ""
-    return _refused(model, change, reasons, changed_values.query_changes(old, new), ways=ways)
-
-
-@dataclass(frozen=True, slots=True)
-class _Read:
-    """What a model's checkpoint reads, and what its query would read now."""
-
-    before: Sequence[StreamSource]
-    now: Sequence[StreamSource]
-    difference: str | None
-
-    @classmethod
-    def of(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> _Read:
-        recorded = writer.recorded
-        if recorded is not None and streams is not None:
-            reason = source_changes.difference(recorded.streams, streams, ordered=recorded.textual)
-            return cls(recorded.streams, streams, reason)
-        before = source_changes.of_facts(writer.facts) if writer.facts else ()
-        now = source_changes.of_facts(model.facts) if writer.facts else ()
-        return cls(before, now, source_changes.difference(before, now, ordered=False))
-
-
-def _without_settings(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in facts.items() if key != "settings"}
-
-
-def _compare(
-    model: Model, old: Mapping[str, Any], new: Mapping[str, Any], difference: str | None, settings_changed: list[str]
-) -> tuple[Change, tuple[str, ...]]:
-    if not model.streaming and old["materialized"] == new["materialized"]:
-        return Change.REBUILT, (*settings_changed, "the query changed")[:1]
-    identity = _identity_reasons(old, new)
-    if identity or difference is not None:
-        return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
-    from engine.plan import key_changes  # only where something changed: it reads SQL
-
-    found = _continued(old, new, settings_changed)
-    changed = key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
-    return (Change.KEY_CHANGED, changed) if changed else found
-
-
-def _continued(
-    old: Mapping[str, Any], new: Mapping[str, Any], settings_changed: list[str]
-) -> tuple[Change, tuple[str, ...]]:
-    """What an edit means that leaves the table what it is."""
-    from engine.plan import key_changes
-
-    kept = new["stateful"] or _kept_state(old)
-    if settings_changed:
-        return Change.STATE_BREAKING if kept else Change.FORWARD, tuple(settings_changed)
-    if not kept and _without_rules(old) == _without_rules(new):
-        return Change.FORWARD, (_RULES,)
-    if not kept:
-        zones = [f"the {text}; this applies to new rows" for text in key_changes.zone_changes(old, new)]
-        same = _same({**old, "inputs": []}, {**new, "inputs": []})
-        query = () if zones and same else ("the query changed; it keeps no state, so the new SQL applies to new rows",)
-        return Change.FORWARD, (*query, *zones)
-    return _stateful(old, new)
-
-
-def _kept_state(old: Mapping[str, Any]) -> bool:
-    """Whether a query kept state; facts without its steps may say so of one that grouped static inputs only."""
-    if "state" in old or not old["stateful"] or old.get("inlined"):
-        return bool(old["stateful"])
-    from engine.compile.streaming.check_model import reads_state
-
-    return reads_state(str(old["sql"]), [item for item in old["inputs"] if item["stream"]])
-
-
-def _stateful(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, tuple[str, ...]]:
-    """What an edit means for a query that keeps state: by its steps, or by its text where that is all there is."""
-    from engine.plan import state_changes  # only where something changed: it reads SQL
-
-    found = state_changes.differences(old, new)
-    if found is None:
-        if _same(old, new):
-            return Change.UNCHANGED, ()
-        if _without_rules(old) == _without_rules(new):
-            return Change.FORWARD, (_RULES,)
-        return Change.STATE_BREAKING, tuple(_stateful_reasons(old, new))
-    breaking = tuple(item.text for item in found if item.kind == "breaking")
-    if breaking:
-        return Change.STATE_BREAKING, breaking
-    rules = () if _rules(old) == _rules(new) else (_RULES,)
-    reasons = (*rules, *(item.text for item in found))
-    if any(item.kind == "additive" for item in found):
-        return Change.ADDITIVE, reasons
-    return (Change.FORWARD, reasons) if reasons else (Change.UNCHANGED, ())
-
-
-def _without_rules(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts without what takes rows out before or after the query's state, and leaves that as it is."""
-    inputs = []
-    for item in facts["inputs"]:
-        rules = {"max_future", "on_null"}
-        watermark = {key: value for key, value in (item.get("watermark") or {}).items() if key not in rules}
-        inputs.append({**item, "watermark": watermark})
-    return {**{key: value for key, value in facts.items() if key not in {"expectations", *_STATE}}, "inputs": inputs}
-
-
-def _rules(facts: Mapping[str, Any]) -> list[Any]:
-    """What takes rows out before or after the query's state."""
-    times = [item.get("watermark") or {} for item in facts["inputs"]]
-    return [facts.get("expectations") or [], [(mark.get("max_future"), mark.get("on_null")) for mark in times]]
-
-
-def _identity_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why it would be another table."""
-    if text := changed_materialization.changed(old, new):
-        return (text,)
-    return tuple(changed_values.identity_changes(old, new))
-
-
-def _same(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether only the spelling of the query differs."""
-    rest = [{key: value for key, value in facts.items() if key not in {"sql", *_STATE}} for facts in (old, new)]
-    return rest[0] == rest[1] and same_meaning(str(old.get("sql")), str(new.get("sql")))
-
-
-def _same_inputs(old: Mapping[str, Any], new: Mapping[str, Any]) -> bool:
-    """Whether the inputs of a query that keeps state have the columns that they had; `*` may stand for them."""
-    known = [facts["state"]["inputs"] for facts in (old, new) if "state" in facts]
-    return known[1:] == known[:1] or len(known) < 2  # noqa: PLR2004 - both
-
-
-def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    reasons = []
-    for name in sorted({*old["windows"], *new["windows"]}):
-        before, after = old["windows"].get(name), new["windows"].get(name)
-        if before != after:
-            reasons.append(f"the window '{name}' changed from {before or 'nothing'} to {after or 'nothing'}")
-    reasons += changed_values.input_changes(old, new)
-    if old["sql"] != new["sql"]:
-        reasons.append("the query changed")
-    if old["stateful"] != new["stateful"]:
-        reasons.append("it keeps state now" if new["stateful"] else "it no longer keeps state")
-    return reasons or ["the query changed"]
-
-
-def _refused(
-    model: Model, change: Change, reasons: tuple[str, ...], lines: Sequence[str] = (), *, lost: str = "", ways: str = ""
-) -> Comparison:
-    message = f"{model.relation} cannot continue after this change: {'; '.join(reasons)}"
-    hint = f"Undo the edit, or rebuild the table: engine build -f -s {model.name}"
-    hint = "\n".join([*lines, f"{hint}; or {ways}" if ways else hint])
-    if lost:
-        hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"
-    finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))
-    return Comparison(change, reasons, finding, kind_changed=bool(lost), lost=lost)
+    return changed_query(manifest, model, writer, read)

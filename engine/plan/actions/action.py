@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from engine.errors import Diagnostic
-from engine.plan.compare_models import Comparison
+from engine.plan.comparison import Comparison
 
 
 class ActionKind(StrEnum):

@@ -13,7 +13,8 @@ from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import work_left
 from engine.plan.actions.unread_input import unread_inputs
-from engine.plan.compare_models import Change, Comparison, compare_model
+from engine.plan.compare_models import compare_model
+from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.state import Phase
 

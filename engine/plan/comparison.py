@@ -1,0 +1,66 @@
+"""How a model differs from what wrote its table last, as records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from engine.compile import Model
+from engine.errors import Diagnostic
+from engine.plan import source_changes
+from engine.plan.deployed.deployed_facts import LastWriter
+from engine.plan.source_changes import StreamSource
+
+
+class Change(StrEnum):
+    """How a model differs from what is deployed."""
+
+    NEW = "new"
+    UNCHANGED = "unchanged"
+    FORWARD = "forward"
+    ADDITIVE = "additive"
+    REBUILT = "rebuilt"
+    STATE_BREAKING = "state-breaking"
+    SOURCE_CHANGED = "source-changed"
+    IDENTITY_CHANGED = "identity-changed"
+    KEY_CHANGED = "key-changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a model differs from what wrote its table last.
+
+    Attributes:
+        change: the kind of change.
+        reasons: what changed, in sentences.
+        refusal: why it cannot continue with what is there; None: it can.
+        kind_changed: it was materialized as something else.
+        lost: what a full refresh discards then, in sentences.
+    """
+
+    change: Change
+    reasons: tuple[str, ...] = ()
+    refusal: Diagnostic | None = None
+    kind_changed: bool = False
+    lost: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamsRead:
+    """What a model's checkpoint reads, and what its query would read now."""
+
+    before: Sequence[StreamSource]
+    now: Sequence[StreamSource]
+    difference: str | None
+
+    @classmethod
+    def of(cls, model: Model, writer: LastWriter, streams: Sequence[StreamSource] | None) -> StreamsRead:
+        """Compare what a checkpoint has recorded with what a query reads now; without a record the facts."""
+        recorded = writer.recorded
+        if recorded is not None and streams is not None:
+            reason = source_changes.difference(recorded.streams, streams, ordered=recorded.textual)
+            return cls(recorded.streams, streams, reason)
+        before = source_changes.of_facts(writer.facts) if writer.facts else ()
+        now = source_changes.of_facts(model.facts) if writer.facts else ()
+        return cls(before, now, source_changes.difference(before, now, ordered=False))
