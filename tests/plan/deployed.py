@@ -42,7 +42,7 @@ def streaming(model: Model, files: list[Listed], **changes: Any) -> DeployedMode
         environment=ENVIRONMENT, engine_version=__version__, spark_version="4",
     )  # fmt: skip
     read = tuple(Logged(f.uri.replace("file:/", "file:///"), f.modified, 0) for f in files)
-    log = FileLog(0, read, 0)
+    log = FileLog(0, read, 0, 0)
     checkpoint = CheckpointFacts(Path("c"), QUERY, 0, 0, begun=True, logs=(log,))
     streams = tuple(StreamSource(SOURCE, s.name, s.kind, s.identity) for s in of_facts(model.facts))
     writer = LastWriter(model.fingerprint, model.facts, Recorded(streams))

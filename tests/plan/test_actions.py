@@ -24,6 +24,7 @@ from engine.plan import (
 )
 from engine.plan.actions.refused_build import refused_build
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
+from engine.state.file_log import Logged
 from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table
 from tests.plan.test_plan import PLAIN, WINDOWED, header, manifest
 
@@ -142,10 +143,28 @@ def test_a_watermark_that_moved_is_work_for_a_query_with_state(tmp_path: Path) -
     assert of_m(tmp_path, changed(watermark_moved=True), header() + WINDOWED).unchanged is False
 
 
-def test_a_file_that_changed_after_it_was_read_is_work(tmp_path: Path) -> None:
-    assert of_m(tmp_path, lambda found: found, now=[file("a", 2000)]).unchanged is False
+def test_a_file_that_changed_after_it_was_read_is_rejected(tmp_path: Path) -> None:
+    action = of_m(tmp_path, lambda found: found, now=[file("a", 2000)])
+    assert [refusal.code for refusal in action.refusals] == ["file-changed"]
+    assert "1970-01-01 00:00:01 when it was read, and 1970-01-01 00:00:02 now" in action.refusals[0].message
     accepted = changed(accepted={A.uri: 2000})
     assert of_m(tmp_path, accepted, now=[file("a", 2000)]).unchanged is True
+
+
+def test_a_file_that_was_listed_and_not_read_must_be_there(tmp_path: Path) -> None:
+    def listed(found: DeployedModel) -> DeployedModel:
+        assert found.checkpoint is not None
+        (log,) = found.checkpoint.logs or ()
+        more = replace(log, files=(*log.files, Logged("file:///landing/events/b.json", 1000, 1)))
+        return changed(logs=(more,))(found)
+
+    action = of_m(tmp_path, listed, now=[A])
+    assert [refusal.code for refusal in action.refusals] == ["file-missing"]
+    assert "/landing/events/b.json" in action.refusals[0].message
+    there = of_m(tmp_path, listed, now=[A, B])
+    assert (there.refusals, [u.count for u in there.unread], there.unchanged) == ((), [1], False)
+    # What was read may go.
+    assert of_m(tmp_path, lambda found: found, now=[]).unchanged is True
 
 
 def test_an_edit_that_cannot_continue_is_rejected_unless_all_is_rebuilt_or_nothing_is_written(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from engine.compile import DataTest, Manifest, Materialized, Model, Node
 from engine.errors import Diagnostic
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
+from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
@@ -57,6 +58,8 @@ def _model_action(
     kind = _kind(model, known, options)
     refusals = [*known.faults, *_unfinished(model, known), *_unreadable(model, deployed)]
     refusals += table_faults(model, kind, known)
+    if kind is ActionKind.RESUME:
+        refusals += file_faults(manifest, model, known, deployed)
     if options.full_refresh:
         refusals += refresh_refusals(manifest, model, models, deployed.built, options.accept)
     if options.reset is not None and model.streaming:

@@ -22,11 +22,13 @@ class FileLog:
         source: its number in the checkpoint.
         files: that were listed.
         read_to: the last entry that a committed micro-batch reads; -1: none.
+        started_to: the last entry that the newest micro-batch reads that was started.
     """
 
     source: int
     files: tuple[Logged, ...]
     read_to: int
+    started_to: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,18 +68,18 @@ def read_checkpoint(path: Path, *, files: bool = True) -> CheckpointFacts:
     Raises:
         StateError: `state-unreadable`.
     """
-    committed = spark_checkpoint.last_committed(path)
+    committed, started = spark_checkpoint.last_committed(path), spark_checkpoint.last_started(path)
     offsets = spark_checkpoint.source_offsets(path, committed) if committed is not None else []
     return CheckpointFacts(
         path,
         spark_checkpoint.query_id(path),
-        spark_checkpoint.last_started(path),
+        started,
         committed,
         begun(path),
         spark_checkpoint.settings(path),
         tuple(offsets),
         committed is not None and watermark_moved(path, committed),
-        _logs(path, committed) if files else None,
+        _logs(path, committed, started) if files else None,
         find_damage(path),
         accepted_times(path.parent),
     )
@@ -92,10 +94,12 @@ def watermark_moved(path: Path, batch: int) -> bool:
         return False
 
 
-def _logs(path: Path, committed: int | None) -> tuple[FileLog, ...] | None:
+def _logs(path: Path, committed: int | None, started: int | None) -> tuple[FileLog, ...] | None:
     try:
         return tuple(
-            FileLog(number, tuple(logged(path, number)), reaches(path, number, committed))
+            FileLog(
+                number, tuple(logged(path, number)), *(reaches(path, number, batch) for batch in (committed, started))
+            )
             for number in file_sources(path)
         )
     except (OSError, ValueError, LookupError, TypeError):

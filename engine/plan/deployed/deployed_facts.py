@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from engine.errors import Diagnostic
@@ -88,6 +89,7 @@ class Deployed:
         built: ids of the models that have a state, among the selected ones and the streams from them.
         environment: of a build: project, target, schema.
         spark_version: that is installed.
+        root: the project's folder.
     """
 
     models: Mapping[str, DeployedModel] = field(default_factory=dict)
@@ -96,3 +98,4 @@ class Deployed:
     built: frozenset[str] = frozenset()
     environment: Mapping[str, str] = field(default_factory=dict)
     spark_version: str = ""
+    root: Path = Path()

@@ -60,6 +60,7 @@ def read_deployed(
         frozenset(_built(manifest, target, models, found)),
         environment(manifest, target),
         metadata.version("pyspark"),
+        place.root,
     )
 
 

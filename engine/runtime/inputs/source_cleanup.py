@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from engine import faults
-from engine.runtime.inputs.source_file_check import Landed, number
+from engine.plan.actions.file_checks import number
+from engine.runtime.inputs.source_file_check import Landed
 from engine.sources import SourceSpec
 from engine.sources.files import listing
 from engine.state import checkpoint as spark_checkpoint

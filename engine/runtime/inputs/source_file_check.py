@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.compile import Model, Source
 from engine.errors import Diagnostic, EngineError, Level, RunError, StateError
 from engine.events import Diagnosed
+from engine.plan.actions.file_checks import changed_files, missing_files, number, some_files
 from engine.runtime.context.run_context import Run
 from engine.sources import KINDS, SourceSpec
 from engine.sources.files import file_schema, listing
@@ -83,9 +83,7 @@ class Landed:
 
     def some(self, uris: Iterable[str]) -> str:
         """The first of some files, as paths of the project."""
-        known = [uri.removeprefix(f"file:{self.run.place.root}/") for uri in uris]
-        more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
-        return ", ".join(known[:_SHOWN]) + more
+        return some_files(uris, self.run.place.root)
 
     def warn(self, code: str, message: str, hint: str) -> None:
         """Warn of something that does not stop the build."""
@@ -141,7 +139,7 @@ def _compare(found: Landed, reached: int | None) -> None:
                 # Nothing of it is in the table: it is read as it is now.
                 found.accepted[uri] = now
     if missing:
-        raise _missing(found, missing)
+        raise StateError.of((missing_files(found.model, found.run.place.root, missing),))
     for spec in found.specs:
         if files := changed.pop(spec.name, None):
             _heed_changed(found, spec, files)
@@ -150,21 +148,10 @@ def _compare(found: Landed, reached: int | None) -> None:
 
 
 def _heed_changed(found: Landed, spec: SourceSpec, files: list[tuple[str, int, int]]) -> None:
-    uri, noted, now = files[0]
-    message = (
-        f"{number(len(files), 'file')} of '{spec.name}' changed after being read: {found.some(f[0] for f in files)} "
-        f"({found.some([uri])} was modified {_times(noted, now)})"
-    )
-    if spec.settings.get("on_changed_file") == "ignore":
-        hint = "With 'on_changed_file: ignore' the changes are not read."
-        found.warn("file-changed", message, hint)
-        return
-    hint = (
-        "A stream reads each file once: rows added later would be missing. Restore or remove the file, and land "
-        "new rows as a new file; or rebuild the table from the current files: engine build -f -s "
-        f"{found.model.name}; or ignore such changes: 'on_changed_file: ignore' of the source."
-    )
-    raise StateError("file-changed", message, hint)
+    fault = changed_files(found.model, spec, found.run.place.root, files)
+    if fault.is_error:
+        raise StateError.of((fault,))
+    found.run.emit(Diagnosed(fault))
 
 
 def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
@@ -191,15 +178,6 @@ def _heed_renamed(found: Landed, gone: Mapping[int, str]) -> None:
                 f"rebuild the table: engine build -f -s {found.model.name}"
             )
             found.warn("file-renamed", message, hint)
-
-
-def _missing(found: Landed, uris: list[str]) -> StateError:
-    message = f"{number(len(uris), 'file')} removed before being read: {found.some(uris)}"
-    hint = (
-        "Restore the file; or, to continue without its rows, put an empty file of the same name there; or rebuild "
-        f"the table: engine build -f -s {found.model.name}"
-    )
-    return StateError("file-missing", message, hint)
 
 
 def _changed_meanwhile(found: Landed, uris: list[str]) -> RunError:
@@ -236,18 +214,3 @@ def modified(path: Path) -> int | None:
         return path.stat().st_mtime_ns // 1_000_000
     except OSError:
         return None
-
-
-def number(count: int, what: str) -> str:
-    """`1 file`, `2 files`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
-def _times(noted: int, now: int) -> str:
-    """Both modification times, to the millisecond where they fall into one second: Spark's log has no other facts."""
-    unit = "milliseconds" if noted // 1000 == now // 1000 else "seconds"
-    then, later = (
-        datetime.fromtimestamp(time // 1000, UTC).replace(microsecond=time % 1000 * 1000, tzinfo=None)
-        for time in (noted, now)
-    )
-    return f"{then.isoformat(' ', unit)} when it was read, and {later.isoformat(' ', unit)} now (UTC)"

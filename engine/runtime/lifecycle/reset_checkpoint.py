@@ -18,11 +18,12 @@ from engine.compile import Model, Source
 from engine.errors import Diagnostic, Level, Location
 from engine.events import Diagnosed
 from engine.plan.actions import state_checks
+from engine.plan.actions.file_checks import number
 from engine.plan.deployed import generations
 from engine.plan.new_checkpoint import EARLIEST
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.no_data_batch import owed
-from engine.runtime.inputs.source_file_check import Landed, number
+from engine.runtime.inputs.source_file_check import Landed
 from engine.runtime.lifecycle import publish
 from engine.runtime.sinks.deleted_keys import began_by
 from engine.runtime.writer.micro_batch_writer import BatchWriter

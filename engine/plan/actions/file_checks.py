@@ -1,0 +1,125 @@
+"""The files that a stream has listed or read, against those that are there.
+
+Spark notes a file's name and time when it lists it, and does not look again. Before a query starts the same is asked
+again, of files on other machines too: `engine.runtime.inputs.source_file_check`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine.compile import Manifest, Model, Source
+from engine.errors import Diagnostic, Level
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts, FileLog
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.deployed.generations import committed_batch
+from engine.sources import SourceSpec
+from engine.sources.files import listing
+
+_SHOWN = 3
+
+
+def file_faults(manifest: Manifest, model: Model, known: DeployedModel, deployed: Deployed) -> Iterator[Diagnostic]:
+    """Yield why a stream cannot resume with the files that are there: `file-missing`, `file-changed`.
+
+    Args:
+        manifest: the compiled project.
+        model: that resumes.
+        known: what there is of it.
+        deployed: what there is of its sources.
+    """
+    checkpoint, recorded = known.checkpoint, known.writer.recorded if known.writer is not None else None
+    if checkpoint is None or recorded is None:
+        return
+    written = _written(known, checkpoint)
+    numbers: dict[str, list[int]] = {}
+    for stream in recorded.streams:
+        numbers.setdefault(stream.node, []).append(stream.number)
+    for node_id, some in numbers.items():
+        node, there = manifest.nodes.get(node_id), deployed.sources.get(node_id)
+        if not isinstance(node, Source) or there is None or there.files is None:
+            continue
+        now = {file.uri: file.modified for file in there.files}
+        logs = [log for log in checkpoint.logs or () if log.source in some]
+        if missing := [uri for log in logs for uri, _ in _noted(log, checkpoint, log.read_to) if uri not in now]:
+            yield missing_files(model, deployed.root, missing)
+        changed = [
+            (uri, noted, now[uri])
+            for log in logs
+            for uri, noted in _noted(log, checkpoint, -1, log.started_to if written else log.read_to)
+            if now.get(uri, noted) != noted
+        ]
+        if changed and (fault := changed_files(model, node.spec, deployed.root, changed)).is_error:
+            yield fault
+
+
+def _written(known: DeployedModel, checkpoint: CheckpointFacts) -> bool:
+    """Whether the newest micro-batch that was started is in the table."""
+    state, table = known.state, known.written
+    if state is None or table is None or checkpoint.started is None:
+        return False
+    reached = committed_batch(table.history, state)
+    return max(-1 if n is None else n for n in (reached, state.batch)) >= checkpoint.started
+
+
+def _noted(log: FileLog, checkpoint: CheckpointFacts, after: int, to: int | None = None) -> Iterator[tuple[str, int]]:
+    """The files of some entries of a log, with the time that their rows are of."""
+    for file in log.files:
+        if after < file.entry and (to is None or file.entry <= to):
+            uri = listing.decoded(file.uri)
+            yield uri, checkpoint.accepted.get(uri, file.modified)
+
+
+def missing_files(model: Model, root: Path, uris: Sequence[str]) -> Diagnostic:
+    """Return the finding on files that were listed to be read, and are gone."""
+    message = f"{number(len(uris), 'file')} removed before being read: {some_files(uris, root)}"
+    hint = (
+        "Restore the file; or, to continue without its rows, put an empty file of the same name there; or rebuild "
+        f"the table: engine build -f -s {model.name}"
+    )
+    return Diagnostic("file-missing", message, hint, node=model.name)
+
+
+def changed_files(model: Model, spec: SourceSpec, root: Path, files: Sequence[tuple[str, int, int]]) -> Diagnostic:
+    """Return the finding on files that changed after they were read, each with its time then and now.
+
+    A warning, where the source accepts that.
+    """
+    uri, noted, now = files[0]
+    message = (
+        f"{number(len(files), 'file')} of '{spec.name}' changed after being read: "
+        f"{some_files((f[0] for f in files), root)} ({some_files([uri], root)} was modified {_times(noted, now)})"
+    )
+    if spec.settings.get("on_changed_file") == "ignore":
+        hint = "With 'on_changed_file: ignore' the changes are not read."
+        return Diagnostic("file-changed", message, hint, Level.WARNING, model.name)
+    hint = (
+        "A stream reads each file once: rows added later would be missing. Restore or remove the file, and land "
+        "new rows as a new file; or rebuild the table from the current files: engine build -f -s "
+        f"{model.name}; or ignore such changes: 'on_changed_file: ignore' of the source."
+    )
+    return Diagnostic("file-changed", message, hint, node=model.name)
+
+
+def some_files(uris: Iterable[str], root: Path) -> str:
+    """Return the first of some files, as paths of the project."""
+    known = [uri.removeprefix(f"file:{root}/") for uri in uris]
+    more = f" and {len(known) - _SHOWN:,} more" if len(known) > _SHOWN else ""
+    return ", ".join(known[:_SHOWN]) + more
+
+
+def number(count: int, what: str) -> str:
+    """Return `1 file`, `2 files`."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _times(noted: int, now: int) -> str:
+    """Both modification times, to the millisecond where they fall into one second: Spark's log has no other facts."""
+    unit = "milliseconds" if noted // 1000 == now // 1000 else "seconds"
+    then, later = (
+        datetime.fromtimestamp(time // 1000, UTC).replace(microsecond=time % 1000 * 1000, tzinfo=None)
+        for time in (noted, now)
+    )
+    return f"{then.isoformat(' ', unit)} when it was read, and {later.isoformat(' ', unit)} now (UTC)"
