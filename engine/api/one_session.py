@@ -34,10 +34,11 @@ def alone() -> Iterator[None]:
 
 def session_target(compiled: Compiled, nodes: Sequence[str]) -> Target:
     """The target as a session for some nodes takes it: unit tests alone run on this machine."""
+    if not all(node.startswith("unit_test.") for node in nodes):
+        return compiled.target
     from engine.unit_tests.unit_test_session import local_target
 
-    units_alone = all(node.startswith("unit_test.") for node in nodes)
-    return local_target(compiled.target) if units_alone else compiled.target
+    return local_target(compiled.target)
 
 
 def one_at_a_time(*listeners: Emit) -> Emit:

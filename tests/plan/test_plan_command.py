@@ -99,16 +99,10 @@ def test_every_refusal_is_said_at_once(
 
 def test_the_plan_is_shown_without_java_and_nothing_is_written(edited: Path) -> None:
     before = files(edited)
-    code = (
-        "import sys\nfrom engine.cli.main import invoke\n"
-        "code = invoke(['plan', '--project-dir', sys.argv[1]])\n"
-        "print(code, sorted({m.split('.')[0] for m in sys.modules} & {'pyspark', 'py4j', 'pyarrow', 'pyiceberg'}))\n"
-    )
-    environment = {**os.environ, "JAVA_HOME": "/nowhere", "ENGINE_CACHE": str(edited.parent / "cache")}
-    command = [sys.executable, "-c", code, str(edited)]
-    ended = subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=True)
+    ended = alone(edited, "plan")
     lines = ended.stdout.splitlines()
-    assert lines[-1] == "1 []"
+    assert lines[-1].startswith("1 ")
+    assert not set(lines[-1].split()) & {"pyspark", "py4j", "pyarrow", "pyiceberg"}
     assert "rejected   streaming_table lake.s.hours" in lines
     assert "create     streaming_table lake.s.plain" in lines
     assert "           reads 1 new file of shop.events: a.json" in lines
@@ -116,6 +110,29 @@ def test_the_plan_is_shown_without_java_and_nothing_is_written(edited: Path) -> 
     assert lines[-2] == "1 rejected, 3 create"
     assert "[model-changed]" in ended.stderr
     assert files(edited) == before
+
+
+def alone(root: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, which ends with its exit code and the packages that it loaded."""
+    code = (
+        "import sys\nfrom engine.cli.main import invoke\n"
+        "code = invoke([*sys.argv[2:], '--project-dir', sys.argv[1]])\n"
+        "print(code, *sorted({m.split('.')[0] for m in sys.modules}))\n"
+    )
+    environment = {**os.environ, "JAVA_HOME": "/nowhere", "ENGINE_CACHE": str(root.parent / "cache")}
+    command = [sys.executable, "-c", code, str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, env=environment, check=True)
+
+
+def test_a_run_with_nothing_to_do_loads_only_what_it_needs(edited: Path) -> None:
+    write(edited, "models/hours.sql", header() + WINDOWED)
+    for _ in range(2):
+        ended = alone(edited, "run", "-s", "hours")
+        assert "UNCHANGED, nothing new" in ended.stdout, ended.stdout
+    loaded = ended.stdout.splitlines()[-1].split()
+    assert loaded[0] == "0"
+    # The first compiled the project; sqlglot takes a tenth of a second, the others more.
+    assert not set(loaded) & {"pyspark", "py4j", "pyarrow", "pyiceberg", "sqlglot"}
 
 
 def test_the_plan_as_json(edited: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -109,11 +109,11 @@ def test_another_alias_or_schema_leaves_the_table_and_moves_what_reads_it(lab: L
     lab.model("orders", text.replace("---*/", "alias: bought\n---*/", 1))
     lab.model("over", VIEW.replace("MODEL", "orders"))
     lab.land("b", [event(2)])
-    done = lab.run("build")
     s = lab.schema
     # The stream stands on the table before.
-    assert done.code == 1
-    assert "source-changed" in done.codes()
+    rejected = lab.run("build")
+    assert (rejected.code, rejected.codes()) == (1, ["source-changed", "build-rejected"])
+    done = lab.build("--exclude", "later")
     assert notes(done) == [f"lake.{s}.orders", f"lake.{s}_marts.over"]
     assert ids(lab, "seen") == ids(lab, "over") == [1, 2]
     kept = lab.run("drop", f"{s}.orders", "--yes")
