@@ -211,7 +211,7 @@ def test_settings_and_hooks_that_change_what_a_query_means(lab: Lab) -> None:
     lab.model("hourly", hourly.replace("default 2", "default 3"))
     result = lab.run("build", "-s", "hourly")
     assert (result.code, result.codes()) == (1, ["model-changed"]), result.text
-    assert "what 'pre_hook' prepares" in message(result)
+    assert "'pre_hook' changed from" in message(result)
     # A hook that writes to a table of somebody's is not.
     lab.model("hourly", hourly.replace('pre_hook: "', 'pre_hook:\n  - "select 1"\n  - "'))
     lab.build("-s", "hourly")
