@@ -75,7 +75,7 @@ demo: $(DEMO) ## Land some weeks of flights, build every table, generate the doc
 
 .PHONY: kafka
 kafka: $(DEMO) ## The example on a real broker: start it with a registry, send the flights, build every table, stop it
-	@$(BIN)/python -m tests.parts .engine/kafka $(SHELL) -ec '\
+	@$(BIN)/python -m tests.services .engine/kafka $(SHELL) -ec '\
 		echo "==> sending flights"; $(BIN)/python -m producer --kafka "$$KAFKA_BOOTSTRAP"; \
 		echo "==> engine build --target kafka"; $(BIN)/engine build --target kafka; \
 		$(BIN)/engine show departures_hourly --table --target kafka; \
@@ -84,7 +84,7 @@ kafka: $(DEMO) ## The example on a real broker: start it with a registry, send t
 
 .PHONY: kafka-shell
 kafka-shell: $(DEMO) ## A shell beside a running broker and registry, for docs/examples; they stop with it
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.parts .engine/kafka $(SHELL)
+	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.services .engine/kafka $(SHELL)
 
 # pytest ends with 5 when it ran nothing: an error, unless PYTEST_ARGS narrowed the choice and the other half ran.
 .PHONY: test

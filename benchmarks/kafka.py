@@ -28,7 +28,7 @@ from engine.runtime import build as runtime
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.session import Session, SessionSettings, open_session
-from tests.parts.kafka import Broker, put, running
+from tests.services.kafka import Broker, put, running
 
 SCHEMA = "id bigint, at timestamp, kind string, amount double, data struct<origin: string, delay: int>"
 PROJECT = """\

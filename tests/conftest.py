@@ -13,7 +13,7 @@ from engine import secrets
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
-    from tests.parts.kafka import Broker
+    from tests.services.kafka import Broker
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -45,7 +45,7 @@ def lab_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabSession
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A real Kafka broker; a test that stops it starts it again."""
-    from tests.parts.kafka import running
+    from tests.services.kafka import running
 
     with running(tmp_path_factory.mktemp("kafka")) as started:
         yield started

@@ -17,7 +17,7 @@ from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
 from engine.sources.kafka.connection import SECURITY_KEYS
 from engine.sources.registry.registry_client import KEYS as REGISTRY_KEYS
 from tests.lab import REPOSITORY
-from tests.project.helper import PROJECT, clean
+from tests.project.small_projects import PROJECT, clean
 
 DOCS = REPOSITORY / "docs"
 

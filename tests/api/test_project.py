@@ -13,7 +13,7 @@ from engine import Project
 from engine.api import Selection, one_session
 from engine.errors import EngineError, ProjectError, UsageError
 from engine.events import Diagnosed, Event, RunResults
-from tests.project.helper import ORDERS, write
+from tests.project.small_projects import ORDERS, write
 from tests.test_layers import HEAVY
 
 FILES: dict[str, str | bytes] = {

@@ -11,7 +11,7 @@ from engine.api import runnable
 from engine.cli.commands.test_watch import affected, look
 from engine.cli.main import invoke
 from engine.compile.selection.select_nodes import select
-from tests.project.helper import ORDERS, clean, write
+from tests.project.small_projects import ORDERS, clean, write
 
 UNITS = """\
 unit_tests:

@@ -12,7 +12,7 @@ from engine.compile.sql.parse import parse
 from engine.errors import Diagnostic
 from engine.jinja import Rendered
 from tests.lab import LabSession
-from tests.project.helper import findings, line
+from tests.project.small_projects import findings, line
 
 FIXTURE = (Path(__file__).parent / "fixtures" / "constants.txt").read_text(encoding="utf-8")
 CONSTANTS = [line.split(" ", 1) for line in FIXTURE.splitlines() if line and not line.startswith("#")]

@@ -22,7 +22,7 @@ from engine.compile.streaming.check_model import ALWAYS
 from tests.compile.batch_queries import ACCEPTED, FAILING, REFUSED
 from tests.fuzz.relations import RELATIONS
 from tests.lab import LabSession
-from tests.project.helper import compiled, findings, line
+from tests.project.small_projects import compiled, findings, line
 
 SOURCES = """\
 sources:

@@ -13,7 +13,7 @@ from engine.compile.artifacts.node_json import digest
 from engine.compile.pipeline import incremental, worker
 from engine.errors import ProjectError
 from engine.project import load_project
-from tests.project.helper import SOURCES, write
+from tests.project.small_projects import SOURCES, write
 
 PROJECT = """\
 name: shop

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import OutputMode
-from tests.project.helper import ORDERS, PROJECT, clean, compiled, findings, line, only
+from tests.project.small_projects import ORDERS, PROJECT, clean, compiled, findings, line, only
 
 FROM = "from {{ source('shop', 'orders') }}"
 STREAM = "streams: [shop.orders]\n"

@@ -22,7 +22,7 @@ from engine.compile import (
 from engine.compile.config.config_layers import KEYS
 from engine.errors import Level
 from engine.sources import OnBadRecord
-from tests.project.helper import ORDERS, PROJECT, SOURCES, clean, compiled, findings, line, only
+from tests.project.small_projects import ORDERS, PROJECT, SOURCES, clean, compiled, findings, line, only
 
 FROM = "from {{ source('shop', 'orders') }}"
 STREAM = "streams: [shop.orders]\n"

@@ -8,7 +8,7 @@ import pytest
 
 from engine.compile.nodes.manifest import Severity
 from engine.compile.selection.select_nodes import select
-from tests.project.helper import ORDERS, clean, findings, line, only
+from tests.project.small_projects import ORDERS, clean, findings, line, only
 
 COUNTRY = "select id from {{ ref('orders') }} where amount < {{ var('least', 0) }}\n"
 GENERIC = (

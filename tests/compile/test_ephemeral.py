@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.helper import clean, findings, only, sql
+from tests.project.small_projects import clean, findings, only, sql
 
 CLEAN = sql("""
     /*---

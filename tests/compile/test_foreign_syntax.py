@@ -10,7 +10,7 @@ import pytest
 from tests.compile.foreign_queries import ACCEPTED, REFUSED
 from tests.compile.test_batch_queries import files, model, relations
 from tests.lab import LabSession
-from tests.project.helper import compiled, line
+from tests.project.small_projects import compiled, line
 
 
 def test_what_spark_accepts_has_no_fault(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile.nodes.manifest import Age, Freshness
-from tests.project.helper import clean, findings, line, only
+from tests.project.small_projects import clean, findings, line, only
 
 FILES = {"models/a.sql": "select 1 as n\n"}
 

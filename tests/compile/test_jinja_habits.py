@@ -8,7 +8,7 @@ import pytest
 
 from engine.compile.templates.dbt_functions import dbt_names
 from tests.compile.cases import Case, read_cases
-from tests.project.helper import PROJECT, clean, compiled, findings, line, lines, only
+from tests.project.small_projects import PROJECT, clean, compiled, findings, line, lines, only
 
 CASES = read_cases("jinja")
 VARS = (

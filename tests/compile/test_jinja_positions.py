@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.errors import ProjectError
 from engine.jinja import MacroFile, Sandbox
-from tests.project.helper import lines
+from tests.project.small_projects import lines
 
 NAMES = {"yes": True, "no": False, "three": [1, 2, 3], "nobody": [], "word": "value"}
 PLAIN = jinja2.Environment(keep_trailing_newline=True, undefined=jinja2.StrictUndefined)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.compile.cases import Case, read_cases
-from tests.project.helper import ORDERS, compiled, lines
+from tests.project.small_projects import ORDERS, compiled, lines
 
 OTHERS: dict[str, str | bytes] = {
     "models/flights.sql": f"/*---\nstreams: [shop.orders]\n---*/\n{ORDERS}",

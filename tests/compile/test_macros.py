@@ -9,7 +9,7 @@ import pytest
 from engine.compile.nodes.macro_docs import macros_used
 from tests.compile.cases import Case, read_cases
 from tests.lab import REPOSITORY
-from tests.project.helper import clean, findings, line, lines, only
+from tests.project.small_projects import clean, findings, line, lines, only
 
 CASES = read_cases("macros")
 FROM = "from {{ source('shop', 'orders') }}"

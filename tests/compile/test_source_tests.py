@@ -11,7 +11,7 @@ from engine.compile.nodes.manifest import Severity
 from engine.compile.selection.select_nodes import select
 from engine.plan.actions.build_order import run_order
 from engine.runtime.scheduler import dependencies
-from tests.project.helper import clean, findings, line, only
+from tests.project.small_projects import clean, findings, line, only
 
 SHOP = """
 sources:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.project.helper import clean, compiled, findings
+from tests.project.small_projects import clean, compiled, findings
 
 MEASURED: dict[str, Any] = json.loads((Path(__file__).parent / "fixtures" / "storable.json").read_text())
 FIELDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.helper import PROJECT, clean, findings, line, only
+from tests.project.small_projects import PROJECT, clean, findings, line, only
 
 FROM = "from {{ source('shop', 'orders') }}"
 SOURCES = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile import DataTest
-from tests.project.helper import clean, findings, line, only
+from tests.project.small_projects import clean, findings, line, only
 
 ORDERS = "{{ source('shop', 'orders') }}"
 

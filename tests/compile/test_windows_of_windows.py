@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Diagnostic
-from tests.project.helper import clean, findings, only
+from tests.project.small_projects import clean, findings, only
 
 FROM = "from {{ source('shop', 'orders') }}"
 HOURLY = f"with hourly as (select hour, id, count(*) as n {FROM} group by hour, id)\n"

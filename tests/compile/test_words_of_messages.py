@@ -11,8 +11,8 @@ from engine.errors import Diagnostic
 from tests.compile import batch_queries, foreign_queries
 from tests.compile.rules import measured
 from tests.compile.test_batch_queries import files
-from tests.compile.test_many_faults import FILES
-from tests.project.helper import compiled
+from tests.compile.test_many_errors import FILES
+from tests.project.small_projects import compiled
 
 # Placeholders of references, hidden words of the parser, its classes, and Python's own.
 INTERNAL = re.compile(

@@ -26,7 +26,7 @@ from tests.docs.build import NOW, hourly, manifest, model, not_null, small, sour
 from tests.docs.test_last_run import results
 from tests.docs.test_safety import evil
 from tests.docs.test_site import snapshot
-from tests.project.helper import compiled
+from tests.project.small_projects import compiled
 
 ROOT = Path(__file__).parents[2]
 

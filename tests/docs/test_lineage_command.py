@@ -15,7 +15,7 @@ from engine.compile.nodes.manifest import Column
 from engine.docs.site import render_graph
 from engine.docs.site.column_trace import Columns, ColumnSpot, impact, trace
 from tests.docs.build import hourly, manifest, model, source
-from tests.project.helper import write
+from tests.project.small_projects import write
 
 ROOT = Path(__file__).parents[2]
 

@@ -15,7 +15,7 @@ from engine import events
 from engine.docs.openlineage.transport import delivering
 from engine.errors import Diagnostic
 from engine.events import BatchCommitted, ModelFinished, ModelStarted, RunFinished, RunStarted, Status
-from tests.project.helper import compiled, only
+from tests.project.small_projects import compiled, only
 
 AT = "2026-11-21T12:00:00+00:00"
 RUN = "0190a4b2-3c4d-7e5f-8a9b-0c1d2e3f4a5b"

@@ -13,7 +13,7 @@ import pytest
 from engine.cli.main import invoke
 from engine.docs.serve import serving
 from tests.docs.build import small, written
-from tests.project.helper import write
+from tests.project.small_projects import write
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from engine.compile import compile_project
 from engine.docs.site.column_trace import Columns, ColumnSpot, impact, spot_named, trace
 from engine.errors import UsageError
 from engine.project import load_project
-from tests.project.helper import clean
+from tests.project.small_projects import clean
 
 ROOT = Path(__file__).parents[2]
 FILES = {

@@ -23,7 +23,7 @@ from tests.example.test_build import (
     hourly_rows,
 )
 from tests.lab import Lab
-from tests.parts.kafka import Broker
+from tests.services.kafka import Broker
 
 pytestmark = pytest.mark.spark
 __all__ = ["flights"]

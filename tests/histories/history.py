@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from tests.faults.points import killing_after
+from tests.fault_injection.points import killing_after
 from tests.histories import operations
 from tests.histories.follow import EARLIEST, LOST, NOW, REFRESH, DifferenceError, Followed
 from tests.histories.kinds import KINDS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
-from tests.parts.kafka import Broker
+from tests.services.kafka import Broker
 
 COLUMNS = "id int, at timestamp, kind string, amount double"
 

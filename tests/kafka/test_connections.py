@@ -12,7 +12,7 @@ import pytest
 
 from tests.kafka.conftest import Kafka, event
 from tests.lab import Lab, run_alone
-from tests.parts.kafka import PASSWORD, USER, Broker, running
+from tests.services.kafka import PASSWORD, USER, Broker, running
 
 pytestmark = pytest.mark.spark
 

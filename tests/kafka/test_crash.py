@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.kafka.conftest import COLUMNS, Kafka, event
 from tests.lab import killed_alone
 

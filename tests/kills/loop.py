@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults.points import killing_after
+from tests.fault_injection.points import killing_after
 from tests.kills.project import STREAMS, Example
 from tests.lab import REPOSITORY, Lab, wait_for_locks
 

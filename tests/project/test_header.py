@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.project.model_header import split_header
-from tests.project.helper import line, sql
+from tests.project.small_projects import line, sql
 
 
 def problems(text: str) -> list[tuple[str, bool]]:

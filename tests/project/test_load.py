@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.project import load_project, open_model
-from tests.project.helper import ORDERS, PROJECT, findings, line, load, only
+from tests.project.small_projects import ORDERS, PROJECT, findings, line, load, only
 
 
 def problems(root, files) -> list[tuple[str, bool]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.project.parse_yaml import load_yaml
-from tests.project.helper import line
+from tests.project.small_projects import line
 
 
 def data(text: str) -> object:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.lab import Lab, killed_alone
 from tests.runtime.test_bad_records import AFTER, MODELS, POISON, event, land, shop
 

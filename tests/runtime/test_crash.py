@@ -1,7 +1,7 @@
 """kill -9 in the middle of a build, then a build: the tables equal those of an undisturbed run.
 
 The fault is planted in the killed process only; what the test then finds on disk proves that it fired
-where it was meant to (for each kind of state see tests/faults). The build after it runs in the shared session, over the same lake and state.
+where it was meant to (for each kind of state see tests/fault_injection). The build after it runs in the shared session, over the same lake and state.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.lab import EVENTS, REPOSITORY, Lab, killed_alone
 
 pytestmark = pytest.mark.spark

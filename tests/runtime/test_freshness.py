@@ -13,7 +13,7 @@ import pytest
 from engine.docs.site.freshness_status import Fresh, read_freshness
 from engine.sources import freshness_probe
 from tests.lab import Lab, Result
-from tests.parts.kafka import Broker
+from tests.services.kafka import Broker
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from engine.compile import compile_project
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.project import load_project
 from engine.runtime.operations.maintain import Care, maintain, since
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

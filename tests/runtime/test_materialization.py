@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.points import kill, reached
+from tests.fault_injection.points import kill, reached
 from tests.lab import EVENTS, Lab, Result
 
 pytestmark = pytest.mark.spark

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark

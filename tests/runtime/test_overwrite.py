@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark

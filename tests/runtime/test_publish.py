@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.lake.commits import STAGED
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

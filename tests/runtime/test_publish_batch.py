@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from engine.lake.commits import STAGED, STAGED_LAYOUT
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.lab import EVENTS, Lab, killed_alone
 from tests.runtime.test_publish import event, ids, staged
 

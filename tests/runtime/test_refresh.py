@@ -7,7 +7,7 @@ from datetime import UTC
 
 import pytest
 
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.lab import EVENTS, Lab, killed_alone
 
 pytestmark = pytest.mark.spark

@@ -15,7 +15,7 @@ from engine.sources.avro_schema.avro_columns import ddl
 from engine.sources.avro_schema.avro_types import AvroError
 from engine.sources.avro_schema.parse_schema import parse
 from engine.sources.avro_schema.schema_limits import MOST_DEPTH, MOST_TYPES
-from tests.project.helper import PROJECT, compiled
+from tests.project.small_projects import PROJECT, compiled
 from tests.security.test_hostile_registry import INT, refers, serving, subject_of
 
 

@@ -26,7 +26,7 @@ from engine.sources.registry.registry_client import (
     is_open,
     read_settings,
 )
-from tests.project.helper import PROJECT, compiled
+from tests.project.small_projects import PROJECT, compiled
 
 INT = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"

@@ -9,7 +9,7 @@ import pytest
 from engine.compile.declarations.compile_context import own_macros
 from engine.compile.templates.template_names import TemplateNames
 from engine.jinja import FAILURES, OWN, MacroFile, Sandbox
-from tests.project.helper import clean, compiled, line, lines
+from tests.project.small_projects import clean, compiled, line, lines
 
 MACROS = """\
 {% set names = ['a', 'b'] %}{% set nested = ([1], {'k': [2]}) %}{% set ns = namespace(items=[], n=0) %}

@@ -13,7 +13,7 @@ from engine.compile import Compiled
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import ProjectError
 from engine.secrets import MASK, scrub
-from tests.project.helper import compiled, findings, line, only, write
+from tests.project.small_projects import compiled, findings, line, only, write
 
 SECRET = "Sup3r-s3cret&value"
 ENV = {"ENGINE_SECRET_X": SECRET, "PLAIN": "plain"}

@@ -15,7 +15,7 @@ from engine.compile import Manifest
 from engine.compile.nodes.manifest import Source
 from engine.plan.deployed.stream_order import in_text
 from engine.sources import credentials
-from tests.project.helper import PROJECT, compiled
+from tests.project.small_projects import PROJECT, compiled
 
 SECRET = "Planted/Value+9=x"
 FORMS = (

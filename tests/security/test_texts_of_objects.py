@@ -10,7 +10,7 @@ import pytest
 from engine.compile.templates.dbt_functions import value_names
 from engine.compile.templates.template_names import TemplateNames
 from engine.jinja import FAILURES, MacroFile, Sandbox
-from tests.project.helper import PROJECT, compiled
+from tests.project.small_projects import PROJECT, compiled
 
 ENV = {
     "ENGINE_SECRET_X": "Sup3r-s3cret-value",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.parts.registry import RegistryPart, running
+from tests.services.registry import RegistryPart, running
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.helper import clean, compiled, lines, only
+from tests.project.small_projects import clean, compiled, lines, only
 
 PROJECT = """\
 name: shop

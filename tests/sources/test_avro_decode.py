@@ -21,7 +21,7 @@ from engine.sources.avro.reader_schema import AvroReading, prepare
 from engine.sources.avro.unknown_schemas import told_by_worker
 from engine.sources.avro.value_options import AvroValue, Framing, read_value
 from engine.sources.registry.registry_client import Registry, RegistrySettings
-from tests.parts.registry import Gateway, running
+from tests.services.registry import Gateway, running
 from tests.sources.avro_cases import read_cases
 
 pytestmark = pytest.mark.spark

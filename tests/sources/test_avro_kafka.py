@@ -14,10 +14,10 @@ from typing import Any
 import fastavro
 import pytest
 
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import Lab
-from tests.parts.kafka import Broker
-from tests.parts.registry import Gateway, RegistryPart
+from tests.services.kafka import Broker
+from tests.services.registry import Gateway, RegistryPart
 
 pytestmark = pytest.mark.spark
 

@@ -20,8 +20,8 @@ import pytest
 from engine.compile import compile_project
 from engine.project import load_project
 from tests.lab import REPOSITORY, Lab
-from tests.parts.kafka import Broker
-from tests.parts.registry import RegistryPart
+from tests.services.kafka import Broker
+from tests.services.registry import RegistryPart
 
 EXAMPLES = REPOSITORY / "docs" / "examples"
 NAMES = ("cloudevents", "files", "rate", "socket", "windows")

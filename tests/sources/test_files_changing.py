@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.points import kill, reached
+from tests.fault_injection.points import kill, reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.helper import clean, findings, line, only
+from tests.project.small_projects import clean, findings, line, only
 
 READ = "/*---\nstreams: [s.t]\n---*/\nselect id from {{ source('s', 't') }}\n"
 

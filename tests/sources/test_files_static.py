@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

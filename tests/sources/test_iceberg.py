@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from engine.lake.table_facts import SnapshotFacts
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import Lab, writable_catalog
 
 pytestmark = pytest.mark.spark

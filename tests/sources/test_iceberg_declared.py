@@ -8,7 +8,7 @@ from engine.compile.nodes.guarantee import GuaranteeLevel, guarantees
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.sources.iceberg.snapshot_history import first_read, from_first_row
-from tests.project.helper import clean, compiled, findings, line, lines, only
+from tests.project.small_projects import clean, compiled, findings, line, lines, only
 
 STREAM = "/*---\nstreams: [s.t]\n---*/\nselect * from {{ source('s', 't') }}"
 WHOLE = "select id from {{ source('s', 't') }}"

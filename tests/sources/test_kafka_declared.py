@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.helper import PROJECT, clean, compiled, findings, line, lines, only
+from tests.project.small_projects import PROJECT, clean, compiled, findings, line, lines, only
 
 CONNECTION = "    connections: {main: {bootstrap_servers: 'localhost:9092'}, other: {}}\n"
 STREAM = "/*---\nstreams: [s.t]\n---*/\nselect * from {{ source('s', 't') }}"

@@ -12,7 +12,7 @@ from itertools import pairwise
 
 import pytest
 
-from tests.faults.points import kill, reached
+from tests.fault_injection.points import kill, reached
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark

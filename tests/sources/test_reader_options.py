@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.helper import clean, compiled, findings, only
+from tests.project.small_projects import clean, compiled, findings, only
 
 KAFKA = (
     "name: shop\ntargets:\n  dev:\n    catalog: {type: sqlite, name: lake, path: .engine/lake}\n    schema: main\n"

@@ -11,7 +11,7 @@ import pytest
 
 from engine.errors import EngineError, ProjectError, SetupError
 from engine.sources.registry.registry_client import MissingSchemaError, Registry, RegistrySettings, read_settings
-from tests.parts.registry import Gateway, RegistryPart, running
+from tests.services.registry import Gateway, RegistryPart, running
 
 pytestmark = pytest.mark.spark
 
@@ -228,7 +228,7 @@ def test_wrong_settings_are_told_without_their_values(given, expected):
 
 def test_debug_says_whether_a_registry_answers(lab, registry, gateway):
     from engine.runtime.operations.debug import checkup
-    from tests.project.helper import compiled
+    from tests.project.small_projects import compiled
 
     project = (
         "name: shop\ntargets:\n  dev:\n    catalog: {type: sqlite, name: lake, path: .engine/lake}\n    schema: main\n"

@@ -21,7 +21,7 @@ from engine.compile.types.builtin_functions import BUILTIN
 from engine.project import LoadedProject, load_project
 from tests.compile.columns.cases import found_in, read_cases, tables
 from tests.lab import REPOSITORY, LabSession
-from tests.project.helper import write
+from tests.project.small_projects import write
 
 pytestmark = pytest.mark.spark
 Schema = list[tuple[str, str]]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.points import KilledError, kill, reached
+from tests.fault_injection.points import KilledError, kill, reached
 from tests.lab import EVENTS, Lab
 from tests.sources.test_files_changing import rewrite
 

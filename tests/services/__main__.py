@@ -1,4 +1,4 @@
-"""Runs a command while a Kafka broker and a schema registry run: python -m tests.parts FOLDER COMMAND...
+"""Runs a command while a Kafka broker and a schema registry run: python -m tests.services FOLDER COMMAND...
 
 The command finds their addresses in KAFKA_BOOTSTRAP and SCHEMA_REGISTRY. Whatever way it ends, both end with it. What
 the broker holds stays in the folder; the registry forgets.
@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.parts import kafka, registry
+from tests.services import kafka, registry
 
 
 def main(folder: str, *command: str) -> int:

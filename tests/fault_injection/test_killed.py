@@ -9,8 +9,8 @@ from __future__ import annotations
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults import shop
-from tests.faults.points import killing
+from tests.fault_injection import shop
+from tests.fault_injection.points import killing
 from tests.lab import Lab, killed_alone
 
 pytestmark = pytest.mark.spark

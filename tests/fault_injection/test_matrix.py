@@ -7,10 +7,10 @@ import time
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults.points import killing
+from tests.fault_injection.points import killing
 from tests.kafka.conftest import Kafka, event
 from tests.lab import Lab, killed_alone
-from tests.parts.kafka import Broker
+from tests.services.kafka import Broker
 
 pytestmark = pytest.mark.spark
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import shop
-from tests.faults.points import reached
+from tests.fault_injection import shop
+from tests.fault_injection.points import reached
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark

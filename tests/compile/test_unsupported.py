@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile.pipeline.unsupported import unsupported
-from tests.project.helper import ORDERS, PROJECT, clean, lines
+from tests.project.small_projects import ORDERS, PROJECT, clean, lines
 
 FROM = "from {{ source('shop', 'orders') }}"
 STREAM = "streams: [shop.orders]\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import Materialized, Partition, Watermark
-from tests.project.helper import ORDERS, PROJECT, SOURCES, clean, compiled, line, lines
+from tests.project.small_projects import ORDERS, PROJECT, SOURCES, clean, compiled, line, lines
 
 FROM = "from {{ source('shop', 'orders') }}"
 

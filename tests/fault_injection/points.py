@@ -23,12 +23,12 @@ _SECONDS = 200
 
 def killing(points: Mapping[str, str | tuple[str, int]], files: Path = Path()) -> str:
     """The script; a point of a micro-batch is a name and its number. `files`: where `merging` looks for the table."""
-    return f"from pathlib import Path\nfrom tests.faults.points import plant\nplant({dict(points)!r}, {str(files)!r})\n"
+    return f"from pathlib import Path\nfrom tests.fault_injection.points import plant\nplant({dict(points)!r}, {str(files)!r})\n"
 
 
 def killing_after(point: str, table: str, skip: int) -> str:
     """The script for one point of any micro-batch, which is passed so many times before."""
-    return f"from tests.faults.points import plant_after\nplant_after({point!r}, {table!r}, {skip})\n"
+    return f"from tests.fault_injection.points import plant_after\nplant_after({point!r}, {table!r}, {skip})\n"
 
 
 def plant_after(point: str, table: str, skip: int) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from engine.lake import merge_statement
-from tests.faults import shop
-from tests.faults.points import reached
+from tests.fault_injection import shop
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab, run_alone
 
 pytestmark = pytest.mark.spark

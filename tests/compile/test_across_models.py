@@ -8,7 +8,7 @@ import pytest
 
 from engine.sources import KINDS
 from engine.sources.files import file_source
-from tests.project.helper import PROJECT, clean, findings, line, lines, only
+from tests.project.small_projects import PROJECT, clean, findings, line, lines, only
 
 FROM = "from {{ source('shop', 'orders') }}"
 LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults import shop
+from tests.fault_injection import shop
 from tests.lab import EVENTS, Lab, run_alone
 
 pytestmark = pytest.mark.spark

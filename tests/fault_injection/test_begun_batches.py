@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from engine.errors import RunError
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

@@ -25,8 +25,8 @@ from typing import Any
 
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
-from tests.parts import unpack
-from tests.parts.kafka import BOUND_TO_US
+from tests.services import unpack
+from tests.services.kafka import BOUND_TO_US
 
 LOCK = Path(__file__).with_name("registry.json")
 INTERFACE = "/apis/ccompat/v7"

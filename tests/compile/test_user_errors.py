@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.helper import ORDERS, PROJECT, compiled, findings, line, lines, only
+from tests.project.small_projects import ORDERS, PROJECT, compiled, findings, line, lines, only
 
 ORDERS_FROM = "from {{ source('shop', 'orders') }}"
 STREAM = "streams: {shop.orders: {watermark: ts delay 1 hour}}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.lab import EVENTS, Lab
-from tests.project.helper import clean, findings, line, lines
+from tests.project.small_projects import clean, findings, line, lines
 
 FROM = "from {{ source('shop', 'orders') }}"
 QUERY = f"select id, amount, item, cast(1 as smallint) as small, count(*) as n {FROM} group by all"

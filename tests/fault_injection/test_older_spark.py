@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
-from tests.faults import shop
+from tests.fault_injection import shop
 from tests.lab import Lab
-from tests.parts import unpack
+from tests.services import unpack
 
 pytestmark = pytest.mark.spark
 

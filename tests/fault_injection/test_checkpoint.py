@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults import shop
+from tests.fault_injection import shop
 from tests.lab import Lab
 
 pytestmark = pytest.mark.spark

@@ -14,7 +14,7 @@ import pytest
 
 from engine.errors import StateError
 from engine.lake import commit_guard, merge_statement, table_writer
-from tests.faults.points import reached
+from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
 pytestmark = pytest.mark.spark

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.project.helper import PROJECT, compiled, lines
+from tests.project.small_projects import PROJECT, compiled, lines
 
 FILES = {
     "project.yml": PROJECT + "modles: {}\nrequire_engine_version: '>=9'\nmodels:\n  +tgs: [a]\n",

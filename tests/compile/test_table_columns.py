@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import Model
-from tests.project.helper import clean, compiled, only
+from tests.project.small_projects import clean, compiled, only
 
 PAST = """/*---
 streams: [shop.orders]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.helper import clean, findings, line, only, sql
+from tests.project.small_projects import clean, findings, line, only, sql
 
 HOURLY = sql("""
     /*---
