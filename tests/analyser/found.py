@@ -65,6 +65,7 @@ select id from [[orders]] o where exists (select lag(id, 1, o.id) over (order by
 select id from [[orders]] o where exists (select sum(o.id + id) over (order by o.id + 1) from [[customers]])
 select id from [[orders]] o where exists (select explode(o.tags))
 select transform(array(1), X -> x + 1) as x, transform(array(item), X -> x.name) as y from [[orders]]
+select date'2024-01-01'::string as a, timestamp'2024-01-01 00:00:00'::date::string as b from [[orders]]
 """.strip().splitlines()
 
 # The mark » stands where the fault is.

@@ -14,7 +14,7 @@ import pytest
 from pyspark.errors import AnalysisException, ParseException
 
 from engine.compile.columns import InputColumns
-from engine.compile.columns.find_columns import columns_of
+from engine.compile.columns.find_columns import bind
 from engine.compile.output.clause_checks import misplaced
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import check, parse
@@ -121,7 +121,8 @@ def test_queries_that_spark_runs_as_streams_have_no_fault_either(tmp_path: Path)
         if tree is None:
             continue
         asked += 1
-        seen = columns_of(tree, inputs, {}, sql)
+        bound = bind(tree, inputs, {}, sql)
+        seen = bound.columns
         assert [*misplaced(QueryNodes.of(tree)), *seen.faults, *seen.unresolved] == [], sql
-        assert [f for f in check(tree, tables, "append") if f.code in ALWAYS] == [], sql
+        assert [f for f in check(bound, tables, "append") if f.code in ALWAYS] == [], sql
     assert asked > 120

@@ -307,10 +307,28 @@ def _only(output: OutputColumns) -> ColumnValue:
     return ColumnValue(only.type, only.origins)
 
 
+def _target(node: exp.Expr) -> str | None:
+    target = node.args["to"]
+    return spark_types.of_node(target) if isinstance(target, exp.DataType) else None
+
+
+def _is_typed_literal(node: exp.Expr) -> bool:
+    """Whether a cast is the word of `date '2024-01-01'`, in which the parser puts the casts behind it."""
+    inner = node.this
+    while isinstance(inner, exp.Cast):
+        inner = inner.this
+    literal = isinstance(inner, exp.Literal) and inner.is_string
+    added = isinstance(node.parent, (exp.AtTimeZone, exp.FromTimeZone))
+    return literal and not added and type(node) is exp.Cast and "start" not in node.meta
+
+
 def _cast(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     inner = value(walk, node.this, scope)
-    target = node.args["to"]
-    type_ = spark_types.of_node(target) if isinstance(target, exp.DataType) else None
+    type_ = _target(node)
+    if isinstance(node.this, exp.Cast) and _is_typed_literal(node):
+        # date '2024-01-01'::string is a date as a string; in the tree it is the text as a string as a date.
+        type_mismatch.converted(walk, node, type_, _target(node.this))
+        return ColumnValue(_target(node.this), inner.origins)
     # sqlglot writes casts of its own around what some functions take.
     if walk.name_of(node) == "to_timestamp":
         type_mismatch.argued(walk, "to_timestamp", node, [(node.this, inner)])
