@@ -110,7 +110,7 @@ def test_references_that_form_a_cycle_end(graph):
         error = failure(server)
     assert isinstance(error, MissingSchemaError)
     assert error.diagnostic.code == "registry-schema"
-    assert "refers to itself" in str(error)
+    assert "references itself" in str(error)
     assert len(server.asked) < 8
 
 
