@@ -204,7 +204,7 @@ def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
     (found,) = [
         e for e in lab.run("build", "-s", "twice").events if e["event"] == "Diagnosed" and e["level"] == "error"
     ]
-    assert (found["code"], found["message"][:20]) == ("duplicate-name", "the columns id, Id h")
+    assert (found["code"], found["message"][:20]) == ("duplicate-name", "the columns id, Id d")
     assert lab.table("twice") is None
 
 
