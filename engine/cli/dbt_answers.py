@@ -22,7 +22,7 @@ OPTIONS = {
     "--no-defer": "a target has its own tables",
     "--favor-state": "a target has its own tables: build what a model reads too, with -s +NAME",
     "--empty": "engine compile checks queries and types without rows and without Java",
-    "--dry-run": "engine compile checks a project without Java; engine maintain has --dry-run",
+    "--dry-run": "engine plan shows what a build would do; engine maintain has --dry-run",
     "--sample": "engine show MODEL --limit 10 runs a query and prints some rows",
     "--event-time-start": "bound the rows in the query, or begin a stream at a time: --reset-checkpoint TIME",
     "--event-time-end": "bound the rows in the query",
