@@ -405,7 +405,7 @@ sql-syntax | with t as »materialized (select id from o) select id from t
 sql-syntax | with t as not »materialized (select id from o) select id from t
 sql-syntax | select id from o as of »timestamp '2024-01-01'
 sql-syntax | select id from o at (timestamp => »'2024-01-01')
-sql-syntax | select id from o qualify »row_number() over (order by id) = 1
+qualify | select id from o qualify »row_number() over (order by id) = 1
 sql-syntax | select id, amount», from o
 sql-syntax | select * from o pivot (sum(amount) for »id in (any))
 sql-syntax | select ts + 1 day »x from o
