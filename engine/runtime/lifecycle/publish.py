@@ -196,8 +196,8 @@ def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
         f"not run: {names}"
     )
     hint = (
-        f"When the reason is fixed, engine build or engine test -s {model.name} publishes them. Or "
-        f"{WAYS.format(model.name)}. In SQL they are {rows.replace('`', '')}"
+        f"Fix the cause, then publish with engine test -s {model.name}. Or {WAYS.format(model.name)}. To query the "
+        f"staged rows: {rows.replace('`', '')}"
     )
     return Diagnostic("rows-wait", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
