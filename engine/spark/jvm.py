@@ -52,6 +52,7 @@ class Jvm:
         port: of its gateway, on the loopback interface.
         log: the file that takes what the JVM prints.
         scratch: its temporary folders.
+        missed: the classes that it could have had from an archive, and read from the jars instead.
     """
 
     process: subprocess.Popen[bytes]
@@ -59,6 +60,7 @@ class Jvm:
     log: Path
     _secret: str = field(repr=False)
     scratch: tuple[Path, ...] = ()
+    missed: archive.Classes | None = None
 
     @property
     def pid(self) -> int:
@@ -126,8 +128,9 @@ def start_jvm(
         write_properties(properties, full_conf)
         log, output = log_dir / LOG_NAME, undo.enter_context(open_log(log_dir))
         start_of_log = os.fstat(output.fileno()).st_size
-        core = archive.core_of(jars) if archivable(java, conf) else ()
-        options = archiving or (archive.reading(java, core) if core else ())
+        classes = archivable(java, own_conf, jars)
+        stored = archive.archive_path(classes) if classes and not archiving else None
+        options = archiving or (archive.reading(classes, stored) if classes and stored else ())
         arguments = command(java, full_conf, properties, jars, options)
         env = {**environment(java, connection), LOCAL_DIRS: ",".join(map(str, own.folders))}
         process = _spawn(arguments, env, output, (*inherit_fds, *own.locks), umask)
@@ -136,7 +139,8 @@ def start_jvm(
         on_failure.callback(_end, process, 0.0)
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
-    jvm = Jvm(process, port, log, secret, own.folders)
+    archived = archiving or (stored is not None and archive.is_mapped(process.pid, stored))
+    jvm = Jvm(process, port, log, secret, own.folders, None if archived else classes)
     jvm.publish()
     return jvm
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
 from engine.pinned_settings import PINNED
+from engine.spark import archive_writer
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
@@ -66,7 +67,8 @@ class SessionSettings:
         conf: spark.* settings: the catalogs and the user's own; they win over the engine's defaults.
         inherit_fds: locks that the JVM holds until it is gone.
         log_level: of the JVM's log.
-        archiving: the options by which the JVM writes an archive of its classes when it ends (`engine.spark.archive`).
+        archiving: the options by which the JVM writes an archive of its classes when it ends (`archive_writer`).
+        keep_classes: where the session found no archive of its classes, have one written when it has ended.
         umask: of the JVM: which permissions its files do not get.
     """
 
@@ -79,6 +81,7 @@ class SessionSettings:
     inherit_fds: Sequence[int] = ()
     log_level: str = "warn"
     archiving: Sequence[str] = ()
+    keep_classes: bool = False
     umask: int = UMASK
 
     @property
@@ -94,6 +97,7 @@ class Session:
     spark: SparkSession
     jvm: Jvm
     _own_python: bool
+    _keep_classes: bool = False
 
     def close(self, exit_seconds: float = EXIT_SECONDS) -> None:
         """Stop Spark and its JVM, and leave the process as if there had been none.
@@ -102,6 +106,8 @@ class Session:
             exit_seconds: how long the JVM may take to end by itself; one that writes a class archive takes longer.
         """
         _close(self.jvm, self.spark, own_python=self._own_python, exit_seconds=exit_seconds)
+        if self._keep_classes and self.jvm.missed is not None:
+            archive_writer.begin(self.jvm.missed)
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +143,7 @@ def open_session(settings: SessionSettings) -> Session:
     if own_python:
         os.environ[_PYTHON_VARIABLE] = sys.executable
     with _closing_on_failure(jvm, own_python=own_python):
-        return Session(_connect(jvm), jvm, own_python)
+        return Session(_connect(jvm), jvm, own_python, settings.keep_classes)
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:

@@ -9,9 +9,13 @@ import json
 import tempfile
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from engine.api import Project
-from engine.errors import SetupError
+from engine.errors import EngineError, SetupError
+
+if TYPE_CHECKING:
+    from engine.spark.archive import Classes
 
 _PROJECT = """name: warmup
 target: dev
@@ -58,49 +62,65 @@ join {{ source('shop', 'events') }} b on a.id = b.id and b.at between a.at and a
 _EXIT_SECONDS = 180.0
 
 
-def warm_up(*, force: bool = False) -> Path:
-    """Build the project in a session that writes the archive when it ends, unless there is an archive.
+def warm_up(*, force: bool = False, memory: str = "", background: bool = False) -> Path | None:
+    """Build the project in a session that writes the archive when it ends, unless there is a sound one.
 
     Args:
         force: write it again.
+        memory: of the drivers it is for; of 32 GB or more they need another archive.
+        background: take only what others leave, and nothing while another process writes an archive.
 
     Returns:
-        The archive.
+        The archive; None: another process writes one.
 
     Raises:
         EngineError: `archive`, or Java, jars or the session cannot be had.
     """
-    from engine.lake.catalog import catalog_settings
-    from engine.runtime.context.needed_jars import CORE
-    from engine.spark import archive
+    from engine.spark import archive, archive_writer
     from engine.spark.jars import jar_paths
     from engine.spark.java import find_java
+
+    if background:
+        archive_writer.step_back()
+    java = find_java()
+    jars = jar_paths(("core",), fetch=True, java=java)
+    classes = archive.Classes(java, jars, archive.is_wide(memory))
+    try:
+        with archive_writer.only_writer(wait=not background) as alone:
+            if not alone:
+                return None
+            if not force and (existing := archive_writer.sound(classes)):
+                return existing
+            _build(classes)
+    except EngineError as error:
+        archive_writer.note_failure(classes, error.diagnostic.message)
+        raise
+    archive_writer.note_failure(classes, "")
+    written = archive.archive_path(classes)
+    if written is None:
+        raise SetupError("archive", "The class archive was removed in the meantime.", "Run engine warmup once more.")
+    return written
+
+
+def _build(classes: Classes) -> None:
+    from engine.lake.catalog import catalog_settings
+    from engine.spark.archive_writer import writing
     from engine.spark.session import SessionSettings, open_session
 
-    java = find_java()
-    jars = jar_paths(CORE, fetch=True, java=java)
-    core = archive.core_of(jars)
-    existing = archive.archive_path(java, core)
-    if existing is not None and not force:
-        return existing
     with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
         project = Project(folder)
         _write_project(project.root)
         compiled = project.compile()
         target, nodes = compiled.target, compiled.manifest.order
         catalog_settings.prepare(target.catalog)
-        settings = SessionSettings(java, project.target_dir / "logs", jars, target.master)
+        settings = SessionSettings(classes.java, project.target_dir / "logs", classes.core, target.master)
         settings = replace(settings, conf=catalog_settings.spark_conf(target.catalog))
-        with archive.writing(java, core) as archiving:
+        with writing(classes) as archiving:
             session = open_session(replace(settings, archiving=archiving))
             try:
                 project.execute("build", compiled, nodes, spark=session.spark, threads=2)
             finally:
                 session.close(_EXIT_SECONDS)
-        written = archive.archive_path(java, core)
-    if written is None:
-        raise SetupError("archive", "The class archive was removed in the meantime.", "Run engine warmup once more.")
-    return written
 
 
 def _write_project(root: Path) -> None:

@@ -17,8 +17,9 @@ from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry.registry_client import Registry, is_open, read_settings
 from engine.sources.spec import reader_options
+from engine.spark import archive, archive_writer
 from engine.spark.jars import JarState, status
-from engine.spark.java import find_java
+from engine.spark.java import Java, find_java
 
 _REGISTRY_SECONDS = 5.0
 
@@ -35,7 +36,7 @@ class Finding:
 
 def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Iterator[Finding]:
     """Check each part; nothing is started and nothing is fetched. `manifest`: to look for tables that no model has."""
-    yield from machine(target.master)
+    yield from machine(target.master, target.driver_memory)
     yield _catalog(target)
     yield _state(target, root, manifest)
     yield from (_connection(target, name, root) for name in target.connections)
@@ -43,22 +44,37 @@ def checkup(target: Target, root: Path, manifest: Manifest | None = None) -> Ite
     yield Finding("project", True, f"{root}, target {target.name}, schema {target.schema}")
 
 
-def machine(master: str | None = None) -> Iterator[Finding]:
-    """Check what does not depend on a project."""
+def machine(master: str | None = None, memory: str | None = None) -> Iterator[Finding]:
+    """Check what does not depend on a project; `memory`: of the driver."""
     spark, iceberg = metadata.version("pyspark"), metadata.version("pyiceberg")
     yield Finding("engine", True, f"headrace {__version__}, Python {platform.python_version()}")
     where = f", master {master}" if master else ""
     yield Finding("spark", True, f"PySpark {spark}, PyIceberg {iceberg}{where}")
-    yield _java()
-    yield from _jars()
-
-
-def _java() -> Finding:
     try:
         java = find_java()
     except EngineError as error:
-        return Finding("java", False, error.diagnostic.message, error.diagnostic.hint)
-    return Finding("java", True, f"Java {java.version_text} from {java.origin} ({java.path})")
+        yield Finding("java", False, error.diagnostic.message, error.diagnostic.hint)
+        yield from _jars()
+        return
+    yield Finding("java", True, f"Java {java.version_text} from {java.origin} ({java.path})")
+    yield from _jars()
+    yield _classes(java, memory or "")
+
+
+def _classes(java: Java, memory: str) -> Finding:
+    """The archive of Java's classes; a machine without one is as good, and slower."""
+    folder = archive.archive_folder()
+    if folder is None:
+        return Finding("classes", True, "no class archive: there is no cache folder that only you can write to")
+    classes = archive.Classes(java, tuple(jar for _, jar, _ in status(("core",))), archive.is_wide(memory))
+    path = archive.archive_path(classes)
+    if path is not None:
+        return Finding("classes", True, f"class archive {path} ({path.stat().st_size / 1e6:.0f} MB)")
+    failure = archive_writer.last_failure(classes)
+    text = f"no class archive in {folder}{f': {failure}' if failure else ''}"
+    return Finding(
+        "classes", True, text, "Run 'engine warmup', or let the next session write it in the background when it ends."
+    )
 
 
 def _jars() -> Iterator[Finding]:

@@ -1,0 +1,245 @@
+"""Writing the archive of Java's classes: by one writer at a time, checked before it is put in place, within bounds.
+
+A session that found no archive has one written when it ends: by a process of its own, of the lowest priority, that
+holds nothing of the run that it comes from. It takes a minute and a half of a processor, so it is tried once a day.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+from engine.errors import SetupError
+from engine.spark.archive import (
+    QUIET,
+    SUFFIX,
+    Classes,
+    archive_folder,
+    archive_path,
+    base_of,
+    class_path,
+    file_option,
+)
+from engine.user_cache import is_own
+
+# Each is 210 MB, and as much again while it is written.
+_KEPT: Final = 3
+_KEPT_BYTES: Final = 1_000_000_000
+_ROOM: Final = 600_000_000
+_DUMP_SECONDS: Final = 120
+_WRITING: Final = ".writing-"
+_LOCK: Final = ".lock"
+# Empty, or why it failed; its time is that of the attempt.
+_ATTEMPT: Final = "tried-"
+_TRIED_AGAIN_AFTER: Final = 86_400
+# Set to `off`, no process is started for it.
+_SWITCH: Final = "ENGINE_WARMUP"
+_LOWEST: Final = 19
+_LONGEST: Final = 1800
+
+
+def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
+    """Start a process that writes the archive, unless that is switched off, has no room or was tried within a day.
+
+    Returns:
+        Whether it was started; nobody waits for it.
+    """
+    folder = archive_folder(env)
+    if folder is None or env.get(_SWITCH) == "off":
+        return False
+    try:
+        attempt = folder / f"{_ATTEMPT}{classes.key()}"
+        tried = attempt.exists() and time.time() - attempt.stat().st_mtime < _TRIED_AGAIN_AFTER
+        if tried or shutil.disk_usage(folder).free < _ROOM:
+            return False
+        attempt.write_bytes(b"")
+        width = ("--driver-memory", "32g") if classes.wide else ()
+        # -P: the folder it is started in is no place for modules. The shell ends at once, so that it is nobody's child.
+        arguments = ["sh", "-c", '"$@" &', "sh", sys.executable, "-P", "-m", "engine", "warmup", "--background", *width]
+        subprocess.run(
+            arguments,
+            cwd=folder,
+            env=dict(env),
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
+def step_back() -> None:
+    """Let this process and those that it starts take only what others leave, and end if it takes too long."""
+    os.nice(_LOWEST)
+    signal.alarm(_LONGEST)
+    with suppress(OSError):
+        # Linux ends this one first where memory is short.
+        Path("/proc/self/oom_score_adj").write_text("1000", encoding="ascii")
+
+
+def note_failure(classes: Classes, reason: str, env: Mapping[str, str] = os.environ) -> None:
+    """Keep why an archive could not be written, for `last_failure`."""
+    folder = archive_folder(env)
+    with suppress(OSError):
+        if folder is not None:
+            (folder / f"{_ATTEMPT}{classes.key()}").write_text(reason, encoding="utf-8")
+
+
+def last_failure(classes: Classes, env: Mapping[str, str] = os.environ) -> str:
+    """Why the archive could not be written when that was tried last; empty if it was not tried or did not fail."""
+    folder = archive_folder(env)
+    try:
+        return (folder / f"{_ATTEMPT}{classes.key()}").read_text(encoding="utf-8") if folder else ""
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+@contextmanager
+def only_writer(*, wait: bool, env: Mapping[str, str] = os.environ) -> Iterator[bool]:
+    """Be the only writer of archives; yields whether that is so. A reader never waits.
+
+    Args:
+        wait: for another writer to end.
+        env: names the cache.
+
+    Raises:
+        SetupError: archive, there is no place for archives.
+    """
+    folder = _writable_folder(env)
+    try:
+        with (folder / _LOCK).open("wb") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                yield False
+            else:
+                yield True
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
+def sound(classes: Classes, env: Mapping[str, str] = os.environ) -> Path | None:
+    """The archive of some classes, if Java itself finds nothing wrong with it: it is asked, which takes a second."""
+    path = archive_path(classes, env)
+    if path is None:
+        return None
+    base = base_of(classes.java, path.parent, path.stem.partition("-")[0])
+    return path if _accepted(classes, path, base) else None
+
+
+@contextmanager
+def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[tuple[str, ...]]:
+    """Let one JVM write the archive when it ends: yields its options; afterwards the archive is in place.
+
+    Whoever reads meanwhile sees the archive that was there before, or none. The caller is the `only_writer`.
+
+    Raises:
+        SetupError: archive, it cannot be written.
+    """
+    folder = _writable_folder(env)
+    try:
+        _remove_leftovers(folder)
+        if shutil.disk_usage(folder).free < _ROOM:
+            message = f"The class archive needs {_ROOM // 1_000_000} MB of free space in {folder}."
+            raise SetupError("archive", message, "Free some space; sessions start without the archive.")
+        key = classes.key()
+        with tempfile.TemporaryDirectory(prefix=_WRITING, dir=folder) as name:
+            temporary = Path(name) / f"{key}{SUFFIX}"
+            base = base_of(classes.java, folder, key)
+            if base is not None and not (is_own(base) and _accepted(classes, base)):
+                # The other archive records where this one is, so that it goes to its place first.
+                _dump(classes, Path(name) / base.name)
+                _put(Path(name) / base.name, base)
+            options = (f"-XX:ArchiveClassesAtExit={temporary}", *QUIET)
+            yield (*_width(classes), *((f"-XX:SharedArchiveFile={base}",) if base else ()), *options)
+            if not temporary.exists() or not _accepted(classes, temporary, base):
+                hint = "See the log of the command; sessions start without the archive."
+                raise SetupError("archive", "Java did not write the class archive.", hint)
+            for old in folder.glob(f"{key}-*{SUFFIX}"):
+                old.unlink(missing_ok=True)
+            _put(temporary, folder / f"{key}-{temporary.stat().st_size}{SUFFIX}")
+        _forget_old(folder)
+    except OSError as error:
+        raise _unwritable(error) from error
+
+
+def _writable_folder(env: Mapping[str, str]) -> Path:
+    folder = archive_folder(env)
+    if folder is None:
+        message = "The class archive cannot be stored: there is no cache folder that only you can write to."
+        hint = "Set XDG_CACHE_HOME to a folder outside the project that belongs to you."
+        raise SetupError("archive", message, hint)
+    return folder
+
+
+def _unwritable(error: OSError) -> SetupError:
+    return SetupError("archive", f"The class archive cannot be written: {error.strerror or error}.")
+
+
+def _width(classes: Classes) -> tuple[str, ...]:
+    return ("-XX:-UseCompressedOops",) if classes.wide else ()
+
+
+def _accepted(classes: Classes, path: Path, base: Path | None = None) -> bool:
+    """Whether Java maps an archive for its class path, with all sums as they were when it was written."""
+    path_of_classes = os.pathsep.join(map(str, class_path(classes.core)))
+    required = ("-Xmx256m", *_width(classes), "-Xshare:on", "-XX:+VerifySharedSpaces", file_option(path, base))
+    arguments = [str(classes.java.path), *required, "-cp", path_of_classes, "-version"]
+    return subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS).returncode == 0
+
+
+def _dump(classes: Classes, base: Path) -> None:
+    """Write the archive of Java's own classes.
+
+    Raises:
+        SetupError: archive.
+    """
+    arguments = [str(classes.java.path), *_width(classes), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
+    done = subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS)
+    if done.returncode or not base.exists():
+        raise SetupError("archive", "Java did not write its default class archive.")
+
+
+def _put(written: Path, place: Path) -> None:
+    written.chmod(0o600)
+    # After a loss of power a file can have its name and size, and not its content.
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+    written.replace(place)
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Remove what writers left that were killed; the caller is the only one."""
+    for path in folder.glob(f"{_WRITING}*"):
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _forget_old(folder: Path) -> None:
+    """Keep the archives that were used last, within a number and a size; what belongs to no archive goes."""
+    archives = [path for path in folder.glob(f"*-*{SUFFIX}") if not path.name.startswith("base-")]
+    room, kept = _KEPT_BYTES, set()
+    for place, path in enumerate(sorted(archives, key=lambda path: path.stat().st_mtime, reverse=True), 1):
+        room -= path.stat().st_size
+        if place <= _KEPT and room >= 0:
+            kept.add(path.stem.partition("-")[0])
+        else:
+            path.unlink(missing_ok=True)
+    for path in folder.glob(f"base-*{SUFFIX}"):
+        if path.stem.removeprefix("base-") not in kept:
+            path.unlink(missing_ok=True)
+    for path in folder.glob(f"{_ATTEMPT}*"):
+        if time.time() - path.stat().st_mtime > _TRIED_AGAIN_AFTER:
+            path.unlink(missing_ok=True)
