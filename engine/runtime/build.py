@@ -32,8 +32,10 @@ from engine.plan import Plan, PlanOptions, make_plan
 from engine.plan.actions.build_order import run_order
 from engine.plan.actions.refused_build import refused_build
 from engine.plan.actions.staged_rows import decided_by_tests
+from engine.plan.deployed.deployed_facts import Deployed
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.state_folder import table_state
+from engine.plan.deployed.work_size import is_little
 from engine.runtime.context.needed_jars import CORE, jar_sets
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
@@ -113,11 +115,12 @@ def build(
     place = target.place(root)
     sources = read_sources(manifest, place, order)
 
-    def planned() -> Plan:
-        plan = make_plan(manifest, order, read_deployed(manifest, target, place, order, sources), options.planned)
+    def planned() -> tuple[Plan, Deployed]:
+        deployed = read_deployed(manifest, target, place, order, sources)
+        plan = make_plan(manifest, order, deployed, options.planned)
         if (refusal := refused_build(manifest, plan)) is not None:
             raise refusal
-        return plan
+        return plan, deployed
 
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
@@ -126,7 +129,7 @@ def build(
     catalog_settings.prepare(target.catalog)
     lake = Lake(target.catalog)
     with locked([table_state(target, m) for m in [*models, *decided_by_tests(manifest, order)]]) as locks:
-        plan = planned()
+        plan, deployed = planned()
         if plan.unchanged:
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             _nothing_new(manifest, target, plan, both)
@@ -137,7 +140,8 @@ def build(
 
         for model in models:
             settle(model, table_state(target, model), lake)
-        own = spark_session(target, options.target_dir, locks, jar_sets(manifest, [*models, *tests]))
+        jars = jar_sets(manifest, [*models, *tests])
+        own = spark_session(target, options.target_dir, locks, jars, brief=is_little(deployed))
         with own if opened is None else nullcontext(opened) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
@@ -174,9 +178,16 @@ def _nothing_new(manifest: Manifest, target: Target, plan: Plan, emit: Emit) -> 
 
 @contextmanager
 def spark_session(
-    target: Target, target_dir: Path, locks: Sequence[int] = (), sets: Sequence[str] = CORE
+    target: Target, target_dir: Path, locks: Sequence[int] = (), sets: Sequence[str] = CORE, *, brief: bool = False
 ) -> Iterator[SparkSession]:
     """The one session of a run, with the named sets of jars.
+
+    Args:
+        target: where it works.
+        target_dir: folder of its log.
+        locks: that its JVM holds until it is gone.
+        sets: of jars.
+        brief: it has little to do, so that Java compiles and collects in the way that costs least.
 
     Raises:
         SetupError: Java, jars or the session cannot be had.
@@ -194,6 +205,7 @@ def spark_session(
         conf=conf,
         inherit_fds=locks,
         keep_classes=True,
+        brief=brief,
         umask=catalog_settings.umask(target.catalog),
     )
     session = open_session(settings)

@@ -34,7 +34,7 @@ QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 CHECKED: Final = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
 _WIDE_HEAP: Final = 32 << 30
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ)
         env: variables in which Java finds options too.
     """
     words = []
-    for text in (*(env.get(name, "") for name in _OPTION_VARIABLES), options):
+    for text in (*(env.get(name, "") for name in OPTION_VARIABLES), options):
         with suppress(ValueError):
             words += shlex.split(text)
     heaps = [word.removeprefix("-Xmx") for word in words if word.startswith("-Xmx")]

@@ -21,6 +21,7 @@ from engine.errors import SetupError
 from engine.pinned_settings import PINNED
 from engine.spark import archive_writer
 from engine.spark._command import AVRO_LIMITS, STACK
+from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
@@ -41,6 +42,7 @@ REDACTION: Final = (
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.
 _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+_DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOUD: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOCAL_STATE_PARTITIONS: Final = "2"
@@ -69,6 +71,7 @@ class SessionSettings:
         log_level: of the JVM's log.
         archiving: the options by which the JVM writes an archive of its classes when it ends (`archive_writer`).
         keep_classes: where the session found no archive of its classes, have one written when it has ended.
+        brief: the session has little to do, so that Java compiles and collects in the way that costs least.
         umask: of the JVM: which permissions its files do not get.
     """
 
@@ -82,6 +85,7 @@ class SessionSettings:
     log_level: str = "warn"
     archiving: Sequence[str] = ()
     keep_classes: bool = False
+    brief: bool = False
     umask: int = UMASK
 
     @property
@@ -155,10 +159,22 @@ def session_conf(settings: SessionSettings) -> dict[str, str]:
         conf["spark.jars"] = ",".join(filter(None, [*map(str, settings.jar_paths), conf.get("spark.jars", "")]))
     if not settings.local:
         conf[_EXECUTOR_OPTIONS] = " ".join((STACK, *AVRO_LIMITS, conf.get(_EXECUTOR_OPTIONS, ""))).strip()
+    if settings.brief and settings.local:
+        conf[_DRIVER_OPTIONS] = f"{_brief(conf)} {conf.get(_DRIVER_OPTIONS, '')}".strip()
     extensions = conf.get("spark.sql.extensions", "")
     if ICEBERG_EXTENSIONS not in extensions:
         conf["spark.sql.extensions"] = ",".join(part for part in (ICEBERG_EXTENSIONS, extensions) if part)
     return conf
+
+
+def _brief(conf: Mapping[str, str]) -> str:
+    """Java's first compiler alone, and its serial collector unless another one is chosen: two are an error."""
+    given = " ".join(
+        (*(conf.get(key, "") for key in (_DRIVER_OPTIONS, "spark.driver.defaultJavaOptions")),
+         *(os.environ.get(name, "") for name in OPTION_VARIABLES))
+    )  # fmt: skip
+    collector = "" if re.search(r"-XX:\+Use\w+GC\b", given) else " -XX:+UseSerialGC"
+    return f"-XX:TieredStopAtLevel=1{collector}"
 
 
 def _defaults(settings: SessionSettings) -> dict[str, str]:

@@ -19,10 +19,6 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = "spark.driver.extraJavaOptions"
-_UNSUMMED = {
-    "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.RawLocalFs",
-    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
-}
 
 
 @contextmanager
@@ -44,10 +40,9 @@ def local_target(target: Target) -> Target:
     """The target with Spark on this machine, for runs of unit tests alone: their lake is a folder here.
 
     Such a session lives for a minute or so, in which Java's second compiler and its parallel collector cost more than
-    they give. Hadoop starts a process for the mode of each local file, and sums double the files; these go at the end.
+    they give.
     """
     conf = {
-        **_UNSUMMED,
         **target.conf,
         _OPTIONS: f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC {target.conf.get(_OPTIONS, '')}".strip(),
     }

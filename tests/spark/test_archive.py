@@ -30,7 +30,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A cache of its own for archives, with the jars where they are."""
-    for name in ("SPARK_CONF_DIR", "ENGINE_WARMUP", *archive._OPTION_VARIABLES):
+    for name in ("SPARK_CONF_DIR", "ENGINE_WARMUP", *archive.OPTION_VARIABLES):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("ENGINE_JARS", str(cache_dir()))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))

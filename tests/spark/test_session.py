@@ -53,6 +53,22 @@ def test_what_local_means(master, local):
     assert settings(master=master).local is local
 
 
+@pytest.mark.parametrize(
+    ("given", "options"),
+    [
+        ({}, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"),
+        ({"spark.driver.extraJavaOptions": "-Da=b"}, "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Da=b"),
+        ({"spark.driver.extraJavaOptions": "-XX:+UseG1GC"}, "-XX:TieredStopAtLevel=1 -XX:+UseG1GC"),
+        ({"spark.driver.defaultJavaOptions": "-XX:+UseZGC"}, "-XX:TieredStopAtLevel=1"),
+    ],
+)
+def test_a_session_with_little_to_do_compiles_once_and_collects_in_turn(given, options):
+    assert session_conf(settings(brief=True, conf=given))["spark.driver.extraJavaOptions"] == options
+    assert session_conf(settings(conf=given)).get("spark.driver.extraJavaOptions", "") != options
+    elsewhere = session_conf(settings(brief=True, master="yarn", conf=given))
+    assert "TieredStopAtLevel" not in elsewhere.get("spark.driver.extraJavaOptions", "")
+
+
 def test_the_callers_settings_win_and_lists_are_joined():
     conf = session_conf(
         settings(

@@ -60,7 +60,7 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tu
     spec, place = source.spec, target.place(root)
     KINDS[spec.format].check(spec, place)
     catalog_settings.prepare(target.catalog)
-    with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec))) as spark:
+    with spark_session(target, target_dir, sets=(*CORE, *KINDS[spec.format].jars(spec)), brief=True) as spark:
         try:
             return _columns(sampled(spark, spec, place))
         except spark_exceptions() as error:
