@@ -30,8 +30,8 @@ DEMO := $(VENV)/.installed-demo
 PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
 PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
-# Two processes, each with one Spark session: a test waits for disks and triggers more than it computes.
-PYTEST_REST := $(PYTEST) -n 2 --maxschedchunk 1 -m 'not ($(FAST))'
+# More processes than two cores, each with one Spark session: a test waits for disks and triggers a third of its time.
+PYTEST_REST := $(PYTEST) -n 3 --maxschedchunk 1 -m 'not ($(FAST))'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import SetupError
-from engine.spark import archive, jars
+from engine.spark import archive, archive_writer, jars
+from engine.spark.archive import Classes
 from engine.spark.jars import Jar, JarState, jar_paths, status
 from engine.spark.java import Java
 
@@ -101,19 +102,20 @@ def java(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Java:
 
 def an_archive(folder: Path, java: Java) -> Path:
     folder.mkdir(mode=0o700, parents=True)
-    path = folder / f"{archive._key(java, ())}-4.jsa"
+    key = Classes(java, ()).key()
+    path = folder / f"{key}-4.jsa"
     path.write_bytes(b"code")
     path.chmod(0o600)
-    base = folder / f"base-{archive._key(java, ())}.jsa"
+    base = folder / f"base-{key}.jsa"
     base.write_bytes(b"base")
     base.chmod(0o600)
     return path
 
 
 def test_an_archive_of_ones_own_is_used(tmp_path, env, java):
-    path = an_archive(tmp_path / "classes", java)
-    assert archive.archive_path(java, (), env) == path
-    assert str(path) in archive.reading(java, (), env)[0]
+    path = an_archive(tmp_path / "own/headrace/classes", java)
+    assert archive.archive_path(Classes(java, ()), env) == path
+    assert str(path) in archive.reading(Classes(java, ()), path)[0]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_an_archive_of_ones_own_is_used(tmp_path, env, java):
     ["writable", "link", "folder writable", "folder a link", "project", "checkout", "base writable", "base a link"],
 )
 def test_an_archive_that_others_can_have_made_is_not_used(tmp_path, env, java, how):
-    path = an_archive(tmp_path / "classes", java)
+    path = an_archive(tmp_path / "own/headrace/classes", java)
     base = path.with_name(f"base-{path.stem.partition('-')[0]}.jsa")
     if how == "writable":
         path.chmod(0o620)
@@ -141,16 +143,19 @@ def test_an_archive_that_others_can_have_made_is_not_used(tmp_path, env, java, h
         (tmp_path / "project.yml").write_text("name: theirs")
     else:
         (tmp_path / ".git").mkdir()
-    assert archive.reading(java, (), env) == ()
+    found = archive.archive_path(Classes(java, ()), env)
+    assert found is None or archive.reading(Classes(java, ()), found) == ()
+    assert (found is None) is not how.startswith("base")
 
 
 @pytest.mark.parametrize("how", ["writable", "project"])
 def test_no_archive_is_written_where_others_can_write(tmp_path, env, java, how):
-    (tmp_path / "classes").mkdir(mode=0o700)
+    folder = tmp_path / "own/headrace/classes"
+    folder.mkdir(mode=0o700, parents=True)
     if how == "project":
         (tmp_path / "project.yml").write_text("name: theirs")
     else:
-        (tmp_path / "classes").chmod(0o777)
-    with pytest.raises(SetupError) as raised, archive.writing(java, (), env):
+        folder.chmod(0o777)
+    with pytest.raises(SetupError) as raised, archive_writer.writing(Classes(java, ()), env):
         pass
     assert raised.value.diagnostic.code == "archive"
