@@ -80,7 +80,7 @@ def is_wide(memory: str, options: str = "", env: Mapping[str, str] = os.environ)
 
     Args:
         memory: its heap as Spark has it, such as 2g.
-        options: of Java, as in a shell; what is not understood is passed over, as a wrong answer costs a slow start.
+        options: of Java, as in a shell; what is not understood is skipped, as a wrong answer costs a slow start.
         env: variables in which Java finds options too.
     """
     words = []
