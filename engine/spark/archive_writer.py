@@ -64,7 +64,7 @@ def begin(classes: Classes, env: Mapping[str, str] = os.environ) -> bool:
             return False
         attempt.write_bytes(b"")
         width = ("--driver-memory", "32g") if classes.wide else ()
-        # -P: no module is taken from the folder that it is started in. The shell ends at once, so that it is nobody's child.
+        # -P: no module is taken from the folder that it is started in. The shell ends at once: it is nobody's child.
         arguments = ["sh", "-c", '"$@" &', "sh", sys.executable, "-P", "-m", "engine", "warmup", "--background", *width]
         subprocess.run(
             arguments,
