@@ -7,9 +7,10 @@ journal are all made from these records; `RunResults` is their fold.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
+from typing import Any
 
 from engine.errors import Diagnostic
 
@@ -53,68 +54,105 @@ class ModelStarted:
     relation: str
 
 
-@dataclass(frozen=True, slots=True)
-class BatchCommitted:
-    """A micro-batch ended.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metrics:
+    """The numbers of a micro-batch, or of several together.
 
     Attributes:
+        rows_in: rows read.
         rows_out: rows written; 0: nothing was committed.
+        rows_updated: those of `rows_out` that were in the table before, by their key.
+        rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
         late: rows behind the watermark.
+        state_rows: rows held in state afterwards.
         bad_records: records taken out because they could not be read, by input.
         failed_checks: rows that did not meet an expectation, by its name.
         quarantined: rows written to the model's quarantine.
-        rows_updated: those of `rows_out` that were in the table before, by their key.
-        rows_deleted: rows that were taken out of the table, by their key; they are not among `rows_out`.
+    """
+
+    rows_in: int = 0
+    rows_out: int = 0
+    rows_updated: int = 0
+    rows_deleted: int = 0
+    late: int = 0
+    state_rows: int = 0
+    bad_records: Mapping[str, int] = field(default_factory=dict)
+    failed_checks: Mapping[str, int] = field(default_factory=dict)
+    quarantined: int = 0
+
+    def numbers(self) -> dict[str, Any]:
+        """The fields by their names, for a record that has them too."""
+        return {f.name: getattr(self, f.name) for f in fields(Metrics)}
+
+    def plus(self, later: Metrics) -> Metrics:
+        """Both together; what is held in state is what the later one says."""
+        return Metrics(
+            rows_in=self.rows_in + later.rows_in,
+            rows_out=self.rows_out + later.rows_out,
+            rows_updated=self.rows_updated + later.rows_updated,
+            rows_deleted=self.rows_deleted + later.rows_deleted,
+            late=self.late + later.late,
+            state_rows=later.state_rows,
+            bad_records=_summed(self.bad_records, later.bad_records),
+            failed_checks=_summed(self.failed_checks, later.failed_checks),
+            quarantined=self.quarantined + later.quarantined,
+        )
+
+
+def _summed(first: Mapping[str, int], second: Mapping[str, int]) -> dict[str, int]:
+    return {name: first.get(name, 0) + second.get(name, 0) for name in {**first, **second}}
+
+
+@dataclass(frozen=True, slots=True)
+class BatchCommitted(Metrics):
+    """A micro-batch ended.
+
+    Attributes:
         watermark: UTC text.
         replayed: it had been written before a crash; nothing is counted twice.
     """
 
     node: str
     batch_id: int
-    rows_in: int
-    rows_out: int
-    late: int
-    state_rows: int
     watermark: str | None
     snapshot_id: int | None
     seconds: float
     replayed: bool = False
-    bad_records: Mapping[str, int] = field(default_factory=dict)
-    failed_checks: Mapping[str, int] = field(default_factory=dict)
-    quarantined: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ModelFinished:
-    """A model ended, `at` a time (UTC). Numbers are sums over the run's micro-batches; watermark is the last one.
+class Outcome(Metrics):
+    """How a model's turn ended; numbers are sums over its micro-batches.
 
-    `event_times` has the newest event time of each input of a query with several watermarks; None: it had no row.
+    Attributes:
+        status: success, unchanged, error or skipped.
+        message: why, in one line; empty for success.
+        batches: micro-batches of a stream.
+        watermark: the last one, UTC text.
+        snapshot_id: of the table afterwards.
+        note: what to know beside that.
+        event_times: the newest event time of each input of a query with several watermarks; None: it had no row.
     """
+
+    status: Status
+    message: str = ""
+    batches: int = field(default=0, kw_only=True)
+    watermark: str | None = field(default=None, kw_only=True)
+    snapshot_id: int | None = field(default=None, kw_only=True)
+    note: str = field(default="", kw_only=True)
+    event_times: Mapping[str, str | None] = field(default_factory=dict, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelFinished(Outcome):
+    """A model ended, `at` a time (UTC)."""
 
     node: str
     index: int
     total: int
     kind: str
     relation: str
-    status: Status
     seconds: float
-    message: str = ""
-    rows_in: int = 0
-    rows_out: int = 0
-    late: int = 0
-    state_rows: int = 0
-    batches: int = 0
-    watermark: str | None = None
-    snapshot_id: int | None = None
-    note: str = ""
-    bad_records: Mapping[str, int] = field(default_factory=dict)
-    failed_checks: Mapping[str, int] = field(default_factory=dict)
-    quarantined: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
-    event_times: Mapping[str, str | None] = field(default_factory=dict)
     at: str = ""
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from engine import faults
 from engine.errors import RunError
+from engine.events import Metrics
 from engine.lake.commit_guard import Guard, take_back, whole
 from engine.spark.executions import spark_exceptions
 
@@ -55,6 +56,10 @@ class Commit:
     rows: int
     updated: int = 0
     deleted: int = 0
+
+    def counted(self, others: Metrics) -> Metrics:
+        """The numbers of what was written, with the rows of this commit."""
+        return replace(others, rows_out=self.rows, rows_updated=self.updated, rows_deleted=self.deleted)
 
 
 def batch_of(markers: Mapping[str, str]) -> int | None:

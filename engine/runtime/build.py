@@ -170,8 +170,8 @@ def _nothing_new(manifest: Manifest, target: Target, plan: Plan, emit: Emit) -> 
         emit(ModelStarted(node, index, total, kind, relation))
         emit(
             ModelFinished(
-                node, index, total, kind, relation, Status.UNCHANGED, 0.0, "nothing new", at=now(),
-                snapshot_id=snapshot, note="; ".join(action.notes),
+                Status.UNCHANGED, "nothing new", node=node, index=index, total=total, kind=kind, relation=relation,
+                seconds=0.0, at=now(), snapshot_id=snapshot, note="; ".join(action.notes),
             )
         )  # fmt: skip
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Model, UnitTest
 from engine.errors import Diagnostic, EngineError, Location
-from engine.events import Diagnosed, ModelFinished, ModelStarted, Status, TestFinished, now
+from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
 from engine.lake.table_writer import create_namespace
 from engine.runtime.batch.run_batch import run_batch
-from engine.runtime.context.run_context import Outcome, Run
+from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.scheduler import dependencies, execute
 from engine.runtime.sinks.table_comments import describe

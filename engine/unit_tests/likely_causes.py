@@ -139,7 +139,7 @@ def _quarantined(seen: StepMetrics) -> str:
 
 
 def _dropped(seen: StepMetrics) -> str:
-    failed = ", ".join(f"'{name}' ({count:,})" for name, count in seen.failed.items() if count)
+    failed = ", ".join(f"'{name}' ({count:,})" for name, count in seen.failed_checks.items() if count)
     return f"rows failed the expectations {failed}" if failed else ""
 
 

@@ -3,52 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from engine.events import Metrics
 from engine.runtime.writer.micro_batch_writer import WrittenBatch
+from engine.runtime.writer.query_progress import metrics_of
 
 
-@dataclass(frozen=True, slots=True)
-class StepMetrics:
-    """What a query told of one step, or of all steps together.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepMetrics(Metrics):
+    """The numbers of one step, or of all steps together, without rows that a flush read or holds in state.
 
     Attributes:
-        rows_in: rows read, without those of a flush.
-        rows_out: rows written.
-        late: rows behind the watermark, as Spark counts them.
-        duplicates: repeats that a dedup dropped.
-        quarantined: rows in the quarantine.
-        failed: rows that failed expectations, by name.
-        state_rows: rows held in state after it, without those of a flush.
+        duplicates: rows that a dedup dropped.
         watermark: with which the next micro-batch begins, milliseconds since 1970; None: there is none yet.
         times: of each micro-batch with event times: the watermark with which it began (None: there was none), and its
             earliest event time, milliseconds since 1970.
     """
 
-    rows_in: int = 0
-    rows_out: int = 0
-    late: int = 0
     duplicates: int = 0
-    quarantined: int = 0
-    failed: Mapping[str, int] = field(default_factory=dict)
-    state_rows: int = 0
     watermark: int | None = None
     times: tuple[tuple[int | None, int], ...] = ()
 
-    def plus(self, later: StepMetrics) -> StepMetrics:
+    def with_step(self, later: StepMetrics) -> StepMetrics:
         """Both together; state and watermark are the later ones."""
-        names = {*self.failed, *later.failed}
-        return replace(
-            later,
-            rows_in=self.rows_in + later.rows_in,
-            rows_out=self.rows_out + later.rows_out,
-            late=self.late + later.late,
+        return StepMetrics(
             duplicates=self.duplicates + later.duplicates,
-            quarantined=self.quarantined + later.quarantined,
-            failed={name: self.failed.get(name, 0) + later.failed.get(name, 0) for name in names},
+            watermark=later.watermark,
             times=(*self.times, *later.times),
+            **self.plus(later).numbers(),
         )
 
 
@@ -69,18 +54,11 @@ def of_batch(
         flushed: rows of the last flush that are held in state.
         hidden: its rows are those of a flush.
     """
-    operators = record.get("stateOperators") or []
-    return StepMetrics(
-        rows_in=0 if hidden else int(record.get("numInputRows", 0)),
-        rows_out=written.rows,
-        late=sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators),
-        duplicates=0 if hidden else sum(_duplicates(o) for o in operators),
-        quarantined=written.quarantined,
-        failed=dict(written.failed_checks),
-        state_rows=max(sum(int(o.get("numRowsTotal", 0)) for o in operators) - flushed, 0),
-        watermark=watermark,
-        times=() if hidden else _times(record),
-    )
+    metrics = metrics_of(record, written.metrics)
+    held = max(metrics.state_rows - flushed, 0)
+    numbers = replace(metrics, rows_in=0 if hidden else metrics.rows_in, state_rows=held).numbers()
+    duplicates = 0 if hidden else sum(_duplicates(o) for o in record.get("stateOperators") or [])
+    return StepMetrics(duplicates=duplicates, watermark=watermark, times=() if hidden else _times(record), **numbers)
 
 
 def _times(record: Mapping[str, Any]) -> tuple[tuple[int | None, int], ...]:

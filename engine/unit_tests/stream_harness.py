@@ -117,7 +117,7 @@ class Trial:
             add(self._query, given, self.session)
         self._settle()
         seen = self._look()
-        self.seen = self.seen.plus(seen)
+        self.seen = self.seen.with_step(seen)
         return seen
 
     def _markers(self, batch: int) -> Mapping[str, str]:
@@ -134,7 +134,7 @@ class Trial:
         self._hiding = False
         compute_only(frame)
         writer.record(batch=batch)
-        writer.written[batch] = WrittenBatch(0, None)
+        writer.written[batch] = WrittenBatch()
         self._hidden.add(batch)
         self.clock.wind(self._query)
 
@@ -171,7 +171,7 @@ class Trial:
                 self._last = batch
                 hidden = batch in self._hidden
                 self._flushed = put_into_state(told) if hidden else self._flushed
-                step = step.plus(of_batch(told, written[batch], mark, self._flushed, hidden=hidden))
+                step = step.with_step(of_batch(told, written[batch], mark, self._flushed, hidden=hidden))
         return step
 
 

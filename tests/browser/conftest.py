@@ -162,18 +162,28 @@ def _results(manifest: Manifest) -> dict[str, Any]:
         kind, status = model.materialized.value, Status.SUCCESS
         batches = range(8) if model.streaming else ()
         happened += [
-            BatchCommitted(model.id, b, 100 + b, 40 + b, b % 3, 5 + b, f"2013-03-0{b + 1}T10:00:00.000Z", b, 1.0)
+            BatchCommitted(
+                model.id,
+                b,
+                f"2013-03-0{b + 1}T10:00:00.000Z",
+                b,
+                1.0,
+                rows_in=100 + b,
+                rows_out=40 + b,
+                late=b % 3,
+                state_rows=5 + b,
+            )
             for b in batches
         ]
         happened.append(
             ModelFinished(
-                model.id,
-                number,
-                7,
-                kind,
-                str(model.relation),
                 status,
-                2.0,
+                node=model.id,
+                index=number,
+                total=7,
+                kind=kind,
+                relation=str(model.relation),
+                seconds=2.0,
                 rows_in=828,
                 rows_out=348,
                 late=7,

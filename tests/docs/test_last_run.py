@@ -28,12 +28,21 @@ def batch(number: int, **changes) -> BatchCommitted:
 
 def results() -> dict:
     finished = ModelFinished(
-        "model.hourly", 1, 3, "streaming_table", "lake.main.hourly", Status.SUCCESS, 3.2144, rows_in=20, rows_out=8, late=3,
+        Status.SUCCESS, node="model.hourly", index=1, total=3, kind="streaming_table", relation="lake.main.hourly",
+        seconds=3.2144, rows_in=20, rows_out=8, late=3,
         bad_records={"ops.events": 2}, failed_checks={"plausible": 1}, quarantined=3, state_rows=2, batches=2,
         watermark="2013-01-15T10:01:00.000Z", snapshot_id=77, note="the next window closes at 11:00", at=AT,
     )  # fmt: skip
     unchanged = ModelFinished(
-        "model.daily", 2, 3, "table", "lake.main.daily", Status.UNCHANGED, 0.1, "nothing new", at=AT
+        Status.UNCHANGED,
+        "nothing new",
+        node="model.daily",
+        index=2,
+        total=3,
+        kind="table",
+        relation="lake.main.daily",
+        seconds=0.1,
+        at=AT,
     )
     tested = events.TestFinished("test.not_null_hourly_window_start", 3, 3, Status.FAIL, 0.3, 2, "2 rows", AT)
     started = RunStarted("run-1", "build", "dev", 3, AT)

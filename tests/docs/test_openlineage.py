@@ -43,7 +43,8 @@ def started(name: str, index: int) -> ModelStarted:
 
 
 def finished(name: str, index: int, status: Status = Status.SUCCESS, **more) -> ModelFinished:
-    return ModelFinished(f"model.{name}", index, 3, "table", f"lake.main.{name}", status, 1.0, **more)
+    place = {"node": f"model.{name}", "index": index, "total": 3, "kind": "table", "relation": f"lake.main.{name}"}
+    return ModelFinished(status, seconds=1.0, **place | more)
 
 
 def a_run() -> list[events.Event]:
@@ -51,7 +52,7 @@ def a_run() -> list[events.Event]:
     return [
         RunStarted(RUN, "build", "dev", 3, AT),
         started("clean", 1),
-        BatchCommitted("model.clean", 0, 10, 8, 0, 0, None, 77, 0.5),
+        BatchCommitted("model.clean", 0, None, 77, 0.5, rows_in=10, rows_out=8),
         finished("clean", 1, rows_out=8, snapshot_id=77),
         started("totals", 2),
         finished("totals", 2, Status.ERROR, message="it fell"),
@@ -192,7 +193,7 @@ def test_a_run_that_stops_without_a_word_is_aborted(tmp_path):
 def test_a_long_stream_tells_how_far_it_is_now_and_then(tmp_path, monkeypatch):
     made = project(tmp_path, "{type: file, path: events.jsonl}")
     monkeypatch.setattr("engine.docs.openlineage.run_events._RUNNING_SECONDS", 0.0)
-    batches = [BatchCommitted("model.clean", n, 10, 8, 0, 0, None, 70 + n, 0.5) for n in range(3)]
+    batches = [BatchCommitted("model.clean", n, None, 70 + n, 0.5, rows_in=10, rows_out=8) for n in range(3)]
     send(made, tmp_path, [*a_run()[:2], *batches])
     running = [r for r in sent(tmp_path / "events.jsonl") if r["eventType"] == "RUNNING"]
     assert [r["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] for r in running] == [8, 16, 24]

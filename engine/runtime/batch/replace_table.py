@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
+from engine.events import Metrics
 from engine.lake.commits import Commit
 from engine.runtime.context.run_context import Run
 from engine.runtime.quality import bad_records, expectations
@@ -25,9 +26,7 @@ class Replaced:
     """A batch table that was built: the commit (None: it has no new row), and what was counted on the way."""
 
     commit: Commit | None
-    bad_records: dict[str, int] = field(default_factory=dict)
-    failed_checks: dict[str, int] = field(default_factory=dict)
-    quarantined: int = 0
+    metrics: Metrics = field(default_factory=Metrics)
 
 
 def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Watched], commit: Committing) -> Replaced:
@@ -41,7 +40,8 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
     """
     markers = run.markers(model, ModelState(str(model.relation)))
     if not watched and not model.expectations:
-        return Replaced(commit(frame, markers))
+        done = commit(frame, markers)
+        return Replaced(done, done.counted(Metrics()) if done else Metrics())
     session, checks = frame.sparkSession, model.expectations
     table = quarantine_of(run, model) if quarantines(model, watched) else None
     rows = expectations.checked(frame, checks).persist()
@@ -62,4 +62,9 @@ def replace_table(run: Run, model: Model, frame: DataFrame, watched: Sequence[Wa
         done = commit(expectations.passing(rows, checks), markers)
     finally:
         rows.unpersist()
-    return Replaced(done, bad_records.by_name(watched, bad), failed, aside)
+    counted = Metrics(
+        bad_records=bad_records.by_name(watched, bad),
+        failed_checks={name: count for name, count in failed.items() if count},
+        quarantined=aside,
+    )
+    return Replaced(done, done.counted(counted) if done else counted)

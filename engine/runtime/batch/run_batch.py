@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine import __version__, faults
 from engine.compile import Materialized, Model, Source
 from engine.compile.nodes.model_settings import Overwrite
-from engine.events import Status
+from engine.events import Outcome, Status
 from engine.lake import staged_replacement, view_writer
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED_LAYOUT, Commit
@@ -23,7 +23,7 @@ from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
-from engine.runtime.context.run_context import Outcome, Run
+from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.lifecycle import full_refresh, publish, replaced_materialization
 from engine.runtime.lifecycle.replaced_materialization import kind_changed
@@ -155,16 +155,9 @@ def _make_table(
     made = replace_table(run, model, frame, watched, commit)
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     before = kept.snapshot if kept else None
-    snapshot, rows = (made.commit.snapshot, made.commit.rows) if made.commit else (before, 0)
+    snapshot = made.commit.snapshot if made.commit else before
     folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot))
-    return Outcome(
-        Status.SUCCESS,
-        rows_out=rows,
-        bad_records=made.bad_records,
-        failed_checks={name: count for name, count in made.failed_checks.items() if count},
-        quarantined=made.quarantined,
-        snapshot_id=snapshot,
-    )
+    return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers())
 
 
 def _prepare_branch(run: Run, frame: DataFrame, model: Model, table: TableFacts | None) -> TableFacts | None:

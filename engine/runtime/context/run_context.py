@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from engine import __version__
 from engine.compile import Manifest, Model, Target
-from engine.events import Emit, Status
+from engine.events import Emit
 from engine.lake.lake_reader import Lake
 from engine.plan import Plan, Reset
 from engine.plan.deployed import generations
@@ -65,25 +65,3 @@ class Run:
             "version": __version__,
         }
         return known if batch is None else {**known, "batch-id": str(batch)}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How a model's turn ended; numbers are sums over its micro-batches."""
-
-    status: Status
-    message: str = ""
-    rows_in: int = 0
-    rows_out: int = 0
-    late: int = 0
-    bad_records: Mapping[str, int] = field(default_factory=dict)
-    failed_checks: Mapping[str, int] = field(default_factory=dict)
-    quarantined: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
-    state_rows: int = 0
-    batches: int = 0
-    watermark: str | None = None
-    snapshot_id: int | None = None
-    note: str = ""
-    event_times: Mapping[str, str | None] = field(default_factory=dict)

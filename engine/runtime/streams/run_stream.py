@@ -12,7 +12,7 @@ from engine import __version__
 from engine.compile import Model
 from engine.compile.nodes.model_settings import OutputMode, StateProvider, TriggerKind
 from engine.errors import EngineError, RunError
-from engine.events import Status
+from engine.events import Outcome, Status
 from engine.lake import table_writer as lake
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
@@ -21,7 +21,7 @@ from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.runtime.context.expected_table import descends_in
-from engine.runtime.context.run_context import Outcome, Run
+from engine.runtime.context.run_context import Run
 from engine.runtime.inputs import dedup_keys, initial_snapshot, stream_sources
 from engine.runtime.inputs.begin_check import Beginnings
 from engine.runtime.inputs.end_offsets import EndOffsets

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from engine import faults
 from engine.compile import Expectation
 from engine.errors import EngineError
+from engine.events import Metrics
 from engine.lake.commit_guard import ExpectedTable
-from engine.lake.commits import Commit
 from engine.runtime.quality import bad_records, expectations
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.quality.quarantine import Quarantine
@@ -43,24 +43,14 @@ class WrittenBatch:
     """What became of a micro-batch.
 
     Attributes:
-        rows: added to the table, or changed in it.
+        metrics: as far as the writer knows them; bad records are by view.
         snapshot: of the table; None: no commit.
         replayed: it had been written before a crash.
-        bad_records: taken out of the inputs, by view.
-        failed_checks: rows that failed, by expectation.
-        quarantined: rows of the batch in the quarantine.
-        updated: the rows that were changed, by their key.
-        deleted: the rows that were taken out of the table, by their key.
     """
 
-    rows: int
-    snapshot: int | None
+    metrics: Metrics = field(default_factory=Metrics)
+    snapshot: int | None = None
     replayed: bool = False
-    bad_records: Mapping[str, int] = field(default_factory=dict)
-    failed_checks: Mapping[str, int] = field(default_factory=dict)
-    quarantined: int = 0
-    updated: int = 0
-    deleted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +142,7 @@ class BatchWriter:
         faults.reach("computing", self.relation, batch)
         if self.reached is not None and batch <= self.reached:
             compute_only(frame)
-            return WrittenBatch(0, self.snapshots.get(batch), replayed=True)
+            return WrittenBatch(snapshot=self.snapshots.get(batch), replayed=True)
         kept = self.rules.kept.find(frame.sparkSession, batch) if self.rules.kept is not None else None
         if kept is not None:
             # Computed again for its state; its rows are those of the first time.
@@ -196,7 +186,8 @@ class BatchWriter:
             commit = prepared.commit(markers, self._expected(markers["model"]))
         finally:
             prepared.close()
-        return _written(commit, taken_out, failed, quarantined)
+        metrics = Metrics(bad_records=taken_out, failed_checks=failed, quarantined=quarantined)
+        return WrittenBatch(commit.counted(metrics), commit.snapshot) if commit else WrittenBatch(metrics)
 
     def _expected(self, model: str) -> ExpectedTable:
         """What the table must be for the next commit; nobody has written to it since but others."""
@@ -238,22 +229,6 @@ def _failed(kept: KeptBatch | None, execution: Any, checks: tuple[Expectation, .
         expectations.counts_of(kept.rows, checks)
         if expectations.splits(checks)
         else (expectations.counted(execution, checks))
-    )
-
-
-def _written(
-    commit: Commit | None, bad: Mapping[str, int], failed: Mapping[str, int], quarantined: int
-) -> WrittenBatch:
-    if commit is None:
-        return WrittenBatch(0, None, bad_records=bad, failed_checks=failed, quarantined=quarantined)
-    return WrittenBatch(
-        commit.rows,
-        commit.snapshot,
-        bad_records=bad,
-        failed_checks=failed,
-        quarantined=quarantined,
-        updated=commit.updated,
-        deleted=commit.deleted,
     )
 
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
-from engine.events import BatchCommitted, Diagnosed, Status
+from engine.events import BatchCommitted, Diagnosed, Metrics, Outcome, Status
 from engine.plan import Change
-from engine.runtime.context.run_context import Outcome, Run
+from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.watermark_lag import EventTimes, policy_of, timed
 from engine.runtime.quality.bad_records import by_name
 from engine.runtime.writer.micro_batch_writer import BatchWriter, WrittenBatch
@@ -33,18 +32,10 @@ class Progress:
     query: StreamingQuery
     last: int = -1
     seen: set[int] = field(default_factory=set)
-    rows_in: int = 0
-    rows_out: int = 0
-    late: int = 0
-    state_rows: int = 0
+    total: Metrics = field(default_factory=Metrics)
     batches: int = 0
     watermark: str | None = None
     snapshot: int | None = None
-    bad_records: Counter[str] = field(default_factory=Counter)
-    failed_checks: Counter[str] = field(default_factory=Counter)
-    quarantined: int = 0
-    rows_updated: int = 0
-    rows_deleted: int = 0
     times: EventTimes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,84 +59,77 @@ class Progress:
         batch = int(record["batchId"])
         self.last = batch
         self.seen.add(batch)
-        operators = record.get("stateOperators") or []
-        written = self.writer.written.get(batch, WrittenBatch(0, None))
-        late = sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators)
+        written = self.writer.written.get(batch, WrittenBatch())
+        metrics = metrics_of(record, written.metrics)
         watermark = (record.get("eventTime") or {}).get("watermark")
-        self.rows_in += int(record.get("numInputRows", 0))
-        self.rows_out += written.rows
-        self.rows_updated += written.updated
-        self.rows_deleted += written.deleted
-        self.late += late
-        self.state_rows = sum(int(o.get("numRowsTotal", 0)) for o in operators)
+        bad = self._bad_records(metrics)
+        self.total = replace(self.total.plus(metrics), bad_records=bad)
         self.batches += 1
         self.watermark = watermark if watermark and watermark != _EPOCH else self.watermark
         self.snapshot = written.snapshot or self.snapshot
-        self._taken_out(written)
         self.times.see(record)
         self.run.emit(
             BatchCommitted(
                 node=self.model.id,
                 batch_id=batch,
-                rows_in=int(record.get("numInputRows", 0)),
-                rows_out=written.rows,
-                late=late,
-                bad_records=by_name(self.writer.rules.watched, written.bad_records),
-                failed_checks=_some(written.failed_checks),
-                quarantined=written.quarantined,
-                rows_updated=written.updated,
-                rows_deleted=written.deleted,
-                state_rows=self.state_rows,
                 watermark=self.watermark,
                 snapshot_id=written.snapshot,
                 seconds=float(record.get("batchDuration", 0)) / 1000,
                 replayed=written.replayed,
+                **self._shown(metrics).numbers(),
             )
         )
 
-    def _taken_out(self, written: WrittenBatch) -> None:
+    def _bad_records(self, metrics: Metrics) -> dict[str, int]:
+        """The bad records of all micro-batches, with those of one more."""
+        found = dict(self.total.bad_records)
         for item in self.writer.rules.watched:
-            found = written.bad_records.get(item.view, 0)
+            count = metrics.bad_records.get(item.view, 0)
             # A static side is read again in each micro-batch, with the same bad records.
-            self.bad_records[item.view] = found + self.bad_records[item.view] if item.once else found
-        self.failed_checks.update(written.failed_checks)
-        self.quarantined += written.quarantined
+            found[item.view] = count + found.get(item.view, 0) if item.once else count
+        return found
+
+    def _shown(self, metrics: Metrics) -> Metrics:
+        """Numbers with inputs by their names, and without checks that no row failed."""
+        failed = {name: count for name, count in metrics.failed_checks.items() if count}
+        bad = by_name(self.writer.rules.watched, metrics.bad_records)
+        return replace(metrics, bad_records=bad, failed_checks=failed)
 
     def outcome(self) -> Outcome:
         """What the query did, all in all."""
         action = self.run.plan.actions[self.model.id]
         notes = list(action.notes)
-        closes = next_close(self.model, self.watermark, self.state_rows)
+        closes = next_close(self.model, self.watermark, self.total.state_rows)
         self._event_times()
         changed = any(w.snapshot is not None and not w.replayed for w in self.writer.written.values())
-        read = self.rows_in > 0 or changed or (action.comparison is not None and action.comparison.change is Change.NEW)
+        fresh = action.comparison is not None and action.comparison.change is Change.NEW
+        read = self.total.rows_in > 0 or changed or fresh
         return Outcome(
             status=Status.SUCCESS if read else Status.UNCHANGED,
             message="" if read else "nothing new",
-            rows_in=self.rows_in,
-            rows_out=self.rows_out,
-            late=self.late,
-            bad_records=by_name(self.writer.rules.watched, self.bad_records),
-            failed_checks=_some(self.failed_checks),
-            quarantined=self.quarantined,
-            rows_updated=self.rows_updated,
-            rows_deleted=self.rows_deleted,
-            state_rows=self.state_rows,
             batches=self.batches,
             watermark=self.watermark,
             snapshot_id=self.snapshot or self.writer.state.snapshot,
             note="; ".join([*notes, closes] if closes else notes),
             event_times=self.times.by_name(),
+            **self._shown(self.total).numbers(),
         )
 
     def _event_times(self) -> None:
         """Remember how far each input is, and tell if one of them holds back the others."""
         if (known := self.times.known()) != self.writer.state.event_times:
             self.writer.record(event_times=known)
-        held = self.times.held_back(self.model, self.watermark, self.state_rows, policy_of(self.run.spark))
+        held = self.times.held_back(self.model, self.watermark, self.total.state_rows, policy_of(self.run.spark))
         if held is not None:
             self.run.emit(Diagnosed(held))
 
 
-def _some(counts: Mapping[str, int]) -> dict[str, int]:
-    return {name: count for name, count in counts.items() if count}
+def metrics_of(record: Mapping[str, Any], written: Metrics) -> Metrics:
+    """The numbers of a micro-batch: those of the writer with those of Spark's progress record."""
+    operators = record.get("stateOperators") or []
+    return replace(
+        written,
+        rows_in=int(record.get("numInputRows", 0)),
+        late=sum(int(o.get("numRowsDroppedByWatermark", 0)) for o in operators),
+        state_rows=sum(int(o.get("numRowsTotal", 0)) for o in operators),
+    )
