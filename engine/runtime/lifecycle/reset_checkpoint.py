@@ -32,6 +32,7 @@ from engine.sources.files import listing
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources, logged, reaches
+from engine.times import time_text
 
 _SHOWN = 200
 _STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
@@ -69,7 +70,7 @@ def _told(run: Run, model: Model, folder: TableState, before: ModelState | None)
         raise ValueError(model.name)
     at, offsets = run.reset.at, spark_checkpoint.standing(folder.checkpoint(before.generation)) if before else []
     shown = str(offsets)[:_SHOWN] if offsets else "what it had read"
-    since = _time(at) if at is not None else ""
+    since = time_text(at) if at is not None else ""
     message = f"'{model.name}' starts again from the first records of its sources; existing keys are written again"
     if run.reset.gap:
         message = (
@@ -140,12 +141,8 @@ def pass_files(landed: Landed, writer: BatchWriter, at: int | None) -> None:
             if landed.time_of(uri, file) < at:
                 older.setdefault(landed.spec_of(uri).name, []).append(uri)
     for name, uris in older.items():
-        message = f"{number(len(uris), 'file')} of '{name}' skipped as older than {_time(at)} (UTC): "
+        message = f"{number(len(uris), 'file')} of '{name}' skipped as older than {time_text(at)} (UTC): "
         hint = "--reset-checkpoint skips them, including files read before. New files are read, whatever their age."
         landed.warn("files-skipped", message + landed.some(uris), hint)
     last = spark_checkpoint.last_committed(landed.checkpoint)
     writer.record(begin={**writer.state.begin, "past": -1 if last is None else last})
-
-
-def _time(at: int) -> str:
-    return datetime.fromtimestamp(at / 1000, UTC).isoformat(sep=" ", timespec="seconds")[:-6]
