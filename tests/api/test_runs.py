@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -53,6 +55,7 @@ def in_thread(work: Callable[[], Any]) -> Any:
 
 
 def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -> None:
+    threads = set(threading.enumerate())
     handlers = [signal.getsignal(number) for number in SIGNALS]
     environment = dict(os.environ)
     seen: list[Event] = []
@@ -87,6 +90,11 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
 
     assert handlers == [signal.getsignal(number) for number in SIGNALS]
     assert dict(os.environ) == environment
+    deadline = time.monotonic() + 30
+    # Those of PySpark that listened to Java end by themselves, a moment later.
+    while set(threading.enumerate()) - threads and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert set(threading.enumerate()) <= threads
 
 
 def test_a_second_run_beside_the_first_is_refused_at_once(shop: Lab, tmp_path: Path) -> None:
