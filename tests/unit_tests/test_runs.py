@@ -75,9 +75,7 @@ def test_each_unit_test_ends_as_it_should_and_touches_no_table(lab: Lab) -> None
         (found,) = told[f"hourly.{name}"]
         assert str(found["message"]).startswith(f"late is {number} after step ")
         assert found["hint"] == "\n    ".join(f"Likely cause: {text}." for text in why), name
-    assert "Likely cause: a row is held in state and there is no watermark yet" in str(
-        told["paid.no_partner"][0]["hint"]
-    )
+    assert "Likely cause: a row is in state and there is no watermark yet" in str(told["paid.no_partner"][0]["hint"])
     # A column that a given row lacks is NULL, and a bound on the time would lose the row silently.
     assert "a record of shop.payments cannot be read: 'paid_at' is NULL" in ended["paid.without_a_time"]["message"]
     assert ended["totals.spark_refuses"]["status"] == "error"
