@@ -20,7 +20,7 @@ HOSTILE: dict[str, dict[str, str]] = {
     "name with a NUL": {"project.yml": PROJECT.replace("name: small", 'name: "a\\0b"')},
     "schema": {"project.yml": PROJECT.replace("schema: small", f"schema: '{OUT}'")},
     "no schema, target a path": {
-        "project.yml": f"name: small\ntarget: '{OUT}'\ntargets:\n  '{OUT}': {{catalog: {{type: sqlite}}}}\n"
+        "project.yml": f"name: small\ntarget: '{OUT}'\ntargets:\n  '{OUT}': {{catalog: {{type: sqlite}}}}\n  b: {{schema: b}}\n"
     },
     "target that is not there": {"project.yml": PROJECT + f"target: '{OUT}'\n"},
     "catalog": {"project.yml": PROJECT.replace("name: lake", f"name: '{OUT}'")},
