@@ -7,7 +7,7 @@ from typing import Final
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedSource
 
-# 111 MB (1.5 million records) took 121 s with both of Java's compilers and longer with the first alone; this is a third.
+# 111 MB took 121 s with both of Java's compilers and longer with the first alone; this is a third of them.
 LITTLE: Final = 32_000_000
 
 
