@@ -40,7 +40,7 @@ def test_a_renamed_folder_is_named_with_the_way_back(old: Lab, command: list[str
     old.root = before.rename(before.with_name("new"))
     result = old.run(*command)
     assert (result.code, result.codes()) == (1, ["lake-moved"]), result.text
-    assert f"were written in {before}/.engine/lake, and the lake is in {old.root}/.engine/lake now" in result.text
+    assert f"the warehouse was moved from {before}/.engine/lake to {old.root}/.engine/lake" in result.text
     (hint,) = [e["hint"] for e in result.events if e["event"] == "Diagnosed"]
     assert f"ln -s {old.root}/.engine/lake {before}/.engine/lake" in hint
 
@@ -54,7 +54,7 @@ def test_a_renamed_folder_is_named_with_the_way_back(old: Lab, command: list[str
 def test_debug_and_the_site_say_it_too(old: Lab, caplog: pytest.LogCaptureFixture) -> None:
     before = old.root
     old.root = before.rename(before.with_name("new"))
-    assert "were written in" in old.run("debug").text
+    assert "the warehouse was moved from" in old.run("debug").text
     assert old.run("docs", "generate").code == 0
-    assert "were written in" in caplog.text
+    assert "the warehouse was moved from" in caplog.text
     assert old.run("ls").code == 0

@@ -59,7 +59,7 @@ def test_ephemeral_models_that_double_are_an_error_at_the_one_that_is_too_large(
     assert found[0].location is not None
     assert found[0].location.file == "models/m15.sql"
     assert "characters" in found[0].message
-    assert "can be a table or a view" in found[0].hint
+    assert "a table or a view" in found[0].hint
 
 
 @pytest.mark.parametrize("kind", ["view", "table"])

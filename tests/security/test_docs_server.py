@@ -180,7 +180,7 @@ def test_a_site_that_is_a_link_is_not_served(tmp_path: Path, folder: Path, link:
     (project / link).parent.mkdir(exist_ok=True)
     (project / link).symlink_to(folder.parent if link == "target" else folder)
     assert invoke(["docs", "serve", "--port", "0", "--project-dir", str(project)]) == 2
-    assert "is a link" in capsys.readouterr().err
+    assert "is a symbolic link" in capsys.readouterr().err
 
 
 def test_a_folder_that_becomes_a_link_serves_nothing(tmp_path: Path, folder: Path) -> None:

@@ -68,7 +68,7 @@ def test_the_warning_names_the_character_without_showing_it_and_counts_the_rest(
     write(tmp_path, {"macros/m.sql": f"-- {OVERRIDE} {OVERRIDE}\n-- {NO_WIDTH}\n"})
     assert run(tmp_path, "compile") == 0
     out = "".join(capsys.readouterr())
-    assert "macros/m.sql:1:4: warning: the character U+202E is not shown" in out
+    assert "macros/m.sql:1:4: warning: the character U+202E is invisible" in out
     assert "(3 of them in this file)" in out
     assert OVERRIDE not in out
 

@@ -62,7 +62,7 @@ def test_one_that_is_gone_is_followed_by_one_of_many_and_cannot_come_back(store:
     newest.check()
     for lease in (gone, *(lease for lease in taken if lease is not newest)):
         for act in (lease.check, lease.renew):
-            with pytest.raises(StateError, match="taken over"):
+            with pytest.raises(StateError, match="another run took over the lock"):
                 act()
         lease.release()
     newest.check()

@@ -99,7 +99,7 @@ class _Parser:
         kind = data.get("type")
         if not isinstance(kind, str):
             # A type inside "type" is Avro's older habit, which its parser rejects by now.
-            raise AvroError("the type has no name: 'type' is a text such as \"record\"", path)
+            raise AvroError("the type has no name: 'type' must be a string such as \"record\"", path)
         if kind in _COMPOSED:
             return _COMPOSED[kind](self, data, space, path)
         plain = self.by_name(kind, space, (*path, "type"))
