@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyiceberg.utils.concurrent import ExecutorFactory
 
 from engine import Project, events
 from engine.errors import EngineError, SetupError
@@ -91,6 +92,8 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
     assert handlers == [signal.getsignal(number) for number in SIGNALS]
     assert dict(os.environ) == environment
     deadline = time.monotonic() + 30
+    # PyIceberg keeps its readers for the process.
+    threads |= ExecutorFactory.get_or_create()._threads
     # Those of PySpark that listened to Java end by themselves, a moment later.
     while set(threading.enumerate()) - threads and time.monotonic() < deadline:
         time.sleep(0.1)
