@@ -8,10 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from threading import Thread
 
 from engine.compile import DataTest, Manifest, Severity, UnitTest
 from engine.compile.nodes.topological_order import ancestors
 from engine.events import Status
+
+# What is running is told to end again and again until it has.
+_AGAIN_SECONDS = 0.5
 
 
 def dependencies(manifest: Manifest, nodes: Iterable[str]) -> dict[str, set[str]]:
@@ -83,7 +87,7 @@ def execute(
     blamed: dict[str, str] = {}
     running: dict[Future[Status], str] = {}
     stopped: str | None = None
-    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="node") as pool, _interruptible(interrupt):
+    with ThreadPoolExecutor(max_workers=threads, thread_name_prefix="node") as pool, _interruptible(interrupt, pool):
         while waiting or running:
             for node in list(waiting):
                 failed = sorted(n for n in needed[node] if n in ended and ended[n].failed)
@@ -106,9 +110,15 @@ def execute(
 
 
 @contextmanager
-def _interruptible(interrupt: Callable[[], None]) -> Iterator[None]:
+def _interruptible(interrupt: Callable[[], None], pool: ThreadPoolExecutor) -> Iterator[None]:
+    """End what is running when the block is left by an exception; a query may start after the first attempt."""
     try:
         yield
     except BaseException:
         interrupt()
+        ending = Thread(target=pool.shutdown)
+        ending.start()
+        while ending.is_alive():
+            ending.join(_AGAIN_SECONDS)
+            interrupt()
         raise

@@ -210,7 +210,7 @@ def test_an_interruption_while_a_command_prints(small: Path) -> None:
 
 @pytest.mark.spark
 def test_an_interruption_while_spark_starts_leaves_nothing_behind(lab: Lab) -> None:
-    lab.model("one", "select 1 as id")
+    lab.model("one", "select count(*) as id from range(1000000000) a, range(1000000000) b")
     for command, seconds in (("build", 0.0), ("test", 0.6), ("build", 1.5), ("build", 2.5), ("build", 4.0)):
         if command == "test":
             lab.write("tests/units.yml", "unit_tests: [{name: u, model: one, given: [], expect: {rows: [{id: 1}]}}]")

@@ -130,7 +130,7 @@ def test_a_merge_that_meets_a_compaction_is_made_again(
     assert table is not None
     assert [s.operation for s in table.history[:2]] == ["overwrite", "replace"]
     assert sorted((r["id"], r["amount"]) for r in lab.rows("latest")) == [(1, 7.0), (2, 2.0), (3, 3.0)]
-    assert "is tried again" in (lab.root / "target" / "logs" / "engine.log").read_text()
+    assert "is retried" in (lab.root / "target" / "logs" / "engine.log").read_text()
 
 
 HELD = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from engine.compile import DataTest
-from engine.runtime import build
+from engine.runtime import turns
 from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
 from tests.lab import Lab
 
@@ -70,7 +70,7 @@ def test_every_kind_counts_its_failing_rows(lab: Lab, monkeypatch: pytest.Monkey
         own.add(test.name)
         return run_test(session, test, query)
 
-    monkeypatch.setattr(build, "run_test", noted)
+    monkeypatch.setattr(turns, "run_test", noted)
     lab.model("hours", HOURS)
     lab.model("other", "select 1 as n union all select 2 union all select 3 union all select 4")
     lab.write("macros/even.sql", EVEN)
@@ -81,7 +81,7 @@ def test_every_kind_counts_its_failing_rows(lab: Lab, monkeypatch: pytest.Monkey
     assert {name: (e["status"], e["failures"]) for name, e in ended.items()} == EXPECTED
     # One look tells that "small" passes; of "there" the rows are counted; a look that fails tells nothing.
     assert set(EXPECTED) - own == {"small"}
-    assert ended["positive"]["message"].endswith(f"kept in lake.{lab.schema}_test_failures.positive")
+    assert ended["positive"]["message"].endswith(f"stored in lake.{lab.schema}_test_failures.positive")
     names, rows = lab._lake().rows(f"{lab.schema}_test_failures", "positive", None) or ((), ())
     assert sorted(row[list(names).index("hour")].hour for row in rows) == [13, 14]
     stored = json.loads((lab.root / "target" / "manifest.json").read_text())["nodes"]["test.lab.positive"]["config"]

@@ -196,7 +196,7 @@ def test_every_kind_of_bad_record_is_told(lab_session, registry, subject):
         spoilt,
         {"bad": "unknown schema id 2147483647"},
         {"bad": "unknown schema id 4294967295"},
-        {"bad": f"schema id {other} is of the kind PROTOBUF, not Avro"},
+        {"bad": f"schema id {other} has the type PROTOBUF, not Avro"},
         {"bad": f"incompatible writer schema {far}: the field 's' is not in the writer's schema and has no default"},
         spoilt,
         spoilt,

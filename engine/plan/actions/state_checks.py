@@ -39,7 +39,7 @@ def table_faults(model: Model, kind: ActionKind, known: DeployedModel) -> Iterat
     state, table = known.state, known.table
     try:
         begun = state is not None and (state.phase is Phase.PUBLISHED or not model.streaming)
-        if kind is not ActionKind.REFRESH and not begun:
+        if kind not in {ActionKind.REFRESH, ActionKind.RESET} and not begun:
             fresh(model, table)
         if table is not None and (not model.streaming or kind in {ActionKind.REFRESH, ActionKind.RESET}):
             check_ours(model, table, state)
