@@ -224,5 +224,6 @@ def test_an_interruption_while_spark_starts_leaves_nothing_behind(lab: Lab) -> N
         assert process.returncode == 130
         assert not jvms_of(lab.root)
         assert not list(lab.root.rglob("*.tmp"))
+    lab.model("one", "select 1 as id")
     lab.build()
     assert lab.rows("one") == [{"id": 1}]
