@@ -14,7 +14,7 @@ from engine.compile import DataTest, Manifest, Severity, UnitTest
 from engine.compile.nodes.topological_order import ancestors
 from engine.events import Status
 
-# What is running is told to end again and again until it has.
+# How often what is running is asked to end, until it has.
 _AGAIN_SECONDS = 0.5
 
 
