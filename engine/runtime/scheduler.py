@@ -114,7 +114,7 @@ def _interruptible(interrupt: Callable[[], None], pool: ThreadPoolExecutor) -> I
     """End what is running when the block is left by an exception; a query may start after the first attempt."""
     try:
         yield
-    except BaseException:
+    except BaseException:  # whatever a handler of signals raises; it continues after that
         interrupt()
         ending = Thread(target=pool.shutdown)
         ending.start()

@@ -27,7 +27,7 @@ EXPECTED = {
 
 def test_the_command_offers_the_templates():
     option = next(option for option in cli.commands["init"].params if option.name == "template")
-    assert tuple(option.type.choices) == TEMPLATES
+    assert list(option.type.choices) == list(TEMPLATES)
 
 
 @pytest.mark.parametrize("template", TEMPLATES)

@@ -252,8 +252,8 @@ def test_a_home_in_a_repository_is_no_checkout(tmp_path, monkeypatch):
     (tmp_path / "home/.git").mkdir(parents=True)
     monkeypatch.setattr("engine.user_cache._home", lambda: tmp_path / "home")
     assert not in_checkout(tmp_path / "home/.cache")
-    (tmp_path / "home/work/.git").mkdir(parents=True)
-    assert in_checkout(tmp_path / "home/work/.cache")
+    (tmp_path / "home/person/.git").mkdir(parents=True)
+    assert in_checkout(tmp_path / "home/person/.cache")
 
 
 def test_a_link_that_came_after_compiling_is_seen(root):

@@ -8,7 +8,8 @@ from typing import Final
 from engine.errors import UsageError
 from engine.project.yaml_section import is_name
 
-TEMPLATES: Final = ("files", "kafka", "cdc")
+# Each with the folders it is made of; a later one replaces files of those before.
+TEMPLATES: Final = {"files": ("files",), "kafka": ("files", "kafka"), "cdc": ("cdc",)}
 _STARTER: Final = Path(__file__).parents[1] / "starter"
 # Files of every project. Under these names no tool takes them for its own while they are in the package.
 _COMMON: Final = {"gitignore": ".gitignore", "ci.yml": ".github/workflows/headrace.yml"}
@@ -44,7 +45,7 @@ def create_project(folder: Path, template: str) -> list[str]:
 
 
 def _texts(template: str) -> dict[str, str]:
-    own = _STARTER / template
-    files = {str(path.relative_to(own)): path for path in own.rglob("*") if path.is_file()}
+    folders = [_STARTER / folder for folder in TEMPLATES[template]]
+    files = {str(path.relative_to(own)): path for own in folders for path in own.rglob("*") if path.is_file()}
     files |= {path: _STARTER / "common" / stored for stored, path in _COMMON.items()}
     return {name: path.read_text(encoding="utf-8") for name, path in files.items()}
