@@ -19,12 +19,12 @@ from engine.project.parse_yaml import Yaml, load_yaml
 from engine.project.project_files import exists, find, inside, read
 from engine.project.trojan_source import deceptions
 from engine.project.yaml_section import Section
+from engine.schema.project_keys import PATHS, PROJECT
 
 PROJECT_FILE = "project.yml"
 SCHEMA_SUFFIX = ".avsc"
-PROJECT_KEYS = ("name", "version", "target", "targets", "vars", "models", "paths", "require_engine_version")
 _RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9}+)(?![0-9.])")
-DEFAULT_PATHS = {name: name for name in ("models", "macros", "packages", "sources", "tests")}
+DEFAULT_PATHS = {key.name: key.name for key in PATHS.keys}
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
     readable = text is not None and all(problem.code in MENDED for problem in problems)
     if not readable:
         return _unread(root, found)
-    top.check_keys(PROJECT_KEYS, PROJECT_FILE)
+    top.check_keys(PROJECT)
     _check_version(top)
     paths = _paths(root, top, found)
     texts = {PROJECT_FILE: text or ""}
@@ -168,7 +168,7 @@ def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:
     paths = dict(DEFAULT_PATHS)
     section = top.child("paths")
     if section:
-        section.check_keys(DEFAULT_PATHS, "paths")
+        section.check_keys(PATHS)
         for key, value in section.mapping():
             folder = value.text()
             if not folder or key not in paths:

@@ -7,13 +7,14 @@ continues, so that one run shows every fault of a file.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from msgspec import Struct
 
 from engine.errors import Diagnostic, Location, near
 from engine.project.parse_yaml import Path, Yaml
+from engine.schema import ConfigBlock
 from engine.times import parse_duration
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
@@ -97,12 +98,25 @@ class Section(Struct, frozen=True):
         else:
             yield self
 
-    def check_keys(self, known: Iterable[str], what: str) -> None:
-        """Report every key that is not known, with the nearest one that is."""
-        allowed = set(known)
+    def check_keys(self, block: ConfigBlock, what: str = "", *, more: Collection[str] = ()) -> None:
+        """Report every key that a block does not have, with the nearest one that it has, or that is not supported yet.
+
+        Args:
+            block: the keys.
+            what: the mapping in messages, where the block's own word is not exact.
+            more: further keys that are accepted.
+        """
         for key, section in self.mapping():
-            if key not in allowed:
-                section.report("unknown-key", f"{what} has no key '{key}'", near(key, allowed), at_key=True)
+            if key in block.later:
+                section.not_supported()
+            elif key not in block.names and key not in more:
+                message = f"{what or block.what} has no key '{key}'"
+                section.report("unknown-key", message, near(key, (*block.names, *more)), at_key=True)
+
+    def not_supported(self) -> None:
+        """Report a key that a later version brings."""
+        message = f"'{self.name}' is not supported in this version"
+        self.report("not-supported", message, "Remove it.", at_key=True)
 
     def expected(self, what: str) -> None:
         """Report a wrong type, unless the value could not be rendered, which is reported already."""

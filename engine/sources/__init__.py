@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import metadata
 
+from engine.schema import ValueForm
 from engine.sources import iceberg, kafka, rate, spark_reader
 from engine.sources.credentials import masked
 from engine.sources.files import file_source
 from engine.sources.socket import socket_source
-from engine.sources.spec import BAD, ORIGIN, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault, ValueForm
+from engine.sources.spec import BAD, ORIGIN, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
 ENTRY_POINTS = "headrace.sources"

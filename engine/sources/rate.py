@@ -12,14 +12,16 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, ValueForm, reader_faults
+from engine.schema import ValueForm
+from engine.schema.format_keys import RATE_KEYS
+from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, reader_faults
 from engine.spark_options import RATE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS: tuple[str, ...] = ("rate",)
-KEYS: Mapping[str, ValueForm] = {"rows_per_second": ValueForm.INTEGER, "ramp_up_time": ValueForm.DURATION}
+KEYS: Mapping[str, ValueForm] = RATE_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("rows_per_second", "ramp_up_time")
 REPLAYABLE = False

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
 from engine.lake.quoted_names import quoted
+from engine.schema import ValueForm
+from engine.schema.format_keys import READER_KEYS
 from engine.sources.credentials import masked, shown
 from engine.sources.files.listing import for_spark
 from engine.sources.spec import (
@@ -21,7 +23,6 @@ from engine.sources.spec import (
     Resumption,
     SourceSpec,
     SpecFault,
-    ValueForm,
     connected,
     connection_line,
     reader_faults,
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
 PREFIX = "spark."
 FORMATS: tuple[str, ...] = ()
-KEYS: Mapping[str, ValueForm] = {"path": ValueForm.PATH, "connection": ValueForm.TEXT}
+KEYS: Mapping[str, ValueForm] = READER_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("path",)
 REPLAYABLE = False

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.schema import ValueForm
 from engine.secrets import register
 from engine.sources.credentials import credentials_of
 from engine.spark_options import Form as OptionForm
@@ -37,19 +38,6 @@ class OnBadRecord(StrEnum):
     FAIL = "fail"
     DROP = "drop"
     QUARANTINE = "quarantine"
-
-
-class ValueForm(StrEnum):
-    """What the value of a key looks like, and what a kind gets of it."""
-
-    TEXT = "text"  # str
-    TEXTS = "texts"  # one or a list: tuple[str, ...]
-    INTEGER = "integer"  # int, from 1
-    BOOLEAN = "boolean"  # bool
-    DURATION = "duration"  # str as Spark reads it: '10 minutes'
-    PATH = "path"  # str, a folder or file inside the project
-    MAPPING = "mapping"  # dict[str, str]
-    TREE = "tree"  # as YAML has it; the kind checks it
 
 
 @dataclass(frozen=True, slots=True)

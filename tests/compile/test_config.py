@@ -19,8 +19,8 @@ from engine.compile import (
     TriggerKind,
     Watermark,
 )
-from engine.compile.config.config_layers import KEYS
 from engine.errors import Level
+from engine.schema.model_keys import MODEL
 from engine.sources import OnBadRecord
 from tests.project.small_projects import ORDERS, PROJECT, SOURCES, clean, compiled, findings, line, only
 
@@ -323,7 +323,7 @@ def test_habits_of_other_tools_have_named_answers(where, setting, hint, tmp_path
 def test_a_value_that_fails_makes_one_message(tmp_path):
     keys = [
         key
-        for key in KEYS
+        for key in MODEL.names
         if key not in {"streams", "materialized", "enabled", "tests", "data_tests", "windows", "columns"}
     ]
     batch = {"overwrite"}

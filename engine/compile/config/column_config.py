@@ -11,8 +11,7 @@ from engine.compile.nodes.manifest import Column
 from engine.compile.sql.schema_text import read_type
 from engine.errors import Location
 from engine.project.yaml_section import Section, is_name
-
-_COLUMN_KEYS = ("name", "description", "type", "data_type", "tests", "data_tests", "meta")
+from engine.schema.data_test_keys import COLUMN
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ def _entries(section: Section) -> Iterator[tuple[str, Section]]:
 def _column(name: str, body: Section) -> Column:
     if isinstance(body.value, str) or body.empty:
         return Column(name, body.value or "")
-    body.check_keys(_COLUMN_KEYS, f"column '{name}'")
+    body.check_keys(COLUMN, f"column '{name}'")
     text, meta = body.child("description"), body.child("meta")
     kind = body.child("type") or body.child("data_type")
     type_ = read_type(kind, name) if kind else None

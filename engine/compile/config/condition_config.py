@@ -15,8 +15,8 @@ from engine.compile.sql.parse import is_expression
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.errors import Location
 from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.schema.stream_keys import EXPECTATION
 
-_KEYS = ("name", "check", "on_fail", "description")
 _CONDITION = "Write one SQL condition over the columns of the SELECT, such as amount > 0."
 _EXPECTATION = "Write '- name: plausible', 'check: amount > 0' and 'on_fail: quarantine'."
 _NOT_BOOLEAN = (exp.Literal, exp.Neg, exp.Add, exp.Sub, exp.Mul, exp.Div, exp.Mod, exp.DPipe, exp.Star)
@@ -102,8 +102,8 @@ def _expectation(settings: MergedSettings, item: Section) -> Expectation | None:
         if item.value is not UNKNOWN:
             item.expected("an expectation with 'name' and 'check'")
         return None
-    item.check_keys(_KEYS, "an expectation")
-    name, check, on_fail = (item.child(key) for key in _KEYS[:3])
+    item.check_keys(EXPECTATION)
+    name, check, on_fail, text = (item.child(key) for key in ("name", "check", "on_fail", "description"))
     if name is None or check is None:
         item.report("missing-key", "an expectation needs 'name' and 'check'", _EXPECTATION)
         return None
@@ -111,4 +111,5 @@ def _expectation(settings: MergedSettings, item: Section) -> Expectation | None:
     called, condition = name.identifier(), read_condition(settings, "expectations", check)
     if not called or condition is None:
         return None
-    return Expectation(called, condition, OnFail(policy) if policy in set(OnFail) else OnFail.WARN)
+    action = OnFail(policy) if policy in set(OnFail) else OnFail.WARN
+    return Expectation(called, condition, action, text.text() if text else "")

@@ -15,22 +15,10 @@ from engine.project import LoadedProject, ModelFile
 from engine.project.model_header import location_of
 from engine.project.parse_yaml import Path, Yaml
 from engine.project.yaml_section import Section
+from engine.schema.model_keys import MODEL
 
-KEYS = (
-    "title", "description", "tags", "meta", "enabled", "columns", "contract", "data_tests", "tests",
-    "materialized", "schema", "alias", "streams", "windows", "output_mode", "state_store",
-    "unique_key", "sequence_by", "delete_when", "history", "exclude", "deletes_remembered", "overwrite",
-    "expectations", "publish", "on_schema_change", "full_refresh",
-    "partition_by", "sort_by", "table_properties", "write_options", "format_version",
-    "trigger", "schedule", "pre_hook", "post_hook", "explain", "persist_docs",
-)  # fmt: skip
 _CONFIG = re.compile(r"\bconfig\s*\(")
 _ADDING = {"tags", "meta"}
-
-
-def not_yet(section: Section, name: str) -> None:
-    """Report a key or form that a later version brings."""
-    section.report("not-supported", f"'{name}' is not supported in this version", "Remove it.", at_key=True)
 
 
 def folder_layers(project: LoadedProject, model: ModelFile, found: list[Diagnostic]) -> list[Section]:
@@ -114,8 +102,8 @@ def check_own(layers: list[Section]) -> None:
 
 def check_key(section: Section, key: str) -> None:
     """Report a key that a model does not have, with what is here for it."""
-    if key not in KEYS:
-        hint = HABITS.get(key) or near(key, KEYS)
+    if key not in MODEL.names:
+        hint = HABITS.get(key) or near(key, MODEL.names)
         section.report("unknown-key", f"a model has no key '{key}'", hint, at_key=True)
 
 
@@ -151,7 +139,7 @@ def _below(folder: tuple[str, ...], path: tuple[str, ...]) -> bool:
 
 
 def _no_folder(section: Section, key: str, names: list[str]) -> None:
-    if key in KEYS:
+    if key in MODEL.names:
         section.report("unknown-key", f"'{key}' needs a + prefix here", f"Write '+{key}:'.", at_key=True)
         return
     hint = near(key, names) or f"Write +{key} for a setting; keys without + are folders under models/."

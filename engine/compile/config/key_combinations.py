@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.nodes.manifest import Materialized
+from engine.schema.config_key import EPHEMERAL, EVERY_KIND, STREAMING_TABLE, TABLE, ConfigKey
+from engine.schema.model_keys import MODEL
 
 # key -> (what it needs, what to do)
 _NEEDS = {
@@ -19,31 +23,29 @@ _NEEDS = {
 _STREAMING = "is for streaming tables"
 _NO_VIEW = "does not apply to a view"
 _BATCH = "is for batch tables"
-# keys that fit one kind of model only
-_STREAMING_ONLY = (
-    "output_mode", "state_store", "unique_key", "sequence_by", "delete_when", "history", "exclude",
-    "deletes_remembered", "trigger",
-)  # fmt: skip
-_NOT_FOR_VIEWS = (
-    "partition_by", "table_properties", "sort_by", "write_options", "format_version", "on_schema_change", "publish",
-    "expectations", "full_refresh", "schedule",
-)  # fmt: skip
-
-
-_NOT_FOR_EPHEMERAL = (
-    *_NOT_FOR_VIEWS, "alias", "schema", "persist_docs", "pre_hook", "post_hook", "data_tests", "tests", "contract",
-)  # fmt: skip
 _NO_TABLE = "does not apply to an ephemeral model, which has no table"
+# Whether a model reads streams is compared with its kind in words of its own.
+_CHECKED_APART = "streams"
 
 
-def unfit_keys(kind: Materialized) -> dict[str, str]:
+def _why(key: ConfigKey, kind: str) -> str:
+    """Why a key means nothing for a kind of model."""
+    if key.kinds == (STREAMING_TABLE,):
+        return _STREAMING
+    if key.kinds == (TABLE,):
+        return _BATCH
+    return _NO_TABLE if kind == EPHEMERAL else _NO_VIEW
+
+
+_UNFIT: Mapping[str, Mapping[str, str]] = {
+    kind: {key.name: _why(key, kind) for key in MODEL.keys if kind not in key.kinds and key.name != _CHECKED_APART}
+    for kind in EVERY_KIND
+}
+
+
+def unfit_keys(kind: Materialized) -> Mapping[str, str]:
     """The keys that mean nothing for a kind of model, each with the reason."""
-    unfit = {} if kind is Materialized.STREAMING_TABLE else dict.fromkeys(_STREAMING_ONLY, _STREAMING)
-    if kind is not Materialized.TABLE:
-        unfit["overwrite"] = _BATCH
-    if kind is Materialized.EPHEMERAL:
-        return unfit | dict.fromkeys(_NOT_FOR_EPHEMERAL, _NO_TABLE)
-    return unfit | (dict.fromkeys(_NOT_FOR_VIEWS, _NO_VIEW) if kind is Materialized.VIEW else {})
+    return _UNFIT[kind.value]
 
 
 def check_combinations(settings: MergedSettings) -> None:

@@ -32,6 +32,7 @@ from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, Location
 from engine.project import LoadedProject, ModelFile
 from engine.project.yaml_section import Section, is_name, is_table_name
+from engine.schema.stream_keys import CONTRACT
 
 _DBT_MATERIALIZED = {
     "incremental": "A streaming table reads only new rows: list the input under 'streams:' and remove 'materialized'.",
@@ -147,7 +148,7 @@ def _contract(settings: MergedSettings, described: Described) -> bool:
     if section is None:
         return False
     if isinstance(section.value, dict):
-        section.check_keys(("enforced",), "a contract")
+        section.check_keys(CONTRACT)
         section = section.child("enforced")
     if section is None or not section.boolean():
         return False

@@ -15,6 +15,7 @@ from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.compile.templates.template_names import THIS
 from engine.errors import Diagnostic, Level
 from engine.project.yaml_section import Section, shown
+from engine.schema.stream_keys import PERSIST_DOCS, STATE_STORE
 from engine.times import duration_seconds, parse_duration
 
 _EVERY = re.compile(r"every\s+(.+)", re.DOTALL)
@@ -59,7 +60,7 @@ def read_state_partitions(section: Section | None) -> int | None:
     """Read `state_store: {partitions: 8}`."""
     if section is None:
         return None
-    section.check_keys(("partitions", "provider"), "state_store")
+    section.check_keys(STATE_STORE)
     partitions = section.child("partitions")
     return partitions.integer() if partitions else None
 
@@ -139,7 +140,7 @@ def _persist_docs(section: Section | None) -> PersistDocs:
     if not isinstance(section.value, dict):
         said = section.boolean(otherwise=True)
         return PersistDocs(said, said)
-    section.check_keys(("relation", "columns"), "persist_docs")
+    section.check_keys(PERSIST_DOCS)
     relation, columns = section.child("relation"), section.child("columns")
     return PersistDocs(
         relation.boolean(otherwise=True) if relation else False,

@@ -11,10 +11,9 @@ from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.compile.sql.parse import is_expression
 from engine.errors import Diagnostic, Location
 from engine.project.yaml_section import UNKNOWN, Section, shown
+from engine.schema.stream_keys import STREAM, WATERMARK
 from engine.sources import OnBadRecord
 
-STREAM_KEYS = ("watermark", "dedup", "max_files_per_trigger", "on_upstream_delete", "on_bad_record")
-_WATERMARK_KEYS = ("column", "as", "delay", "max_future", "on_null")
 _WATERMARK = re.compile(r"(?P<what>.*\S)\s+delay\s+(?P<delay>\S.*)", re.IGNORECASE | re.DOTALL)
 _NAMED = re.compile(r"(?P<sql>.*\S)\s+as\s+(?P<name>`?\w+`?)", re.IGNORECASE | re.DOTALL)
 _FORMS = "Write 'scheduled_at delay 30 minutes', or '<SQL> as scheduled_at delay 30 minutes'."
@@ -74,8 +73,9 @@ def _stream(name: str, section: Section) -> StreamConfig:
     place = section.key_place
     if section.empty:
         return StreamConfig(node_name(name), place)
-    section.check_keys(STREAM_KEYS, "a stream")
-    watermark, dedup, files, deletes, bad = (section.child(key) for key in STREAM_KEYS)
+    section.check_keys(STREAM)
+    watermark, dedup, files = (section.child(key) for key in ("watermark", "dedup", "max_files_per_trigger"))
+    deletes, bad = section.child("on_upstream_delete"), section.child("on_bad_record")
     policy = deletes.choice(*OnUpstreamDelete) if deletes else ""
     taken = bad.choice(*OnBadRecord) if bad else ""
     return StreamConfig(
@@ -127,8 +127,9 @@ def read_watermark(section: Section) -> Watermark | None:
 
 
 def _watermark_mapping(section: Section) -> Watermark | None:
-    section.check_keys(_WATERMARK_KEYS, "a watermark")
-    column, sql, delay, future, null = (section.child(key) for key in _WATERMARK_KEYS)
+    section.check_keys(WATERMARK)
+    keys = ("column", "as", "delay", "max_future", "on_null")
+    column, sql, delay, future, null = (section.child(key) for key in keys)
     if column is None or delay is None:
         section.report("missing-key", "a watermark needs 'column' and 'delay'", _FORMS)
         return None

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from itertools import chain
+from typing import Any
 
-from engine.compile.config.config_layers import not_yet
 from engine.compile.nodes.manifest import Severity
 from engine.project.yaml_section import UNKNOWN, Section
+from engine.schema.data_test_keys import DATA_TEST, TEST_CONFIG
 
-_KEYS = (
-    "severity", "where", "warn_if", "error_if", "limit", "store_failures", "tags", "name", "enabled", "description",
-)  # fmt: skip
-_LATER = ("fail_calc", "store_failures_as", "schema", "database", "alias")
-_OPTIONS = frozenset((*_KEYS, *_LATER, "config", "meta"))
+_NOT_ARGUMENTS = DATA_TEST.names - {"arguments"}
 _BOUND = re.compile(r"(?P<sign>=|==|!=|<>|<=|>=|<|>)\s*(?P<number>[0-9]{1,18})")
 
 
@@ -33,6 +30,8 @@ class TestOptions:
         tags: beside the model's.
         name: instead of the one that is made from kind, model and column.
         enabled: it is run at all.
+        description: for people.
+        meta: anything.
     """
 
     severity: Severity = Severity.ERROR
@@ -44,6 +43,8 @@ class TestOptions:
     tags: tuple[str, ...] = ()
     name: str = ""
     enabled: bool = True
+    description: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 def read_options(body: Section) -> TestOptions:
@@ -51,9 +52,9 @@ def read_options(body: Section) -> TestOptions:
     config = body.child("config")
     keys: dict[str, Section] = {}
     for key, part in chain(body.mapping(), _config(config) if config else ()):
-        if key in _LATER:
-            not_yet(part, key)
-        elif key in _KEYS and not part.empty:
+        if key in TEST_CONFIG.later:
+            part.not_supported()
+        elif key in TEST_CONFIG.names and not part.empty:
             keys[key] = part
 
     def flag(key: str, *, otherwise: bool) -> bool:
@@ -69,17 +70,19 @@ def read_options(body: Section) -> TestOptions:
         tags=tuple(item.text() for item in keys["tags"].items()) if "tags" in keys else (),
         name=keys["name"].identifier() if "name" in keys else "",
         enabled=flag("enabled", otherwise=True),
+        description=keys["description"].text() if "description" in keys else "",
+        meta={key: part.value for key, part in keys["meta"].mapping()} if "meta" in keys else {},
     )
 
 
 def is_option(key: str) -> bool:
     """Whether a key of a test is not an argument of its macro."""
-    return key in _OPTIONS
+    return key in _NOT_ARGUMENTS
 
 
 def _config(section: Section) -> Iterator[tuple[str, Section]]:
-    section.check_keys((*_KEYS, *_LATER, "meta"), "the config of a test")
-    return section.mapping()
+    section.check_keys(TEST_CONFIG)
+    return ((key, part) for key, part in section.mapping() if key not in TEST_CONFIG.later)
 
 
 def _severity(part: Section | None) -> Severity:

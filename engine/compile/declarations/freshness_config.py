@@ -9,12 +9,12 @@ from engine.compile.nodes.manifest import Age, Column, Freshness
 from engine.compile.sql.parse import is_expression
 from engine.errors import near
 from engine.project.yaml_section import Section
+from engine.schema.source_keys import AGE, FRESHNESS
 from engine.sources import ORIGIN, SourceSpec, kind_of
 from engine.times import duration_seconds, duration_text
 
-KEYS = ("loaded_at_field", "freshness")
 _BOUNDS = ("warn_after", "error_after")
-_PERIODS = ("minute", "hour", "day")
+_PERIODS = AGE.choices("period")
 _PATH = re.compile(r"`?(\w+)`?(?:\.\w+)*")
 # A part of `_metadata` that is a time: when the record came, for sources that know.
 _CAME = re.compile(r"(\w+): timestamp\b")
@@ -41,7 +41,7 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
         if bounds is not None:
             bounds.expected("a mapping (warn_after: 1 hour)")
         return None
-    bounds.check_keys((*_BOUNDS, "filter"), "freshness")
+    bounds.check_keys(FRESHNESS)
     warn, error = (_age(bounds.child(key)) for key in _BOUNDS)
     where = bounds.child("filter")
     if where is not None and not is_expression(where.text()):
@@ -101,7 +101,7 @@ def _age(section: Section | None) -> Age | None:
     if section is None:
         return None
     if isinstance(section.value, dict):
-        section.check_keys(("count", "period"), section.name)
+        section.check_keys(AGE, section.name)
         count, period = section.child("count"), section.child("period")
         if count is None or period is None:
             section.report("missing-key", f"'{section.name}' needs 'count' and 'period'", "Write '10 minutes'.")

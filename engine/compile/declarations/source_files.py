@@ -9,18 +9,14 @@ import msgspec
 from engine.compile.config.column_config import Described, TestConfig, read_columns, read_tests
 from engine.compile.config.stream_config import read_watermark
 from engine.compile.declarations import freshness_config
-from engine.compile.declarations.source_spec import INDEPENDENT, formats_of, kind_keys, read_spec
+from engine.compile.declarations.source_spec import formats_of, kind_keys, read_spec
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Column, Source
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
-
-TABLE_KEYS = (
-    "name", "description", "columns", "watermark", "dedup", "tags", "meta", "targets", "tests", "data_tests",
-    *freshness_config.KEYS,
-)  # fmt: skip
+from engine.schema.source_keys import SOURCE, SOURCE_FILE, SOURCE_TABLE
 
 
 def read_sources(
@@ -31,7 +27,7 @@ def read_sources(
     tests: dict[str, tuple[TestConfig, ...]] = {}
     for doc in project.sources:
         top = values.rendered(Section.of(doc, found))
-        top.check_keys(("sources", "version"), "a source file")
+        top.check_keys(SOURCE_FILE)
         part = top.child("sources")
         for group in part.items() if part else ():
             for source, own in _group(project, target, group):
@@ -49,7 +45,7 @@ def _group(project: LoadedProject, target: Target, group: Section) -> list[tuple
     if not isinstance(group.value, dict):
         group.expected("a source with 'name' and 'tables'")
         return []
-    group.check_keys(("name", "description", "tables", "tags", "meta", *freshness_config.KEYS), "a source")
+    group.check_keys(SOURCE)
     name, tables = group.child("name"), group.child("tables")
     if name is None or tables is None:
         hint = "Write '- name: github' and 'tables:'."
@@ -73,7 +69,7 @@ def _table(
     name_part = part.child("name")
     name = (name_part.identifier() or name_part.text()) if name_part else ""
     part = msgspec.structs.replace(part, node=f"{source}.{name}")
-    part.check_keys((*TABLE_KEYS, *INDEPENDENT, *kind_keys(part)), "a source table")
+    part.check_keys(SOURCE_TABLE, more=kind_keys(part))
     spec, declared = read_spec(project, part, target, f"{source}.{name}")
     section = part.child("columns")
     described = read_columns(section) if section else Described()

@@ -15,11 +15,12 @@ from engine.errors import Diagnostic, Level, near
 from engine.project import LoadedProject
 from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
+from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of
 from engine.sources.files.listing import is_uri
 
 # Keys that say how any source is read; a target may replace each.
-INDEPENDENT = ("format", "schema", "options", "timezone", "on_bad_record", "stream", "allow_unknown_options")
+INDEPENDENT = tuple(key.name for key in READING.keys)
 # Their options are a closed list: the engine hands over those that it knows.
 _CLOSED = ("kafka", "socket")
 _LATER_FORMATS = ("avro", "orc", "text", "iceberg", "rate", "socket")
@@ -142,7 +143,7 @@ def _chosen(part: Section, target: str) -> dict[str, Section]:
     targets = part.child("targets")
     level = targets.child(target) if targets else None
     if level is not None:
-        level.check_keys((*INDEPENDENT, *known), f"targets.{target}")
+        level.check_keys(READING, f"targets.{target}", more=known)
         replaced = _said(level, known)
     format_ = replaced.get("format", own.get("format"))
     kind = kind_of(str(format_.value)) if format_ else None

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from engine.compile.config.config_layers import not_yet
 from engine.compile.config.session_settings import TIME_ZONE, is_utc, meaning
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
@@ -20,25 +19,18 @@ from engine.pinned_settings import pinned
 from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name
+from engine.schema.target_keys import CATALOG, CONNECTION, OPENLINEAGE_TYPES, SECURITY, SPARK, TARGET
 from engine.secrets import register_settings
 from engine.sources import Place
-from engine.sources.kafka.connection import KEYS as CONNECTION_KEYS
-from engine.sources.kafka.connection import SECURITY_KEYS
 from engine.sources.registry.registry_client import is_open
 
-TARGET_KEYS = (
-    "catalog", "schema", "spark", "state", "connections", "schema_registries", "openlineage", "require_replayable",
-)  # fmt: skip
 # Rendered when they are used, so that a command that reads no such source needs no secret.
 LATE_KEYS = ("connections", "schema_registries")
-OPENLINEAGE_KEYS = {"file": ("type", "path", "namespace"), "http": ("type", "url", "api_key", "timeout", "namespace")}
 # Of OpenLineage's settings: they are in events, and in names of files.
 NAMING_KEYS = ("type", "path", "namespace", "timeout")
 # The target of a project that names none; its keys all have defaults.
 DEFAULT_TARGET = "dev"
-CATALOG_KEYS = {"sqlite": ("type", "name", "path")}
 LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
-SPARK_KEYS = ("master", "conf", "driver_memory")
 # A folder that is never there, for one that must not be used.
 NOWHERE = Path(os.devnull) / "nowhere"
 
@@ -165,7 +157,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     written = section.child("schema")
     section = values.rendered(_without(section, (*LATE_KEYS, "openlineage")))
     section = _without_secrets(section, values)
-    section.check_keys(TARGET_KEYS, f"target '{chosen}'")
+    section.check_keys(TARGET, f"target '{chosen}'")
     schema, replay = (section.child(key) for key in ("schema", "require_replayable"))
     if schema is None and targets is not None and len(list(targets.mapping())) > 1:
         # Else two targets would build into the same tables.
@@ -224,14 +216,14 @@ def _check_connections(section: Section | None) -> None:
     """The keys, which need no rendering."""
     for name, part in section.mapping() if section else ():
         for key, value in part.mapping():
-            if key not in CONNECTION_KEYS:
-                hint = near(key, CONNECTION_KEYS)
+            if key not in CONNECTION.names:
+                hint = near(key, CONNECTION.names)
                 if not hint.startswith("Did"):
                     hint += f" Options of Spark's readers go under 'options:': {{options: {{{key}: ..}}}}."
                 value.report("unknown-key", f"the connection '{name}' has no key '{key}'", hint, at_key=True)
         security = part.child("security")
         if security:
-            security.check_keys(SECURITY_KEYS, "security")
+            security.check_keys(SECURITY)
 
 
 def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
@@ -253,10 +245,10 @@ def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
         hint = "Write {type: file, path: openlineage.jsonl} or {type: http, url: ..}."
         part.report("missing-key", "'openlineage' has no 'type'", hint)
         return None
-    chosen = kind.choice(*OPENLINEAGE_KEYS)
-    if chosen not in OPENLINEAGE_KEYS:
+    chosen = kind.choice(*OPENLINEAGE_TYPES)
+    if chosen not in OPENLINEAGE_TYPES:
         return None
-    part.check_keys(OPENLINEAGE_KEYS[chosen], "openlineage")
+    part.check_keys(OPENLINEAGE_TYPES[chosen])
     needed = "path" if chosen == "file" else "url"
     if part.child(needed) is None:
         part.report("missing-key", f"'openlineage' of type {chosen} has no '{needed}'", f"Add '{needed}: ..'.")
@@ -287,9 +279,10 @@ def _catalog(section: Section, root: Path) -> Catalog:
     if kind and chosen in LATER_CATALOGS:
         kind.report("not-supported", f"the catalog type '{chosen}' is not supported in this version", "Use sqlite.")
         return default
-    if kind and kind.choice(*CATALOG_KEYS) not in CATALOG_KEYS:
+    kinds = CATALOG.choices("type")
+    if kind and kind.choice(*kinds) not in kinds:
         return default
-    part.check_keys(CATALOG_KEYS[chosen], "catalog")
+    part.check_keys(CATALOG)
     name, path = part.child("name"), part.child("path")
     return Catalog(
         type=chosen,
@@ -301,10 +294,7 @@ def _catalog(section: Section, root: Path) -> Catalog:
 def _spark(part: Section | None) -> dict[str, Any]:
     if part is None:
         return {}
-    for key, value in part.mapping():
-        if key == "packages":
-            not_yet(value, key)
-    part.check_keys((*SPARK_KEYS, "packages"), "spark")
+    part.check_keys(SPARK)
     result: dict[str, Any] = {}
     master, memory, conf = part.child("master"), part.child("driver_memory"), part.child("conf")
     if master:

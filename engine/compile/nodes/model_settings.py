@@ -126,11 +126,12 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What every output row should meet; only TRUE passes."""
+    """What every output row should meet; only TRUE passes. The description is for people."""
 
     name: str
     check: str
     on_fail: OnFail = OnFail.WARN
+    description: str = ""
 
     @property
     def takes_rows_out(self) -> bool:

@@ -14,11 +14,9 @@ from engine.errors import Diagnostic, Location, ProjectError, UsageError, near
 from engine.project.parse_yaml import load_yaml
 from engine.project.project_files import exists, read
 from engine.project.yaml_section import Section
+from engine.schema.selector_keys import COMBINATIONS, SELECTOR, TERM
 
 FILE = "selectors.yml"
-_TERM_KEYS = (
-    "method", "value", "parents", "children", "childrens_parents", "parents_depth", "children_depth", "exclude",
-)  # fmt: skip
 
 
 class Choose(Protocol):
@@ -52,7 +50,7 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     selectors = {}
     part = top.child("selectors")
     for item in part.items() if part else ():
-        item.check_keys(("name", "description", "definition", "default"), "a selector")
+        item.check_keys(SELECTOR)
         label, definition = item.child("name"), item.child("definition")
         if label and definition:
             selectors[label.text()] = definition
@@ -75,10 +73,10 @@ def _chosen(part: Section, text: str, choose: Choose) -> set[str]:
 def _nodes(part: Section, choose: Choose) -> set[str]:
     if not isinstance(part.value, dict):
         return _chosen(part, part.text(), choose)
-    for word in ("union", "intersection"):
+    for word, block in COMBINATIONS.items():
         inner = part.child(word)
         if inner is not None:
-            part.check_keys((word,), "a definition")
+            part.check_keys(block)
             return _combined(inner, choose, union=word == "union")
     if "method" in part.value:
         return _term(part, choose)
@@ -103,7 +101,7 @@ def _combined(part: Section, choose: Choose, *, union: bool) -> set[str]:
 
 
 def _term(part: Section, choose: Choose) -> set[str]:
-    part.check_keys(_TERM_KEYS, "a definition")
+    part.check_keys(TERM)
     method, value = part.child("method"), part.child("value")
     if method is None or value is None:
         part.report("missing-key", "a definition needs 'method' and 'value'")

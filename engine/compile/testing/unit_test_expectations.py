@@ -10,17 +10,16 @@ from engine.compile.testing.coerce_values import timestamp
 from engine.compile.testing.unit_test_rows import columns_known, read_rows
 from engine.project import LoadedProject
 from engine.project.yaml_section import UNKNOWN, Section
+from engine.schema.unit_test_keys import EXPECT, ROWS
 
-_ROWS = ("rows", "format", "csv", "sql", "fixture")
 _COUNTS = ("late", "duplicates", "quarantined", "state_rows")
-_KEYS = (*_ROWS, "ordered", "late", "duplicates", "quarantined", "watermark", "state_rows")
 
 
 def read_expected(part: Section, model: Model, project: LoadedProject) -> ExpectedResult:
     """Read `expect`: a list of rows, or a mapping of all that can be expected."""
     if isinstance(part.value, list):
         return ExpectedResult(part.key_place, _rows(part, model, project))
-    part.check_keys(_KEYS, "expect")
+    part.check_keys(EXPECT)
     given = isinstance(part.value, dict) and not part.value.keys().isdisjoint({"rows", "csv", "sql", "fixture"})
     ordered, mark = part.child("ordered"), part.child("watermark")
     counts = {key: section.integer(least=0) for key in _COUNTS if (section := part.child(key))}
@@ -58,5 +57,5 @@ def _rows(part: Section, model: Model, project: LoadedProject) -> Rows:
 
 def _only_rows(part: Section) -> Section:
     """`expect:` without what is not part of its rows."""
-    kept = {key: value for key, value in part.value.items() if key in _ROWS}
+    kept = {key: value for key, value in part.value.items() if key in ROWS.names}
     return msgspec.structs.replace(part, value=kept)

@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from engine.compile.config.config_layers import not_yet
 from engine.compile.config.stream_config import node_name
 from engine.compile.nodes.manifest import Input, Materialized, Model, Node, Source
 from engine.compile.nodes.model_settings import OutputMode
@@ -20,12 +19,10 @@ from engine.compile.types import spark_types
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
+from engine.schema.unit_test_keys import GIVEN, OVERRIDES, STEP, UNIT_TEST, UNIT_TEST_FILE
 from engine.sources import ORIGIN, kind_of
 
-_FILE_KEYS = ("version", "unit_tests")
 _FOLLOWS = {"unit-test-input", "unknown-column"}
-_KEYS = ("name", "model", "description", "given", "steps", "expect", "overrides", "tags", "config", "enabled")
-_STEP_KEYS = ("given", "restart", "flush", "now", "expect")
 _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 
 
@@ -43,7 +40,7 @@ def read_unit_tests(
     tests: dict[str, UnitTest] = {}
     for doc in project.tests:
         top = values.rendered(Section.of(doc, found))
-        top.check_keys(_FILE_KEYS, "a file of tests")
+        top.check_keys(UNIT_TEST_FILE)
         listed = top.child("unit_tests")
         for item in listed.items() if listed else ():
             test = _Reader(item, nodes, project).test()
@@ -74,7 +71,7 @@ class _Reader:
             item.expected("a unit test with name, model, steps and expect")
             return None
         before = len(item.found)
-        item.check_keys(_KEYS, "a unit test")
+        item.check_keys(UNIT_TEST)
         name, model = self._named("name"), self._named("model")
         enabled = item.child("enabled")
         if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
@@ -181,8 +178,8 @@ class _Reader:
             item.expected("a step: given, restart or flush")
             return None
         for key, part in item.mapping():
-            if key not in _STEP_KEYS:
-                part.report("unknown-key", f"there is no step '{key}'", near(key, _STEP_KEYS), at_key=True)
+            if key not in STEP.names:
+                part.report("unknown-key", f"there is no step '{key}'", near(key, STEP.names), at_key=True)
         kinds = [k for k in StepKind if k.value in item.value and item.value[k.value] is not False]
         if len(kinds) > 1:
             item.report("bad-value", f"a step has one kind, not {' and '.join(kinds)}", "Split it into two steps.")
@@ -218,7 +215,7 @@ class _Reader:
         found: list[GivenRows] = []
         if isinstance(part.value, list):
             for item in part.items():
-                item.check_keys(("input", "rows", "format", "csv", "sql", "fixture"), "given rows")
+                item.check_keys(GIVEN)
                 name = item.child("input")
                 if name is None:
                     item.report("missing-key", "the given rows have no 'input'", "Write 'input: ref('flights')'.")
@@ -250,10 +247,8 @@ class _Reader:
         part = self.item.child("overrides")
         if part is None:
             return {}, {}
-        part.check_keys(("vars", "macros", "env_vars"), "overrides")
-        variables, macros, env = part.child("vars"), part.child("macros"), part.child("env_vars")
-        if env is not None:
-            not_yet(env, "env_vars")
+        part.check_keys(OVERRIDES)
+        variables, macros = part.child("vars"), part.child("macros")
         texts = {}
         for key, value in macros.mapping() if macros else ():
             texts[key] = str(value.value).lower() if isinstance(value.value, bool) else value.text()

@@ -21,11 +21,11 @@ from engine.errors import Location, near
 from engine.project import LoadedProject
 from engine.project.parse_yaml import Yaml
 from engine.project.yaml_section import UNKNOWN, Section
+from engine.schema.unit_test_keys import ROWS
 
 Known = Mapping[str, tuple[str, str | None]]
 
 _QUERY = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
-_FORMS = ("rows", "csv", "sql", "format", "fixture", "input")
 
 
 def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
@@ -46,7 +46,7 @@ def read_rows(part: Section, known: Known | None, what: str, project: LoadedProj
     """
     if not isinstance(part.value, dict):
         return _rows(part, known, what, "")
-    part.check_keys(_FORMS, "rows")
+    part.check_keys(ROWS, more=("input",))
     form = part.child("format")
     if (fixture := part.child("fixture")) is not None:
         if form is not None:

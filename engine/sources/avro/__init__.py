@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from engine.schema import ValueForm
+from engine.schema.format_keys import AVRO_VALUE
 from engine.sources.avro import value_options as declared
 from engine.sources.avro.reader_schema import AvroReading, prepare
 from engine.sources.avro.unknown_schemas import told_by_worker
@@ -25,7 +27,7 @@ from engine.sources.avro_schema.avro_columns import columns as columns_of
 from engine.sources.avro_schema.avro_types import to_json
 from engine.sources.avro_schema.parse_schema import parse
 from engine.sources.registry.registry_client import Registry, RegistrySettings, read_settings
-from engine.sources.spec import Place, SourceSpec, SpecFault, ValueForm
+from engine.sources.spec import Place, SourceSpec, SpecFault
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,13 +36,7 @@ SCHEMA_FILE = "schema_file"
 # The file's text; the compiler puts it there.
 SCHEMA_TEXT = "schema_text"
 SUFFIX = ".avsc"
-KEYS: Mapping[str, ValueForm] = {
-    "schema_registry": ValueForm.TEXT,
-    "subject": ValueForm.TEXT,
-    "schema_id": ValueForm.INTEGER,
-    SCHEMA_FILE: ValueForm.TEXT,
-    "framing": ValueForm.TEXT,
-}
+KEYS: Mapping[str, ValueForm] = AVRO_VALUE.forms
 
 __all__ = [
     "KEYS",

@@ -15,23 +15,17 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
+from engine.schema import ValueForm
+from engine.schema.format_keys import FILE_KEYS
 from engine.sources.credentials import masked, shown
 from engine.sources.files import file_formats, file_schema, listing
-from engine.sources.spec import Place, Resumption, SourceSpec, SpecFault, ValueForm, connected, connection_line
+from engine.sources.spec import Place, Resumption, SourceSpec, SpecFault, connected, connection_line
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS: tuple[str, ...] = ("json", "csv", "parquet", "avro", "orc", "text")
-KEYS: Mapping[str, ValueForm] = {
-    "path": ValueForm.PATH,
-    "max_files_per_trigger": ValueForm.INTEGER,
-    "max_file_age": ValueForm.DURATION,
-    "on_changed_file": ValueForm.TEXT,
-    "after_reading": ValueForm.TEXT,
-    "archive_path": ValueForm.PATH,
-    "connection": ValueForm.TEXT,
-}
+KEYS: Mapping[str, ValueForm] = FILE_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ("path",)
 REPLAYABLE = True
@@ -50,7 +44,7 @@ _KEYS_OF = {
     "sourcearchivedir": "Write 'archive_path:' beside 'format:'.",
     "mode": "Write 'on_bad_record:' beside 'format:'.",
 }
-_CHOICES = {"on_changed_file": ("fail", "ignore"), "after_reading": ("archive", "delete")}
+_CHOICES = {key.name: key.choices for key in FILE_KEYS.keys if key.choices}
 _OF_STREAMS = ("max_files_per_trigger", "max_file_age", "on_changed_file", "after_reading")
 
 

@@ -18,10 +18,11 @@ from engine.errors import RunError, SetupError, StateError
 from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
+from engine.schema import ValueForm
 from engine.sources.iceberg import iceberg_options, snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
 from engine.sources.iceberg.stream_reader import SKIP_DELETES, table_stream
-from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault, ValueForm
+from engine.sources.spec import ORIGIN, Place, Resumption, SourceSpec, SpecFault
 from engine.sources.starting_offsets import starting_milliseconds
 
 if TYPE_CHECKING:

@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from engine.sources.spec import SourceSpec, SpecFault, ValueForm, reader_faults
+from engine.schema import ValueForm
+from engine.schema.format_keys import ICEBERG_KEYS
+from engine.sources.spec import SourceSpec, SpecFault, reader_faults
 from engine.sources.starting_offsets import starting_milliseconds
 from engine.spark_options import ICEBERG_READ
 
-KEYS: Mapping[str, ValueForm] = {
-    "table": ValueForm.TEXT,
-    "starting_timestamp": ValueForm.TEXT,
-    "starting_snapshot": ValueForm.TEXT,  # ids have up to 19 digits
-    "on_upstream_delete": ValueForm.TEXT,
-}
+KEYS: Mapping[str, ValueForm] = ICEBERG_KEYS.forms
 STARTS = ("starting_timestamp", "starting_snapshot")
 _OF_STREAMS = (*STARTS, "on_upstream_delete")
-_DELETES = ("fail", "ignore")
+_DELETES = ICEBERG_KEYS.choices("on_upstream_delete")
 _PARTS = 2, 3
 # Options that decide which rows are read; with `branch` a stream silently reads main (measured, Iceberg 1.12.0).
 _CHOOSING = ("branch", "tag", "snapshot-id", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id", "versionasof",

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engine.errors import ProjectError, SetupError, near
+from engine.schema.target_keys import CONNECTION, SECURITY
 
-KEYS = ("bootstrap_servers", "security", "options")
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PROTOCOLS = SECURITY.choices("protocol")
 # mechanism -> the module of Java's login that takes its user and password
 _MECHANISMS = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -25,7 +25,6 @@ _SECURITY = {
     "key": "ssl.keystore.key",
     "key_password": "ssl.key.password",
 }
-SECURITY_KEYS = ("protocol", "mechanism", "username", "password", *_SECURITY)
 # Options of the consumer that a project may set. The list is closed: some of the others name classes to load, files to
 # read or addresses to call (CVE-2024-31141, CVE-2025-27817), and Spark sets some itself.
 CONSUMER = (
@@ -138,8 +137,8 @@ def _text(value: Any) -> str:
 
 def _key_faults(settings: Mapping[str, Any]) -> Iterator[str]:
     for key in settings:
-        if key not in KEYS:
-            yield f"it has no key '{key}'. {near(key, KEYS)}"
+        if key not in CONNECTION.names:
+            yield f"it has no key '{key}'. {near(key, CONNECTION.names)}"
     options = settings.get("options")
     if options is not None and not isinstance(options, dict):
         yield "'options' must be a mapping"
@@ -166,8 +165,8 @@ def _security_faults(security: Any) -> Iterator[str]:
         yield "'security' must be a mapping"
         return
     for key in security:
-        if key not in SECURITY_KEYS:
-            yield f"'security' has no key '{key}'. {near(key, SECURITY_KEYS)}"
+        if key not in SECURITY.names:
+            yield f"'security' has no key '{key}'. {near(key, SECURITY.names)}"
     protocol = security.get("protocol")
     if protocol not in _PROTOCOLS:
         yield f"'protocol' must be one of {', '.join(_PROTOCOLS)}"

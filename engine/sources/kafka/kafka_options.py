@@ -7,24 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from engine.errors import near
+from engine.schema import ValueForm
+from engine.schema.format_keys import KAFKA_KEYS
 from engine.sources.kafka.connection import PREFIX, consumer_faults
-from engine.sources.spec import SourceSpec, SpecFault, ValueForm, reader_faults
+from engine.sources.spec import SourceSpec, SpecFault, reader_faults
 from engine.sources.starting_offsets import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
 from engine.spark_options import KAFKA
 
-KEYS: Mapping[str, ValueForm] = {
-    "topic": ValueForm.TEXT,
-    "topics": ValueForm.TEXTS,
-    "topic_pattern": ValueForm.TEXT,
-    "assign": ValueForm.TREE,
-    "connection": ValueForm.TEXT,
-    "value": ValueForm.TREE,
-    "starting_offsets": ValueForm.TREE,
-    "starting_timestamp": ValueForm.TEXT,
-    "max_offsets_per_trigger": ValueForm.INTEGER,
-    "fail_on_data_loss": ValueForm.BOOLEAN,
-}
+KEYS: Mapping[str, ValueForm] = KAFKA_KEYS.forms
 TOPICS = ("topic", "topics", "topic_pattern", "assign")
 STARTS = ("starting_offsets", "starting_timestamp")
 # Options of Spark's reader that are not keys here.
@@ -107,7 +98,7 @@ def _value_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         message = f"'{value['format']}' is not a value format"
         yield SpecFault(("value", "format"), message, near(str(value["format"]), VALUE_FORMATS))
         return
-    known = ("format", *form.KEYS)
+    known = tuple(form.KEYS)
     for key in value:
         if key not in known:
             message = f"a value of format '{value['format']}' has no key '{key}'"

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
 from engine.errors import ProjectError, SetupError, near
+from engine.schema.target_keys import REGISTRY
 from engine.secrets import scrub
 from engine.sources.avro_schema.avro_types import AvroError, to_json
 from engine.sources.avro_schema.parse_schema import parse
@@ -31,7 +32,6 @@ from engine.sources.registry.registry_answers import answer as read_answer
 from engine.sources.registry.registry_answers import versions as read_versions
 from engine.sources.registry.registry_http import BodyTooLargeError, fetch
 
-KEYS: Final = ("url", "auth", "timeout")
 _SUBJECT_SECONDS: Final = 5.0
 _SILENCE: Final = 10.0
 _PATIENCE: Final = 20.0
@@ -85,8 +85,8 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
         ProjectError: a key is missing, unknown or wrong; no value is shown.
     """
     place = f"the schema registry '{name}'"
-    if unknown := sorted(set(given) - set(KEYS)):
-        raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], KEYS))
+    if unknown := sorted(set(given) - REGISTRY.names):
+        raise ProjectError("unknown-key", f"{place} has no key '{unknown[0]}'", near(unknown[0], REGISTRY.names))
     hint = "Set 'url: https://host:port', with the path of its API if it has one."
     if not isinstance(given.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)

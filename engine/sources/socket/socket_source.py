@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
-from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec, SpecFault, ValueForm
+from engine.schema import ValueForm
+from engine.schema.format_keys import SOCKET_KEYS
+from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec, SpecFault
 from engine.sources.values import plain_values
 from engine.times import duration_seconds
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 FORMATS: tuple[str, ...] = ("socket",)
-KEYS: Mapping[str, ValueForm] = {"host": ValueForm.TEXT, "port": ValueForm.INTEGER, "read_for": ValueForm.DURATION}
+KEYS: Mapping[str, ValueForm] = SOCKET_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
 MEANING: tuple[str, ...] = ()
 REPLAYABLE = False

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from engine.schema import ValueForm
 from engine.sources import avro
-from engine.sources.spec import Place, SourceSpec, SpecFault, ValueForm
+from engine.sources.spec import Place, SourceSpec, SpecFault
 from engine.sources.values import json_values, plain_values
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ class ValueFormat(Protocol):
     """A format of values: a module with these names. Its settings are those of `value:`.
 
     Attributes:
-        KEYS: keys of `value:` that it has, beside `format`, with the form of each.
+        KEYS: keys of `value:` that it has, with the form of each.
     """
 
     KEYS: Mapping[str, ValueForm]

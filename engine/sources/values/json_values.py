@@ -14,7 +14,9 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import near
-from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, ValueForm
+from engine.schema import ValueForm
+from engine.schema.format_keys import JSON_VALUE
+from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault
 from engine.spark_options import JSON, expected_form
 from engine.spark_options import Form as OptionForm
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import StructType
 
-KEYS: Mapping[str, ValueForm] = {"options": ValueForm.MAPPING}
+KEYS: Mapping[str, ValueForm] = JSON_VALUE.forms
 # Spark's options of JSON that change how one object is read.
 OPTIONS = (
     "allowBackslashEscapingAnyCharacter", "allowComments", "allowNonNumericNumbers", "allowNumericLeadingZeros",

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault, ValueForm
+from engine.schema import ValueForm
+from engine.schema.format_keys import PLAIN_VALUE
+from engine.sources.spec import BAD, ORIGIN, RAW, Place, SourceSpec, SpecFault
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-KEYS: Mapping[str, ValueForm] = {}
+KEYS: Mapping[str, ValueForm] = PLAIN_VALUE.forms
 _TYPES = {"string": "string", "bytes": "binary"}
 
 

@@ -1,0 +1,266 @@
+"""The keys of a target, and of what it connects to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from engine.schema.config_key import NONE, REQUIRED, ConfigBlock, ConfigKey, ValueForm
+
+CATALOG: Final = ConfigBlock(
+    "catalog",
+    "catalog",
+    "catalog",
+    "The Iceberg catalog, used by Spark and PyIceberg.",
+    (
+        ConfigKey(
+            "type",
+            ValueForm.TEXT,
+            "`sqlite`",
+            "kind of the catalog; `rest`, `hive`, `glue`, `jdbc`, `hadoop` and `nessie` are not supported yet",
+            "type: sqlite",
+            choices=("sqlite",),
+        ),
+        ConfigKey("name", ValueForm.NAME, "`lake`", "name of the catalog in SQL", "name: warehouse"),
+        ConfigKey(
+            "path",
+            ValueForm.PATH,
+            "`.engine/lake`",
+            "the folder of the catalog's file and of the tables",
+            "path: /var/lib/shop/lake",
+        ),
+    ),
+)
+
+SPARK: Final = ConfigBlock(
+    "spark",
+    "spark",
+    "spark",
+    "The Spark session.",
+    (
+        ConfigKey("master", ValueForm.TEXT, "`local[*]`", "Spark's master URL", 'master: "local[2]"'),
+        ConfigKey("driver_memory", ValueForm.TEXT, "Spark's, 1g", "heap of the driver", "driver_memory: 4g"),
+        ConfigKey(
+            "conf",
+            ValueForm.MAPPING,
+            NONE,
+            "settings of the session; those that every model relies on, such as the time zone, are rejected",
+            "conf: {spark.sql.shuffle.partitions: 8}",
+        ),
+        ConfigKey(
+            "packages",
+            ValueForm.TEXTS,
+            NONE,
+            "Maven coordinates; set `spark.jars` in `conf` instead",
+            "packages: [org.postgresql:postgresql:42.7.4]",
+            later=True,
+        ),
+    ),
+)
+
+SECURITY: Final = ConfigBlock(
+    "security",
+    "security",
+    "connections: security",
+    "Encryption and login of a Kafka connection.",
+    (
+        ConfigKey(
+            "protocol",
+            ValueForm.TEXT,
+            REQUIRED,
+            "encryption and login",
+            "protocol: SASL_SSL",
+            choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+        ),
+        ConfigKey(
+            "mechanism",
+            ValueForm.TEXT,
+            NONE,
+            "how the login is checked, with SASL",
+            "mechanism: SCRAM-SHA-512",
+            choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+        ),
+        ConfigKey("username", ValueForm.TEXT, NONE, "user of the login, with SASL", "username: shop"),
+        ConfigKey(
+            "password",
+            ValueForm.TEXT,
+            NONE,
+            "password of the login, with SASL",
+            "password: \"{{ env_var('ENGINE_SECRET_KAFKA') }}\"",
+        ),
+        ConfigKey(
+            "ca",
+            ValueForm.TEXT,
+            "those of Java",
+            "PEM text: the certificates that sign the brokers'",
+            "ca: \"{{ env_var('KAFKA_CA') }}\"",
+        ),
+        ConfigKey(
+            "certificate",
+            ValueForm.TEXT,
+            NONE,
+            "PEM text: the client's certificate",
+            "certificate: \"{{ env_var('KAFKA_CERTIFICATE') }}\"",
+        ),
+        ConfigKey(
+            "key",
+            ValueForm.TEXT,
+            NONE,
+            "PEM text: the client's key",
+            "key: \"{{ env_var('ENGINE_SECRET_KAFKA_KEY') }}\"",
+        ),
+        ConfigKey(
+            "key_password",
+            ValueForm.TEXT,
+            NONE,
+            "password of the client's key",
+            "key_password: \"{{ env_var('ENGINE_SECRET_KEY_PASSWORD') }}\"",
+        ),
+    ),
+)
+
+CONNECTION: Final = ConfigBlock(
+    "connection",
+    "a connection",
+    "connections",
+    "Brokers, or options of a Spark reader with credentials, by name. They are rendered when a source is read.",
+    (
+        ConfigKey(
+            "bootstrap_servers",
+            ValueForm.TEXTS,
+            "required for Kafka",
+            "`host:port` of one or more brokers, with commas or as a list",
+            "bootstrap_servers: localhost:9092",
+        ),
+        ConfigKey(
+            "security",
+            ValueForm.BLOCK,
+            "no encryption, no login",
+            "encryption and login of Kafka",
+            "security: {protocol: SSL}",
+            block="security",
+        ),
+        ConfigKey(
+            "options",
+            ValueForm.MAPPING,
+            NONE,
+            "Kafka: options of the client as `consumer.<name>`; files and Spark readers: options of the reader",
+            "options: {consumer.client.rack: a}",
+        ),
+    ),
+)
+
+REGISTRY: Final = ConfigBlock(
+    "registry",
+    "a schema registry",
+    "schema_registries",
+    "Schema registries with the Confluent interface, by name.",
+    (
+        ConfigKey("url", ValueForm.TEXT, REQUIRED, "where its interface begins", "url: https://registry.example:8081"),
+        ConfigKey(
+            "auth",
+            ValueForm.TREE,
+            NONE,
+            "`{username: .., password: ..}`, `{token: ..}` or `user:password`",
+            "auth: {token: \"{{ env_var('ENGINE_SECRET_REGISTRY') }}\"}",
+        ),
+        ConfigKey("timeout", ValueForm.DURATION, "20 seconds", "how long one question may take", "timeout: 5 seconds"),
+    ),
+)
+
+_TYPE = ConfigKey(
+    "type", ValueForm.TEXT, REQUIRED, "where events are sent", "type: file", choices=("file", "http")
+)  # fmt: skip
+_NAMESPACE = ConfigKey("namespace", ValueForm.TEXT, "the project's name", "namespace of the jobs", "namespace: shop")
+_FILE = ConfigKey(
+    "path", ValueForm.PATH, "required for `file`", "`file`: a file of the project, one JSON object a line",
+    "path: events.jsonl",
+)  # fmt: skip
+_HTTP = (
+    ConfigKey(
+        "url",
+        ValueForm.TEXT,
+        "required for `http`",
+        "`http`: events are posted to `<url>/api/v1/lineage`",
+        "url: https://lineage.example",
+    ),
+    ConfigKey(
+        "api_key",
+        ValueForm.TEXT,
+        NONE,
+        "`http`: sent in the header `Authorization`",
+        "api_key: \"{{ env_var('ENGINE_SECRET_LINEAGE') }}\"",
+    ),
+    ConfigKey("timeout", ValueForm.DURATION, "5 seconds", "`http`: how long a request may take", "timeout: 10 seconds"),
+)
+
+
+def _openlineage(*keys: ConfigKey) -> ConfigBlock:
+    text = "Run events for a lineage backend, or in a file."
+    return ConfigBlock("openlineage", "openlineage", "openlineage", text, (_TYPE, *keys, _NAMESPACE))
+
+
+OPENLINEAGE: Final = _openlineage(_FILE, *_HTTP)
+OPENLINEAGE_TYPES: Final = {"file": _openlineage(_FILE), "http": _openlineage(*_HTTP)}
+
+TARGET: Final = ConfigBlock(
+    "target",
+    "a target",
+    "targets",
+    "A place to build into. Values may be Jinja with `env_var()`; only the target in use is rendered.",
+    (
+        ConfigKey(
+            "schema",
+            ValueForm.NAME,
+            "the project's name; required with several targets",
+            "the namespace of the tables",
+            "schema: shop_dev",
+        ),
+        ConfigKey(
+            "catalog",
+            ValueForm.BLOCK,
+            "`{type: sqlite, name: lake, path: .engine/lake}`",
+            "the Iceberg catalog",
+            "catalog: {type: sqlite, name: lake, path: /var/lib/shop/lake}",
+            block="catalog",
+        ),
+        ConfigKey(
+            "state",
+            ValueForm.PATH,
+            "`.engine/state`",
+            "the folder of checkpoints and facts, not in an object store; back it up with the tables",
+            "state: /var/lib/shop/state",
+        ),
+        ConfigKey("spark", ValueForm.BLOCK, NONE, "the Spark session", 'spark: {master: "local[4]"}', block="spark"),
+        ConfigKey(
+            "connections",
+            ValueForm.BY_NAME,
+            NONE,
+            "Kafka brokers and credentials of sources, by name",
+            "connections: {main: {bootstrap_servers: localhost:9092}}",
+            block="connection",
+        ),
+        ConfigKey(
+            "schema_registries",
+            ValueForm.BY_NAME,
+            NONE,
+            "schema registries by name",
+            "schema_registries: {main: {url: https://registry.example}}",
+            block="registry",
+        ),
+        ConfigKey(
+            "openlineage",
+            ValueForm.BLOCK,
+            NONE,
+            "where run events are sent",
+            "openlineage: {type: file, path: events.jsonl}",
+            block="openlineage",
+        ),
+        ConfigKey(
+            "require_replayable",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "reject sources whose records cannot be read again",
+            "require_replayable: true",
+        ),
+    ),
+)
