@@ -27,7 +27,7 @@ class Selection:
     Attributes:
         select: terms such as `orders`, `+orders`, `tag:hourly`; none: everything.
         exclude: terms of what is left out.
-        selector: name of a selection in selectors.yml, instead of `select`.
+        selector: name of a selection in selectors.yml, instead of `select`; with neither, nor `exclude`, its default.
         state: folder of an earlier manifest.json, for `state:` and `result:`; None: the project's target/.
         allow_empty: a term that matches nothing is a warning and not an error.
     """
@@ -91,19 +91,22 @@ def choose(manifest: Manifest, selection: Selection, root: Path, folder: Path) -
     """
     from functools import partial
 
-    from engine.compile.selection.named_selectors import named_selection
+    from engine.compile.selection.named_selectors import default_selector, named_selection
     from engine.compile.selection.previous_state import load_previous
     from engine.compile.selection.select_nodes import select
 
     if selection.selector and selection.select:
         raise UsageError("usage", "--select and --selector cannot be combined", "Use one of them.")
     terms = " ".join([*selection.select, *selection.exclude])
+    default = None if terms or selection.selector else default_selector(root)
+    selector = selection.selector or default
     previous = None
-    if selection.state or "result:" in terms or selection.selector:
+    if selection.state or "result:" in terms or selector:
         state = selection.state or folder
         previous = load_previous(state, must_exist=selection.state is not None)
-    named = partial(named_selection, root, selection.selector) if selection.selector else None
+    named = partial(named_selection, root, selector) if selector else None
     choice = select(manifest, selection.select, selection.exclude, previous=previous, named=named)
+    choice = replace(choice, selector=default)
     if selection.allow_empty:
         allowed = tuple(replace(finding, level=Level.WARNING) for finding in choice.unmatched)
         return replace(choice, unmatched=allowed)

@@ -167,6 +167,8 @@ def selected(
     choice = chosen.project.select(manifest, wanted)
     chosen.out.diagnostics(choice.unmatched)
     warn(chosen, manifest, choice.nodes, daily=daily)
+    if choice.selector:
+        chosen.out.say(f"Selector '{choice.selector}' (the default of selectors.yml)")
     if tell and not choice.nodes:
         chosen.out.say("No nodes match the selection; nothing to do")
     return choice.nodes

@@ -65,9 +65,11 @@ def _record(node: Node, kind: str, project: str) -> dict[str, object]:
             "model": unique_id(node.model, project),
             "depends_on": [unique_id(i, project) for i in node.depends_on],
             "severity": node.severity.value,
+            "tags": list(node.tags),
         }
     elif isinstance(node, UnitTest):
-        record |= {"model": unique_id(node.model, project), "depends_on": [unique_id(node.model, project)]}
+        model = unique_id(node.model, project)
+        record |= {"model": model, "depends_on": [model], "tags": list(node.tags)}
     else:
-        record |= {"format": node.spec.format, "location": location(node.spec)}
+        record |= {"format": node.spec.format, "location": location(node.spec), "tags": list(node.tags)}
     return record

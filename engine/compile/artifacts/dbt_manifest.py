@@ -231,7 +231,7 @@ def _source(source: Source, about: About) -> dict[str, Any]:
         "fqn": [about.project, source.source, source.table],
         "name": source.table,
         "source_name": source.source,
-        "source_description": "",
+        "source_description": source.group,
         "loader": spec.format,
         "database": database,
         "schema": schema,
@@ -240,9 +240,16 @@ def _source(source: Source, about: About) -> dict[str, Any]:
         "external": {"location": where, "file_format": spec.format},
         "description": source.description,
         "columns": {column.name: _column(column, about) for column in source.columns},
-        "tags": [],
-        "meta": {OWN: {"broken": source.broken}},
-        "config": {"enabled": True, **settings, "watermark": watermark, "dedup": list(source.dedup), "meta": {}},
+        "tags": list(source.tags),
+        "meta": {**source.meta, OWN: {"broken": source.broken}},
+        "config": {
+            "enabled": True,
+            **settings,
+            "watermark": watermark,
+            "dedup": list(source.dedup),
+            "tags": list(source.tags),
+            "meta": dict(source.meta),
+        },
     }
 
 
@@ -264,11 +271,14 @@ def _test(test: DataTest, about: About) -> dict[str, Any]:
         **_compiled(test.sql, test.sql, about, test.depends_on),
         "schema": "",
         "alias": test.name,
+        "description": test.description,
         "tags": list(test.tags),
+        "meta": dict(test.meta),
         "config": {
             "enabled": True,
             "severity": test.severity.value.upper(),
             "tags": list(test.tags),
+            "meta": dict(test.meta),
             "warn_if": test.warn_if or "!= 0",
             "error_if": test.error_if or "!= 0",
             "limit": test.limit,
@@ -293,7 +303,11 @@ def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
         "description": test.description,
         "overrides": {"macros": dict(test.macros), "vars": dict(test.variables), "env_vars": {}},
         "depends_on": {"macros": [], "nodes": [unique_id(test.model, about.project)]},
-        "config": {"tags": list(test.tags), "meta": {OWN: {"steps": json.loads(json.dumps(steps, default=str))}}},
+        "config": {
+            "enabled": True,
+            "tags": list(test.tags),
+            "meta": {**test.meta, OWN: {"steps": json.loads(json.dumps(steps, default=str))}},
+        },
     }
 
 

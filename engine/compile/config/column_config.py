@@ -87,6 +87,18 @@ def read_meta(section: Section | None) -> dict[str, Any]:
     return {key: part.value for key, part in section.mapping()} if section else {}
 
 
+def read_tags(section: Section | None) -> tuple[str, ...]:
+    """Read `tags:`, a string or a list."""
+    return tuple(text for item in section.items() if (text := item.text())) if section else ()
+
+
+def check_version(top: Section) -> None:
+    """Check dbt's `version:` of a file's form: there is one form here, that of version 2."""
+    part = top.child("version")
+    if part is not None and part.text() not in {"", "2"}:
+        part.report("bad-value", f"'version' cannot be {part.text()}", "Write 'version: 2', or remove it.")
+
+
 def read_tests(section: Section | None, column: str | None) -> list[TestConfig]:
     """Read a list of data tests."""
     found = (_test(item, column) for item in section.items()) if section else ()

@@ -6,11 +6,19 @@ from dataclasses import replace
 
 import msgspec
 
-from engine.compile.config.column_config import Described, TestConfig, read_columns, read_tests
+from engine.compile.config.column_config import (
+    Described,
+    TestConfig,
+    check_version,
+    read_columns,
+    read_meta,
+    read_tags,
+    read_tests,
+)
 from engine.compile.config.stream_config import read_watermark
 from engine.compile.declarations import freshness_config
 from engine.compile.declarations.source_spec import formats_of, kind_keys, read_spec
-from engine.compile.declarations.target import Target
+from engine.compile.declarations.target import DEFAULT_TARGET, Target
 from engine.compile.nodes.manifest import Column, Source
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, near
@@ -28,6 +36,7 @@ def read_sources(
     for doc in project.sources:
         top = values.rendered(Section.of(doc, found))
         top.check_keys(SOURCE_FILE)
+        check_version(top)
         part = top.child("sources")
         for group in part.items() if part else ():
             for source, own in _group(project, target, group):
@@ -74,6 +83,7 @@ def _table(
     section = part.child("columns")
     described = read_columns(section) if section else Described()
     columns = _with_descriptions(declared, described)
+    _check_targets(project, part)
     text, watermark, dedup = part.child("description"), part.child("watermark"), part.child("dedup")
     event_time = read_watermark(watermark) if watermark else None
     if watermark and spec.stream is False:
@@ -97,9 +107,21 @@ def _table(
         broken=any(d.is_error for d in part.found[before:]),
         formats=formats_of(part),
         freshness=bounds,
+        group=about.text() if (about := group.child("description")) else "",
+        tags=tuple(dict.fromkeys(tag for level in (group, part) for tag in read_tags(level.child("tags")))),
+        meta={**read_meta(group.child("meta")), **read_meta(part.child("meta"))},
     )
     of_all = (read_tests(part.child(key), None) for key in ("tests", "data_tests"))
     return result, (*(test for some in of_all for test in some), *described.tests)
+
+
+def _check_targets(project: LoadedProject, part: Section) -> None:
+    """Report targets that the project does not have: what is set for them would never count."""
+    declared, targets = Section.of(project.doc, []).child("targets"), part.child("targets")
+    known = [name for name, _ in declared.mapping()] if declared else [project.target or DEFAULT_TARGET]
+    for name, section in targets.mapping() if targets else ():
+        if name not in known:
+            section.report("target-unknown", f"there is no target '{name}'", near(name, known), at_key=True)
 
 
 def _with_descriptions(declared: tuple[Column, ...], described: Described) -> tuple[Column, ...]:

@@ -238,7 +238,15 @@ class Freshness:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A declared source table; `formats` are those of all targets, `freshness` says how old its newest row may be."""
+    """A declared source table.
+
+    Attributes:
+        formats: those of all targets.
+        freshness: how old its newest row may be.
+        group: the description of the source that the table belongs to.
+        tags: of source and table.
+        meta: of source and table; the table's wins.
+    """
 
     id: str
     source: str
@@ -253,6 +261,9 @@ class Source:
     broken: bool = False
     formats: tuple[str, ...] = ()
     freshness: Freshness | None = None
+    group: str = ""
+    tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -282,6 +293,8 @@ class DataTest:
         error_if: for which it fails, if its severity is error; empty: for any.
         limit: so many failing rows are looked at, at most.
         stored: the table that keeps the failing rows of the last run.
+        description: for people.
+        meta: anything.
         look: how to see that none fails without running the query; None: by the query only.
         positions: the way from its SQL back to its file, for one that is a file.
     """
@@ -303,6 +316,8 @@ class DataTest:
     stored: Relation | None = None
     look: DataTestAggregate | None = None
     positions: SourceMap = field(default_factory=SourceMap)
+    description: str = ""
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 Node = Model | Source | DataTest | UnitTest

@@ -99,6 +99,7 @@ class UnitTest:
     macros: Mapping[str, str] = field(default_factory=dict)
     description: str = ""
     tags: tuple[str, ...] = ()
+    meta: Mapping[str, Any] = field(default_factory=dict)
     file: str = ""
     location: Location | None = None
     broken: bool = False

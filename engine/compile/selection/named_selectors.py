@@ -6,6 +6,8 @@ or a `union` or `intersection` of such, with `exclude` among them.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -14,9 +16,10 @@ from engine.errors import Diagnostic, Location, ProjectError, UsageError, near
 from engine.project.parse_yaml import load_yaml
 from engine.project.project_files import exists, read
 from engine.project.yaml_section import Section
-from engine.schema.selector_keys import COMBINATIONS, SELECTOR, TERM
+from engine.schema.selector_keys import COMBINATIONS, SELECTOR, SELECTOR_FILE, TERM
 
 FILE = "selectors.yml"
+_FORM = "Write '- name: nightly' and 'definition: tag:nightly'."
 
 
 class Choose(Protocol):
@@ -24,6 +27,76 @@ class Choose(Protocol):
 
     def __call__(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
         """The nodes; `exclude` says that they are left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSelectors:
+    """The selectors of a project.
+
+    Attributes:
+        definitions: by name.
+        descriptions: of those that have one, by name.
+        default: the selector that commands use without a selection.
+        found: what is wrong with the file.
+    """
+
+    definitions: Mapping[str, Section] = field(default_factory=dict)
+    descriptions: Mapping[str, str] = field(default_factory=dict)
+    default: str | None = None
+    found: list[Diagnostic] = field(default_factory=list)
+
+
+def read_selectors(root: Path) -> NamedSelectors | None:
+    """Read selectors.yml; None if the project has none.
+
+    Raises:
+        ProjectError: the file cannot be read.
+    """
+    found: list[Diagnostic] = []
+    text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
+    if text is None and found:
+        raise ProjectError.of(found)
+    if text is None:
+        return None
+    doc, problems = load_yaml(text, FILE)
+    top = Section.of(doc, found)
+    found += problems
+    top.check_keys(SELECTOR_FILE)
+    definitions: dict[str, Section] = {}
+    descriptions: dict[str, str] = {}
+    default: str | None = None
+    part = top.child("selectors")
+    for item in part.items() if part else ():
+        item.check_keys(SELECTOR)
+        label, definition = item.child("name"), item.child("definition")
+        if label is None or definition is None:
+            if isinstance(item.value, dict):
+                item.report("missing-key", "a selector needs 'name' and 'definition'", _FORM)
+            continue
+        name = label.text()
+        if name in definitions:
+            label.report("duplicate-name", f"two selectors have the name '{name}'", "Rename one of them.")
+        definitions[name] = definition
+        if (text_part := item.child("description")) is not None:
+            descriptions[name] = text_part.text()
+        if (chosen := item.child("default")) is not None and chosen.boolean():
+            if default is not None:
+                message = f"'{default}' and '{name}' are both the default selector"
+                chosen.report("duplicate-name", message, "Remove 'default' from one of them.")
+            default = name
+    return NamedSelectors(definitions, descriptions, default, found)
+
+
+def default_selector(root: Path) -> str | None:
+    """The selector that a command without a selection uses.
+
+    Raises:
+        ProjectError: selectors.yml has errors.
+    """
+    selectors = read_selectors(root)
+    if selectors is not None and selectors.found:
+        raise ProjectError.of(selectors.found)
+    return selectors.default if selectors else None
 
 
 def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
@@ -38,28 +111,22 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
         UsageError: the file or the selector does not exist.
         ProjectError: the file has errors.
     """
-    found: list[Diagnostic] = []
-    text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
-    if text is None and found:
-        raise ProjectError.of(found)
-    if text is None:
+    selectors = read_selectors(root)
+    if selectors is None:
         raise UsageError("usage", f"--selector needs a {FILE} beside project.yml")
-    doc, problems = load_yaml(text, FILE)
-    top = Section.of(doc, found)
-    found += problems
-    selectors = {}
-    part = top.child("selectors")
-    for item in part.items() if part else ():
-        item.check_keys(SELECTOR)
-        label, definition = item.child("name"), item.child("definition")
-        if label and definition:
-            selectors[label.text()] = definition
-    if not found and name not in selectors:
-        raise UsageError("usage", f"there is no selector '{name}'", near(name, selectors))
-    nodes = _nodes(selectors[name], choose) if name in selectors else set()
+    definitions, found = selectors.definitions, selectors.found
+    if not found and name not in definitions:
+        raise UsageError("usage", f"there is no selector '{name}'", _nearest(name, selectors))
+    nodes = _nodes(definitions[name], choose) if name in definitions else set()
     if found:
         raise ProjectError.of(found)
     return nodes
+
+
+def _nearest(name: str, selectors: NamedSelectors) -> str:
+    """The nearest names, and what the selectors are for."""
+    told = "; ".join(f"{label}: {text}" for label, text in selectors.descriptions.items())
+    return f"{near(name, selectors.definitions)} ({told})" if told else near(name, selectors.definitions)
 
 
 def _chosen(part: Section, text: str, choose: Choose) -> set[str]:

@@ -37,10 +37,12 @@ class Choice:
     Attributes:
         nodes: ids of models, tests and sources in build order, sources first.
         unmatched: one finding for each term that matches no node: an error in --select, a warning in --exclude.
+        selector: the default selector that was used, as nothing was selected.
     """
 
     nodes: list[str]
     unmatched: tuple[Diagnostic, ...] = ()
+    selector: str | None = None
 
 
 def select(
@@ -230,7 +232,7 @@ _KINDS = {"resource_type": ("model", "source", "test", "unit_test"), "test_type"
 _METHODS: dict[str, Callable[[Node, str], bool]] = {
     "path": _path,
     "file": lambda node, value: PurePosixPath(node.file).name == value and not isinstance(node, DataTest),
-    "tag": lambda node, value: not isinstance(node, Source) and any(fnmatch.fnmatchcase(t, value) for t in node.tags),
+    "tag": lambda node, value: any(fnmatch.fnmatchcase(tag, value) for tag in node.tags),
     "source": _source,
     "resource_type": lambda node, value: _kind(node) == value,
     "test_type": lambda node, value: value in _test_types(node),

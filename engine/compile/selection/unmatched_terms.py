@@ -73,7 +73,7 @@ def _paths(manifest: Manifest) -> set[str]:
 
 
 def _tags(manifest: Manifest) -> Iterable[Iterable[str]]:
-    return (node.tags for node in manifest.nodes.values() if not isinstance(node, Source))
+    return (node.tags for node in manifest.nodes.values())
 
 
 def _all_names(manifest: Manifest) -> Iterable[str]:

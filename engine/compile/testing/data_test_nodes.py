@@ -60,7 +60,7 @@ def source_tests(shared: CompileContext, known: KnownNodes, found: list[Diagnost
     """The tests of all sources as nodes; those of a source that is broken wait until it is mended."""
     whole = (source for source in shared.sources.values() if not source.broken)
     return [
-        test
+        replace(test, tags=tuple(dict.fromkeys((*source.tags, *test.tags))))
         for source in whole
         for test in compile_tests(source.id, source.file, shared.source_tests[source.id], shared, known, found)
     ]
@@ -199,6 +199,8 @@ def _node(
         warn_if=options.warn_if,
         error_if=options.error_if,
         limit=options.limit,
+        description=options.description,
+        meta=options.meta,
     )
 
 

@@ -13,6 +13,7 @@ from engine.compile.testing.data_test_nodes import read_relations
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.parse_yaml import Yaml
 from engine.project.yaml_section import Section, is_name
+from engine.schema.data_test_keys import TEST_CONFIG
 
 KIND = "singular"
 
@@ -58,7 +59,10 @@ def _read(file: str, text: str, shared: CompileContext, known: KnownNodes, found
         found += [d.at(None, name) for d in error.diagnostics]
         return None
     said = {key: value for call in names.calls for key, value in call.items()}
-    options = read_options(Section(Yaml(said, file, origin=place), (), said, found, name))
+    config = Section(Yaml(said, file, origin=place), (), said, found, name)
+    config.check_keys(TEST_CONFIG)
+    options = read_options(config)
+    name = options.name or name
     query = parse(rendered, name, found)
     if query is None or not options.enabled:
         return None
@@ -91,5 +95,7 @@ def _read(file: str, text: str, shared: CompileContext, known: KnownNodes, found
         error_if=options.error_if,
         limit=options.limit,
         stored=shared.failures(name) if options.store_failures else None,
+        description=options.description,
+        meta=options.meta,
         positions=positions,
     )

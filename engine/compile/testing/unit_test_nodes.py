@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from engine.compile.config.column_config import check_version, read_meta, read_tags
 from engine.compile.config.stream_config import node_name
 from engine.compile.nodes.manifest import Input, Materialized, Model, Node, Source
 from engine.compile.nodes.model_settings import OutputMode
@@ -19,7 +20,7 @@ from engine.compile.types import spark_types
 from engine.errors import Diagnostic, near
 from engine.project import LoadedProject
 from engine.project.yaml_section import Section
-from engine.schema.unit_test_keys import GIVEN, OVERRIDES, STEP, UNIT_TEST, UNIT_TEST_FILE
+from engine.schema.unit_test_keys import GIVEN, OVERRIDES, STEP, UNIT_TEST, UNIT_TEST_CONFIG, UNIT_TEST_FILE
 from engine.sources import ORIGIN, kind_of
 
 _FOLLOWS = {"unit-test-input", "unknown-column"}
@@ -41,6 +42,7 @@ def read_unit_tests(
     for doc in project.tests:
         top = values.rendered(Section.of(doc, found))
         top.check_keys(UNIT_TEST_FILE)
+        check_version(top)
         listed = top.child("unit_tests")
         for item in listed.items() if listed else ():
             test = _Reader(item, nodes, project).test()
@@ -73,8 +75,8 @@ class _Reader:
         before = len(item.found)
         item.check_keys(UNIT_TEST)
         name, model = self._named("name"), self._named("model")
-        enabled = item.child("enabled")
-        if name is None or model is None or (enabled is not None and not enabled.boolean(otherwise=True)):
+        tags, meta, enabled = self._config()
+        if name is None or model is None or not enabled:
             return None
         # A name that is none is reported, and the test is skipped.
         label = name.identifier() or name.text()
@@ -85,7 +87,7 @@ class _Reader:
         expect = item.child("expect")
         ends = read_expected(expect, self.tested, self.project) if expect else None
         variables, macros = self._overrides()
-        text, tags = item.child("description"), item.child("tags")
+        text = item.child("description")
         if ends is None and not any(step.expect for step in steps):
             item.report("missing-key", f"the unit test '{label}' has no expectations", "Write 'expect: {rows: [...]}'.")
         if self.tested.broken:
@@ -101,7 +103,8 @@ class _Reader:
             variables=variables,
             macros=macros,
             description=text.text() if text else "",
-            tags=(*(t.text() for t in tags.items()),) if tags else (),
+            tags=tags,
+            meta=meta,
             file=item.doc.file,
             location=name.place,
             broken=len(item.found) > before or self.tested.broken,
@@ -119,6 +122,17 @@ class _Reader:
         if part is None:
             self.item.report("missing-key", f"a unit test has no '{key}'", f"Write '{key}: ...'.")
         return part
+
+    def _config(self) -> tuple[tuple[str, ...], dict[str, Any], bool]:
+        """Tags, meta and whether it is enabled: beside the other keys, or as dbt has them under `config:`."""
+        config = self.item.child("config")
+        if config is not None:
+            config.check_keys(UNIT_TEST_CONFIG)
+        levels = [self.item, *([config] if config is not None else [])]
+        tags = tuple(dict.fromkeys(tag for level in levels for tag in read_tags(level.child("tags"))))
+        meta = {key: value for level in levels for key, value in read_meta(level.child("meta")).items()}
+        enabled = [part.boolean(otherwise=True) for level in levels if (part := level.child("enabled"))]
+        return tags, meta, all(enabled)
 
     def _find(self, part: Section) -> bool:
         name = node_name(part.text())

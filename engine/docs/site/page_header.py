@@ -175,7 +175,8 @@ def _merges(write: Write) -> str:
 
 
 def _expects(expectation: Expectation) -> str:
-    return f"{expectation.name}: {expectation.check}; rows that do not meet it {_BECOME[expectation.on_fail]}"
+    about = f" ({expectation.description})" if expectation.description else ""
+    return f"{expectation.name}: {expectation.check}; rows that do not meet it {_BECOME[expectation.on_fail]}{about}"
 
 
 def _runs(model: Model) -> Iterator[Detail]:

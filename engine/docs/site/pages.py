@@ -93,7 +93,13 @@ def _column(facts: Facts, column: Column, said: Mapping[str, str], tests: Iterab
 def _test(facts: Facts, data_test: DataTest) -> Record:
     others = [facts.numbers[n] for n in data_test.depends_on if n != data_test.model and n in facts.numbers]
     return slim(
-        {"what": format_values.test(data_test), "name": data_test.name, "reads": others, **_ended(facts, data_test.id)}
+        {
+            "what": format_values.test(data_test),
+            "name": data_test.name,
+            "description": data_test.description,
+            "reads": others,
+            **_ended(facts, data_test.id),
+        }
     )
 
 
@@ -122,7 +128,9 @@ def _fresh(fresh: FreshnessStatus) -> Record:
 def _source_facts(source: Source) -> list[list[str]]:
     options = ", ".join(f"{key}: {value}" for key, value in sorted(shown(source.spec.options).items()))
     known = (
+        ("Source", source.group),
         ("Options", options),
+        *((f"Meta: {key}", format_values.value(value)) for key, value in source.meta.items()),
         ("Declared in", str(source.location or source.file)),
     )
     return [[term, text] for term, text in known if text]

@@ -76,7 +76,8 @@ def _node_in_short(facts: Facts, node: Model | Source) -> Record:
     if isinstance(node, Source):
         fresh = facts.freshness.get(node.id)
         more = {"kind": "source", "folder": node.source, "fresh": fresh.status.value if fresh else None}
-        return slim({**record, **more, "newest": moment(fresh.newest) if fresh else None})
+        newest = moment(fresh.newest) if fresh else None
+        return slim({**record, **more, "tags": list(node.tags), "newest": newest})
     promise = facts.promised.get(node.id)
     table = facts.tables.get(node.id)
     return slim(

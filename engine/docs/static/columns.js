@@ -102,7 +102,7 @@
   function testLine(index, test) {
     return h(
       "span",
-      { class: "test", title: test.message || test.name },
+      { class: "test", title: test.message || test.description || test.name },
       test.what,
       (test.reads || []).map((other) => [
         " ",

@@ -39,7 +39,7 @@
       return matches(node.file, wanted) || node.file.startsWith(`${wanted}/`);
     },
     file: (node, value) => node.file.split("/").pop() === value,
-    tag: (node, value) => !isSource(node) && (node.tags || []).some((tag) => matches(tag, value)),
+    tag: (node, value) => (node.tags || []).some((tag) => matches(tag, value)),
     source: (node, value) => isSource(node) && (matches(node.name, value) || matches(node.folder, value)),
     resource_type: (node, value) => (isSource(node) ? "source" : "model") === value,
     name: (node, value) => !isSource(node) && matches(node.name, value),
