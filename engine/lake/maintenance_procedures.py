@@ -81,6 +81,15 @@ def expire(session: SparkSession, relation: Relation, older_than: int, retain: i
     return sum(int(count or 0) for key, count in row.items() if key.startswith("deleted_"))
 
 
+def expire_here(session: SparkSession, relation: Relation, older_than: int, retain: int) -> None:
+    """Drop old snapshots with the files that only they need, in this process and without a Spark job.
+
+    For the few that one build adds; `expire` distributes the same work. Arguments as there.
+    """
+    table = load(session, str(relation))
+    table.expireSnapshots().expireOlderThan(older_than).retainLast(retain).commit()
+
+
 def orphans(session: SparkSession, relation: Relation, older_than: int, *, dry_run: bool) -> int:
     """Remove files in the table's folder that no snapshot knows: how many.
 

@@ -135,6 +135,7 @@ def build(
             _nothing_new(manifest, target, plan, both)
             return _ended(both, events, begin, orphan_notes(manifest, target, root))
         # What Spark needs is imported when it is clear that it is needed.
+        from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
         from engine.runtime.lifecycle.full_refresh import settle
         from engine.runtime.turns import run_nodes
 
@@ -147,6 +148,7 @@ def build(
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
             log = options.target_dir / "logs" / LOG_NAME
             run_nodes(run, order, run_unit, log, threads=options.threads, fail_fast=options.fail_fast)
+            expire_snapshots(run, _written(events, models))
     notes = orphan_notes(manifest, target, root) if options.command != "test" else ()
     return _ended(both, events, begin, notes)
 
@@ -156,6 +158,12 @@ def _ended(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Di
         emit(Diagnosed(note))
     emit(RunFinished(time.monotonic() - begin))
     return fold(events)
+
+
+def _written(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:
+    """The models whose tables got a commit."""
+    written = {e.node for e in events if isinstance(e, ModelFinished) and e.status is Status.SUCCESS}
+    return [model for model in models if model.id in written]
 
 
 def _nothing_new(manifest: Manifest, target: Target, plan: Plan, emit: Emit) -> None:

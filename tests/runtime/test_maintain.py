@@ -14,7 +14,8 @@ import pytest
 from engine.compile import compile_project
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.project import load_project
-from engine.runtime.operations.maintain import Care, maintain, since
+from engine.runtime.lifecycle.needed_snapshots import not_after
+from engine.runtime.operations.maintain import Care, maintain
 from tests.fault_injection.points import reached
 from tests.lab import EVENTS, Lab
 
@@ -200,6 +201,6 @@ def test_a_snapshot_behind_a_needed_one_stays_though_a_clock_was_set_back() -> N
     times = {5: 5000, 4: 1000, 3: 3000, 2: 2000, 1: 900}
     history = tuple(SnapshotFacts(i, i - 1 or None, "append", {}, at) for i, at in times.items())
     table = TableFacts("a uuid", {}, history, ())
-    assert since(table, [history[2]]) == 1000
-    assert since(table, [history[0]]) == 5000
-    assert since(table, []) == float("inf")
+    assert not_after(table, [history[2]]) == 1000
+    assert not_after(table, [history[0]]) == 5000
+    assert not_after(table, []) == float("inf")

@@ -9,9 +9,8 @@ a running build only moves these places on.
 from __future__ import annotations
 
 import logging
-import math
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +20,19 @@ from engine.lake import branches, maintenance_procedures
 from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
-from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.plan.deployed.state_folder import table_state
+from engine.lake.table_facts import TableFacts
 from engine.runtime.build import spark_session
-from engine.runtime.quality import quarantine
-from engine.runtime.sinks import deleted_keys
+from engine.runtime.lifecycle.needed_snapshots import (
+    AGE,
+    READ,
+    RETAIN,
+    WRITTEN,
+    needed_snapshots,
+    not_after,
+    relations_of,
+)
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
 from engine.secrets import scrub
-from engine.state import checkpoint as spark_checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,12 +40,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("engine.runtime")
 
 TAGS = "engine_"
-WRITTEN = "engine_written"
-_READ = "engine_read_by_"
 _DAY = 24 * 60 * 60
-# Iceberg's defaults of the table properties of these names.
-_AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
-_RETAIN = ("history.expire.min-snapshots-to-keep", 1)
 ORPHANS_AFTER = 3 * _DAY
 
 
@@ -105,7 +104,7 @@ def maintain(
         SetupError: Spark or the catalog cannot be had; what is wrong with a table is in its result.
     """
     lake = Lake(target.catalog)
-    tables = [(m, r, t) for m in models for r in _relations(m) if (t := lake.table(r.schema, r.name)) is not None]
+    tables = [(m, r, t) for m in models for r in relations_of(m) if (t := lake.table(r.schema, r.name)) is not None]
     ours = [(m, r, t) for m, r, t in tables if t.properties.get("engine.model") == m.name]
     if not ours:
         return
@@ -113,11 +112,6 @@ def maintain(
     with spark_session(target, target_dir) as spark:
         for model, relation, _ in ours:
             yield _care(spark.newSession(), manifest, target, model, relation, care)
-
-
-def _relations(model: Model) -> tuple[Relation, ...]:
-    beside = (quarantine.SUFFIX, deleted_keys.SUFFIX)
-    return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in beside))
 
 
 def _care(
@@ -132,14 +126,14 @@ def _care(
     if table is None or not table.history:
         return done
     try:
-        needed = _needed(manifest, target, model, relation, table)
-        age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*_AGE))
+        needed = needed_snapshots(manifest, target, model, relation, table)
+        age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*AGE))
         by_age = int(time.time() * 1000) - age
-        older_than = int(min(by_age, since(table, needed.values())))
+        older_than = int(min(by_age, not_after(table, needed.values())))
         behind = min(by_age, needed[WRITTEN].at) if WRITTEN in needed else by_age
-        readers = sorted(tag.removeprefix(_READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
+        readers = sorted(tag.removeprefix(READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
         done = replace(done, kept_for=tuple(readers))
-        retain = int(table.properties.get(*_RETAIN))
+        retain = int(table.properties.get(*RETAIN))
         if care.dry_run:
             return _told(session, done, relation, table, older_than, retain, care)
         maintenance_procedures.tag(session, relation, {tag: s.id for tag, s in needed.items()}, TAGS)
@@ -153,45 +147,6 @@ def _care(
         _log.exception("maintenance of %s", relation)
         return replace(done, error=scrub(summary(str(failure))))
     return done
-
-
-def _needed(
-    manifest: Manifest, target: Target, model: Model, relation: Relation, table: TableFacts
-) -> dict[str, SnapshotFacts]:
-    """The snapshots that must stay, by tag."""
-    found = {WRITTEN: _last_written(target, model, relation, table)}
-    by_id = {snapshot.id: snapshot for snapshot in table.history}
-    for reader in manifest.models:
-        stands = [by_id[i] for i in _standing(target, reader) if i in by_id] if reader.streaming else []
-        if stands:
-            found[_READ + reader.name] = min(stands, key=lambda snapshot: snapshot.at)
-    return {tag: snapshot for tag, snapshot in found.items() if snapshot is not None}
-
-
-def since(table: TableFacts, needed: Collection[SnapshotFacts]) -> float:
-    """The earliest time of the oldest of some snapshots and of those behind it, in milliseconds; infinite: of none.
-
-    A clock that was set back makes a snapshot older than its parent, by up to a minute (Iceberg rejects more).
-    """
-    ids = {snapshot.id for snapshot in needed}
-    oldest = max((index for index, snapshot in enumerate(table.history) if snapshot.id in ids), default=-1)
-    return min((snapshot.at for snapshot in table.history[: oldest + 1]), default=math.inf)
-
-
-def _last_written(target: Target, model: Model, relation: Relation, table: TableFacts) -> SnapshotFacts | None:
-    state = table_state(target, model).load() if relation == model.relation else None
-    noted = next((s for s in table.history if state is not None and s.id == state.snapshot), None)
-    return noted or next((s for s in table.history if s.marker("model") == model.name), None)
-
-
-def _standing(target: Target, reader: Model) -> Iterator[int]:
-    """Snapshots at which the generations of a reader are; one that is being built is a reader too."""
-    folder = table_state(target, reader)
-    for generation in folder.generations():
-        for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
-            snapshot = offset.get("snapshot_id")
-            if isinstance(snapshot, int):
-                yield snapshot
 
 
 def _told(

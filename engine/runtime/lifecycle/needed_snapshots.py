@@ -1,0 +1,66 @@
+"""The snapshots of a table that must not expire: what its model wrote last, and what its readers have read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+
+from engine.compile import Manifest, Model, Relation, Target
+from engine.lake.table_facts import SnapshotFacts, TableFacts
+from engine.plan.deployed.state_folder import table_state
+from engine.runtime.quality import quarantine
+from engine.runtime.sinks import deleted_keys
+from engine.state import checkpoint as spark_checkpoint
+
+WRITTEN = "engine_written"
+READ = "engine_read_by_"
+_DAY = 24 * 60 * 60
+# Iceberg's defaults of the table properties of these names.
+AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
+RETAIN = ("history.expire.min-snapshots-to-keep", 1)
+
+
+def relations_of(model: Model) -> tuple[Relation, ...]:
+    """Return the tables of a model: its own, and where they exist the quarantine and the remembered deletes."""
+    beside = (quarantine.SUFFIX, deleted_keys.SUFFIX)
+    return (model.relation, *(replace(model.relation, name=model.relation.name + suffix) for suffix in beside))
+
+
+def needed_snapshots(
+    manifest: Manifest, target: Target, model: Model, relation: Relation, table: TableFacts
+) -> dict[str, SnapshotFacts]:
+    """Return the snapshots of a table that must not expire, by the tag that `engine maintain` gives them."""
+    needed: dict[str, SnapshotFacts | None] = {WRITTEN: _last_written(target, model, relation, table)}
+    by_id = {snapshot.id: snapshot for snapshot in table.history}
+    for reader in manifest.models:
+        positions = [by_id[i] for i in _positions(target, reader) if i in by_id] if reader.streaming else []
+        if positions:
+            needed[READ + reader.name] = min(positions, key=lambda snapshot: snapshot.at)
+    return {tag: snapshot for tag, snapshot in needed.items() if snapshot is not None}
+
+
+def not_after(table: TableFacts, needed: Collection[SnapshotFacts]) -> float:
+    """Return the time in ms before which snapshots may expire so that some and all after them stay; infinite: of none.
+
+    A clock that was set back makes a snapshot older than its parent, by up to a minute (Iceberg rejects more).
+    """
+    ids = {snapshot.id for snapshot in needed}
+    oldest = max((index for index, snapshot in enumerate(table.history) if snapshot.id in ids), default=-1)
+    return min((snapshot.at for snapshot in table.history[: oldest + 1]), default=math.inf)
+
+
+def _last_written(target: Target, model: Model, relation: Relation, table: TableFacts) -> SnapshotFacts | None:
+    state = table_state(target, model).load() if relation == model.relation else None
+    noted = next((s for s in table.history if state is not None and s.id == state.snapshot), None)
+    return noted or next((s for s in table.history if s.marker("model") == model.name), None)
+
+
+def _positions(target: Target, reader: Model) -> Iterator[int]:
+    """The snapshots that the generations of a reader have read up to; one that is being built is a reader too."""
+    folder = table_state(target, reader)
+    for generation in folder.generations():
+        for offset in spark_checkpoint.standing(folder.checkpoint(generation)):
+            snapshot = offset.get("snapshot_id")
+            if isinstance(snapshot, int):
+                yield snapshot
