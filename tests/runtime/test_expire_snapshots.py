@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from engine.lake.table_facts import SnapshotFacts, TableFacts
@@ -29,10 +27,6 @@ def land(lab: Lab, first: int, count: int) -> None:
         lab.land(f"{number:03}", [{"id": number, "at": "2024-05-01T10:00:00Z", "amount": 1.0}])
 
 
-def data_files(lab: Lab, name: str) -> int:
-    return len(list(Path(lab.root).rglob(f"{name}/data/**/*.parquet")))
-
-
 @pytest.mark.spark
 def test_old_snapshots_expire_after_their_readers_have_read_them(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
@@ -53,8 +47,8 @@ def test_old_snapshots_expire_after_their_readers_have_read_them(lab: Lab) -> No
     paid = lab.table("paid")
     assert paid is not None
     assert len(paid.history) == 1
-    assert data_files(lab, "paid") == 24, "an expired append takes no row with it"
-    assert sorted(row["id"] for row in lab.rows("copy")) == list(range(1, 25))
+    for name in ("paid", "copy"):
+        assert sorted(row["id"] for row in lab.rows(name)) == list(range(1, 25))
     assert lab.build().model("paid")["status"] == "unchanged"
 
 
