@@ -1,0 +1,278 @@
+"""Whole commands beside plain PySpark scripts of the same work, in turns: how long an analyst waits.
+
+    python -m benchmarks.streams [--quick] [--turns 3] [--only window,upsert] [--pipelines VENV]
+
+Each figure is the ratio of `engine build` to its script (`benchmarks.by_hand`) in the same turn, so that a noisy
+machine slows both; the median of the turns counts. Both start from nothing each time: a new process, new tables, new
+checkpoints; the class archive that an earlier build left (`engine warmup`) is there, as it is on a user's second
+command. VENV is an environment with `pyspark[pipelines]`, for Spark Declarative Pipelines' run of two trivial tables.
+Results are kept as JSON in benchmarks/results/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from engine import __version__
+from engine.spark.jars import jar_paths
+from engine.spark.java import find_java
+
+ROOT = Path(__file__).parents[1]
+RESULTS = Path(__file__).parent / "results"
+
+PROJECT = "name: bench\ntargets:\n  dev: {schema: main, spark: {master: 'local[2]'}}\n"
+SOURCE = """\
+sources:
+  - name: shop
+    tables:
+      - {name: events, format: json, path: landing, schema: "id bigint, at timestamp, kind string, amount double"}
+"""
+APPEND = """\
+/*---
+streams: [shop.events]
+---*/
+select id, at, kind, amount from {{ source('shop', 'events') }} where kind <> 'lost'
+"""
+WINDOW = """\
+/*---
+streams: {shop.events: {watermark: at delay 10 minutes}}
+windows: {hour: "tumbling(at, 1 hour)"}
+---*/
+select hour.start as hour, count(*) as n, sum(amount) as amount from {{ source('shop', 'events') }} group by hour
+"""
+UPSERT = """\
+/*---
+streams: [shop.events]
+unique_key: id
+sequence_by: at
+---*/
+select id, at, kind, amount from {{ source('shop', 'events') }}
+"""
+BATCHES = """\
+/*---
+streams: {shop.events: {watermark: at delay 10 minutes, dedup: [id], max_files_per_trigger: 1}}
+windows: {hour: "tumbling(at, 1 hour)"}
+---*/
+select hour.start as hour, count(*) as n, sum(amount) as amount from {{ source('shop', 'events') }} group by hour
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A piece of work in both forms.
+
+    Attributes:
+        name: in the results.
+        models: SQL by model name.
+        scripts: works of `benchmarks.by_hand`, one process each.
+        files: how many files the source has.
+        rows: in each file.
+        built: the tables are there already, so that the measured build finds nothing new.
+        goal: the ratio that is aimed at.
+    """
+
+    name: str
+    models: dict[str, str]
+    scripts: tuple[str, ...]
+    goal: float
+    files: int = 20
+    rows: int = 1_000
+    built: bool = False
+
+
+TEN = {f"window_{number}": WINDOW for number in range(10)}
+WORKS = (
+    Work("nothing_new", TEN, ("session",), 0.15, built=True),
+    Work("append", {"passed_on": APPEND}, ("append",), 0.5),
+    Work("window", {"hourly": WINDOW}, ("window",), 0.5),
+    Work("upsert", {"latest": UPSERT}, ("upsert",), 0.5),
+    Work("forty_batches", {"hourly": BATCHES}, ("batches",), 0.6, files=40, rows=100),
+    Work("ten_models", TEN, ("window",) * 10, 0.2),
+)
+QUICK = ("nothing_new", "window", "forty_batches")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A process from start to end, in seconds: by the clock, and of processor time with its children."""
+
+    seconds: float
+    cpu: float
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The medians of a piece of work, and the median of its turns' ratios."""
+
+    work: str
+    ours: Measured
+    theirs: Measured
+    ratio: float
+    cpu_ratio: float
+    goal: float
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="three pieces of work, one turn each")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--only", default="", help="names of the pieces of work")
+    parser.add_argument("--pipelines", type=Path, help="an environment with pyspark[pipelines]")
+    options = parser.parse_args()
+    names = options.only.split(",") if options.only else QUICK if options.quick else [work.name for work in WORKS]
+    turns = 1 if options.quick else options.turns
+    jars = ",".join(map(str, jar_paths(("core",), fetch=True, java=find_java())))
+    subprocess.run([sys.executable, "-m", "engine", "warmup"], check=True, capture_output=True)
+    results = [_compare(work, turns, jars) for work in WORKS if work.name in names]
+    if options.pipelines is not None:
+        results.append(_against_pipelines(options.pipelines, turns))
+    _keep(results, turns)
+
+
+def _compare(work: Work, turns: int, jars: str) -> Result:
+    pairs = []
+    for _ in range(turns):
+        with tempfile.TemporaryDirectory() as folder:
+            root = Path(folder)
+            _project(root, work)
+            if work.built:
+                _engine(root)
+            ours = _engine(root)
+            theirs = _total([_timed([sys.executable, "-m", "benchmarks.by_hand", script, *_place(root, index), jars])
+                             for index, script in enumerate(work.scripts)])  # fmt: skip
+            pairs.append((ours, theirs))
+    return _result(work.name, pairs, work.goal)
+
+
+def _place(root: Path, index: int) -> list[str]:
+    """A folder for each script: tables of one name do not meet."""
+    place = root / f"script_{index}"
+    place.mkdir()
+    (place / "landing").symlink_to(root / "landing")
+    return [str(place)]
+
+
+def _project(root: Path, work: Work) -> None:
+    files = {"project.yml": PROJECT, "sources/shop.yml": SOURCE}
+    files |= {f"models/{name}.sql": text for name, text in work.models.items()}
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    (root / "landing").mkdir()
+    kinds = ("paid", "refund", "sent", "lost")
+    for number in range(work.files):
+        lines = (
+            f'{{"id":{number * work.rows + row},"at":"2024-05-01T{number // 2 % 24:02}:{row % 60:02}:00Z",'
+            f'"kind":"{kinds[row % 4]}","amount":{row % 977}.5}}\n'
+            for row in range(work.rows)
+        )
+        path = root / "landing" / f"{number:03}.json"
+        path.write_text("".join(lines), encoding="utf-8")
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+
+
+def _engine(root: Path) -> Measured:
+    return _timed([sys.executable, "-m", "engine", "build", "--project-dir", str(root)])
+
+
+def _timed(command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None) -> Measured:
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    environment = {**os.environ, "JAVA_HOME": str(find_java().home), **(environment or {})}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+    return Measured(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def _total(parts: Sequence[Measured]) -> Measured:
+    return Measured(sum(part.seconds for part in parts), sum(part.cpu for part in parts))
+
+
+def _result(name: str, pairs: Sequence[tuple[Measured, Measured]], goal: float) -> Result:
+    def median(value: Callable[[tuple[Measured, Measured]], float]) -> float:
+        return round(statistics.median(map(value, pairs)), 3)
+
+    result = Result(
+        name,
+        Measured(median(lambda pair: pair[0].seconds), median(lambda pair: pair[0].cpu)),
+        Measured(median(lambda pair: pair[1].seconds), median(lambda pair: pair[1].cpu)),
+        median(lambda pair: pair[0].seconds / pair[1].seconds),
+        median(lambda pair: pair[0].cpu / pair[1].cpu),
+        goal,
+    )
+    print(
+        f"{name:<16}{result.ours.seconds:8.2f} s {result.ours.cpu:8.2f} s cpu   peer {result.theirs.seconds:8.2f} s "
+        f"{result.theirs.cpu:8.2f} s cpu   ratio {result.ratio:5.2f} (cpu {result.cpu_ratio:5.2f}, goal {goal})",
+        flush=True,
+    )
+    return result
+
+
+TRIVIAL = {"one": "select 1 as id\n", "two": "select id + 1 as id from {{ ref('one') }}\n"}
+PIPELINE = """\
+name: trivial
+storage: file://{folder}/storage
+libraries:
+  - glob: {{include: transformations/**}}
+"""
+DECLARED = (
+    "CREATE MATERIALIZED VIEW one AS SELECT 1 AS id;\nCREATE MATERIALIZED VIEW two AS SELECT id + 1 AS id FROM one;\n"
+)
+
+
+def _against_pipelines(venv: Path, turns: int) -> Result:
+    """Two tables of one row, the second made from the first."""
+    pairs = []
+    for _ in range(turns):
+        with tempfile.TemporaryDirectory() as folder:
+            root, pipeline = Path(folder) / "project", Path(folder) / "pipeline"
+            files = {root / "project.yml": PROJECT, pipeline / "spark-pipeline.yml": PIPELINE.format(folder=pipeline),
+                     pipeline / "transformations/tables.sql": DECLARED}  # fmt: skip
+            files |= {root / f"models/{name}.sql": text for name, text in TRIVIAL.items()}
+            for path, text in files.items():
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text, encoding="utf-8")
+            ours = _engine(root)
+            environment = {"PATH": f"{venv}/bin:{os.environ['PATH']}", "PYSPARK_PYTHON": f"{venv}/bin/python"}
+            theirs = _timed([f"{venv}/bin/spark-pipelines", "run"], pipeline, environment)
+            pairs.append((ours, theirs))
+    return _result("pipelines", pairs, 0.33)
+
+
+def _keep(results: Sequence[Result], turns: int) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    at = datetime.now(UTC)
+    model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
+                  if line.startswith("model name")), platform.machine())  # fmt: skip
+    import pyspark
+
+    document = {
+        "at": at.strftime("%Y-%m-%dT%H:%MZ"),
+        "machine": {"processor": model, "cores": os.cpu_count(), "load_before": round(os.getloadavg()[2], 1)},
+        "versions": {"headrace": __version__, "pyspark": pyspark.__version__, "python": platform.python_version(),
+                     "java": find_java().version_text},
+        "turns": turns,
+        "results": [asdict(result) for result in results],
+    }  # fmt: skip
+    path = RESULTS / f"{at:%Y-%m-%d}-streams.json"
+    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    print(f"kept in {path.relative_to(ROOT)}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
