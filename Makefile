@@ -176,8 +176,8 @@ bench: $(DEV) ## Run every benchmark of benchmarks/
 	[ -n "$$found" ] || echo "benchmarks/ holds no benchmark yet"
 
 .PHONY: docs
-docs: $(DEV) ## Generate the example's lineage site, and the handbook's page of error codes
-	@$(BIN)/python -c 'from engine.errors import handbook_page; print(handbook_page(), end="")' > docs/errors.md
+docs: $(DEV) ## Generate the example's lineage site, and the pages of error codes
+	@$(BIN)/python -m engine.diagnostics.error_pages
 	@$(BIN)/engine docs generate
 
 .PHONY: lock

@@ -152,7 +152,7 @@ def option_faults(
         lower = name.lower()
         if written[lower] > 1 and lower in seen:
             message = f"the option '{name}' is set twice, in other letters"
-            yield name, Diagnostic("option-twice", message, "Remove one: letter case makes no difference.")
+            yield name, Diagnostic("duplicate-option", message, "Remove one: letter case makes no difference.")
         seen.add(lower)
         if lower not in by_name:
             if not (hadoop and "." in name.strip(".")):

@@ -40,7 +40,7 @@ WORDS = {
     r"\bmistakes?\b|\bmends?\b": "error, fix",
     r"\bremed(y|ies)\b": "how to fix",
     r"\bsettle[sd]?\b(?!:)": "pins, resolves",
-    r"\brefuse[sd]?\b(?<!kafka-refused)(?!:)": "rejected",
+    r"\brefuse[sd]?\b(?!:)": "rejected",
     r"\bis told\b|\btells\b": "reports, shows",
     r"\bwhat decides on\b": "row-level lineage",
     r"\b(?:rows|all) that wait\b": "staged rows; unread data",
@@ -52,7 +52,13 @@ FOR_USERS = {
     r"\b[Tt]ake (it|them) out\b": "remove",
     r"\b[Ss]aid\b|\b[Tt]old\b(?!\.json)": "set; reported",
 }
-PAGES = sorted([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "examples").rglob("*.md"), ROOT / "README.md"])
+PAGES = sorted(
+    [
+        *(ROOT / "docs").glob("*.md"),
+        *(path for name in ("examples", "errors") for path in (ROOT / "docs" / name).rglob("*.md")),
+        ROOT / "README.md",
+    ]
+)
 
 
 def wrong_words(text: str, words: dict[str, str]) -> Iterator[str]:

@@ -8,7 +8,8 @@ import pytest
 
 from engine.cli.main import cli
 from engine.compile.nodes.guarantee import guarantees
-from engine.errors import CODES, handbook_page
+from engine.diagnostics.codes import CODES
+from engine.diagnostics.error_pages import error_pages
 from engine.schema.format_keys import AVRO_VALUE
 from engine.schema.model_keys import MODEL
 from engine.schema.source_keys import SOURCE_TABLE
@@ -20,8 +21,11 @@ from tests.project.small_projects import PROJECT, clean
 DOCS = REPOSITORY / "docs"
 
 
-def test_the_page_of_codes_is_made_from_the_catalogue() -> None:
-    assert (DOCS / "errors.md").read_text() == handbook_page(), "run make docs"
+def test_the_pages_of_codes_are_made_from_their_explanations() -> None:
+    pages = error_pages()
+    assert {f"errors/{path.name}" for path in (DOCS / "errors").iterdir()} == pages.keys() - {"errors.md"}
+    for name, text in pages.items():
+        assert (DOCS / name).read_text(encoding="utf-8") == text, "run make docs"
 
 
 def test_the_refusals_that_the_handbook_explains_exist() -> None:
@@ -36,7 +40,10 @@ def test_every_key_of_a_header_is_in_the_handbook() -> None:
     assert [key for key in sorted(MODEL.names) if f"`{key}`" not in text] == []
 
 
-@pytest.mark.parametrize("page", [*sorted(p.name for p in DOCS.glob("*.md")), "../README.md"])
+PAGES = sorted(p.relative_to(DOCS).as_posix() for p in (*DOCS.glob("*.md"), *DOCS.glob("errors/*.md")))
+
+
+@pytest.mark.parametrize("page", [*PAGES, "../README.md"])
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = DOCS / page
     for link in re.findall(r"\]\(([^)#]+)", path.read_text()):

@@ -16,8 +16,8 @@ import engine
 ROOT = Path(engine.__file__).parent
 STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "api", "cli")
 FOUNDATIONS = (
-    "characters", "errors", "events", "faults", "pinned_settings", "relations", "secrets", "jinja", "spark", "lake", "sources", "state",
-    "schema", "spark_options", "target_folder", "times", "user_cache",
+    "characters", "diagnostics", "errors", "events", "faults", "pinned_settings", "relations", "secrets", "jinja", "spark", "lake",
+    "sources", "state", "schema", "spark_options", "target_folder", "times", "user_cache",
 )  # fmt: skip
 # What touches Spark, tables or state; project and compile answer from files alone.
 OUTSIDE = ("spark", "lake", "state")

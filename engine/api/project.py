@@ -120,7 +120,7 @@ class Project:
         Raises:
             ProjectError: the project has errors, all of them in `diagnostics`.
             UsageError: a selection or option that cannot be read, or matches nothing.
-            StateError: `locked`: another process writes one of the tables.
+            StateError: `table-locked`: another process writes one of the tables.
             SetupError: Java, jars, catalog or session cannot be had; `spark-session`: this process runs another.
             EngineError: what else could not be started.
         """

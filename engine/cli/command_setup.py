@@ -267,7 +267,7 @@ def unhandled(error: BaseException, chosen: CommandSettings | None) -> None:
             where = ""
     if not where:
         write(text, error=True, end="")
-    write(f"internal error: {type(error).__name__}: {error}.{where} [internal]", error=True)
+    write(f"internal error: {type(error).__name__}: {error}.{where} [internal-error]", error=True)
 
 
 def errors_of(error: EngineError) -> int:

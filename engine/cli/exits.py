@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import logging
 import signal
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +17,7 @@ from typing import Any
 import click
 
 from engine.cli.command_setup import CommandSettings, Failed, Unheard, errors_of, settings, unhandled
+from engine.cli.console.printing import Printer
 from engine.cli.console.terminal import unwritten, write
 from engine.errors import EngineError, SetupError
 
@@ -50,16 +52,30 @@ def carry_out(work: Callable[[CommandSettings], bool | None], *, stopped: str = 
         stopped: what an interruption means for the next command.
         shared: the options that all commands have.
     """
+    code, out = _carried_out(work, stopped, shared)
+    # In a terminal, where somebody may ask; a log has the codes.
+    if out is not None and out.errors and sys.stderr.isatty() and not shared["quiet"]:
+        from engine.cli.explain_command import pointer
+
+        if text := pointer(out.errors):
+            write(text, error=True)
+    return code
+
+
+def _carried_out(
+    work: Callable[[CommandSettings], bool | None], stopped: str, shared: Mapping[str, Any]
+) -> tuple[int, Printer | None]:
     chosen: CommandSettings | None = None
     # Python's own would write what a template says to the terminal as it is.
     logging.lastResort = Unheard(logging.ERROR if shared["quiet"] else logging.WARNING)
     try:
         chosen = settings(**shared)
-        return 1 if work(chosen) is False else 0
+        code = 1 if work(chosen) is False else 0
     except Failed:
-        return 1
+        code = 1
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the process ends here
-        return _ended(error, chosen, shared, stopped)
+        code = _ended(error, chosen, shared, stopped)
+    return code, chosen.out if chosen else None
 
 
 def output_lost(code: int) -> int:
@@ -67,7 +83,7 @@ def output_lost(code: int) -> int:
     failure = unwritten()
     if failure is None:
         return code
-    write(f"error: the output cannot be written: {failure.strerror} [output]", error=True)
+    write(f"error: the output cannot be written: {failure.strerror} [output-unwritable]", error=True)
     return code or 1
 
 

@@ -414,6 +414,20 @@ def lineage(column: str | None, impact: bool, output: str, **options: Any) -> in
 
 
 @cli.command()
+@click.argument("codes", metavar="[CODE]...", nargs=-1)
+@project_options
+def explain(codes: tuple[str, ...], **shared: Any) -> int:
+    """Explain diagnostics by their CODE: cause, examples and fix; without one, list all of them by topic."""
+
+    def work(_: CommandSettings) -> None:
+        from engine.cli.explain_command import explain
+
+        explain(codes, as_json=shared["log_format"] == "json")
+
+    return carry_out(work, **shared)
+
+
+@cli.command()
 @project_options
 def clean(**shared: Any) -> int:
     """Remove target/ and what the cache keeps of the project; tables and their state are never touched."""

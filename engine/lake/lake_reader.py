@@ -99,7 +99,7 @@ class Lake:
                 metadata files before, as far as the table still names them.
 
         Raises:
-            SetupError: `catalog`; `lake-outside`; `lake-moved` if its folder was renamed.
+            SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
         """
         with self._location(schema, name) as location:
             return None if location is None else TableMetadata.read(self._warehouse, location).facts(branch, back_to)
@@ -108,7 +108,7 @@ class Lake:
         """The facts of a view, or None if there is none.
 
         Raises:
-            SetupError: `catalog`; `lake-outside`; `lake-moved`.
+            SetupError: `catalog-unusable`; `lake-outside`; `lake-moved`.
         """
         entries = catalog_database.entries(self._config, schema)
         location = next((entry.location for entry in entries if entry.view and entry.name == name), None)
@@ -142,7 +142,7 @@ class Lake:
         """The tables of a schema.
 
         Raises:
-            SetupError: `lake-outside`, `catalog`.
+            SetupError: `lake-outside`, `catalog-unusable`.
         """
         return catalog_database.names(self._config, schema)
 

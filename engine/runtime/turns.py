@@ -205,7 +205,7 @@ class Turns:
             return ended.at(place, node)
         message = scrub(f"internal error: {type(error).__name__}: {str(error).partition(chr(10))[0]}")
         hint = "The trace is in target/logs/engine.log; please report it. Committed rows are not affected."
-        return Diagnostic("internal", message, hint, node=node, location=place)
+        return Diagnostic("internal-error", message, hint, node=node, location=place)
 
     def _ended(self) -> Diagnostic | None:
         """Why nothing more can run; None: Java is there."""

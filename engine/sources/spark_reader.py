@@ -96,7 +96,7 @@ def check(spec: SourceSpec, place: Place) -> None:
     """Make sure that its connection can be used; the rest only the reader knows.
 
     Raises:
-        ProjectError: `connection-unknown`, `connection-settings`.
+        ProjectError: `unknown-connection`, `connection-settings`.
     """
     connected(spec, place)
 
@@ -151,7 +151,7 @@ def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
     """The declared columns of a frame that has a schema of its own.
 
     Raises:
-        RunError: `source-read` if it lacks one, or has it with another type.
+        RunError: `source-unreadable` if it lacks one, or has it with another type.
     """
     from pyspark.sql.types import StructType
 
@@ -162,7 +162,7 @@ def _declared(frame: DataFrame, spec: SourceSpec) -> DataFrame:
         if found != field.dataType:
             what = f"has it as {found.simpleString()}" if found else "does not have it"
             message = f"'{spec.name}' declares {field.name} {field.dataType.simpleString()}, and the reader {what}"
-            raise RunError("source-read", message, f"The reader gives: {frame.schema.simpleString()}.")
+            raise RunError("source-unreadable", message, f"The reader gives: {frame.schema.simpleString()}.")
     return frame.select(*(field.name for field in declared.fields))
 
 

@@ -107,7 +107,7 @@ def reader_faults(
 
 
 def _none(name: str) -> Mapping[str, Any]:
-    raise EngineError("connection-unknown", f"the target has no '{name}'")
+    raise EngineError("unknown-connection", f"the target has no '{name}'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +138,7 @@ def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) ->
         reserved: options in lower case that no connection may set.
 
     Raises:
-        ProjectError: `connection-unknown`, `connection-settings`; no value is shown.
+        ProjectError: `unknown-connection`, `connection-settings`; no value is shown.
     """
     name = str(spec.settings.get("connection") or "")
     given = reader_options(name, place.connection(name), reserved) if name else {}

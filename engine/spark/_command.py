@@ -88,14 +88,14 @@ def with_options_file(conf: Mapping[str, str], path: Path) -> dict[str, str]:
     """The configuration with the driver's Java options written into a file of arguments, which ps does not show.
 
     Raises:
-        SetupError: jvm-start: they cannot be told apart, as a quote is not closed.
+        SetupError: java-start: they cannot be told apart, as a quote is not closed.
     """
     try:
         given = [option for key in (_DEFAULT_OPTIONS, _EXTRA_OPTIONS) for option in shlex.split(conf.get(key, ""))]
     except ValueError as error:
         # The error says nothing of the text, which may hold a secret.
         message = f"{_EXTRA_OPTIONS} cannot be read: {error}"
-        raise SetupError("jvm-start", message, "Write it as in a shell: -Da=b '-Dc=with space'.") from None
+        raise SetupError("java-start", message, "Write it as in a shell: -Da=b '-Dc=with space'.") from None
     _write_private(path, "".join(f"{_argument(option)}\n" for option in given))
     rest = {key: value for key, value in conf.items() if key != _DEFAULT_OPTIONS}
     return {**rest, _EXTRA_OPTIONS: shlex.quote(f"@{path}")}

@@ -116,7 +116,7 @@ def start_jvm(
         umask: which permissions the files of the JVM and of its workers do not get.
 
     Raises:
-        SetupError: jvm-start, with the last thing the JVM said.
+        SetupError: java-start, with the last thing the JVM said.
     """
     with ExitStack() as undo:
         # tempfile makes the folder 0700: the properties and the gateway's secret pass through it.
@@ -159,7 +159,7 @@ def open_log(log_dir: Path) -> BinaryIO:
 
     Raises:
         ProjectError: `target-link`.
-        SetupError: jvm-start, it cannot be written.
+        SetupError: java-start, it cannot be written.
     """
     # Errors of Spark quote rows and settings: the log is for its owner.
     with TargetFolder(log_dir.parent, given=True) as folder:
@@ -168,7 +168,7 @@ def open_log(log_dir: Path) -> BinaryIO:
         except ProjectError as error:
             if error.diagnostic.code == "target-link":
                 raise
-            raise SetupError("jvm-start", f"The log {error.diagnostic.message}.") from error
+            raise SetupError("java-start", f"The log {error.diagnostic.message}.") from error
 
 
 def _spawn(
@@ -188,7 +188,7 @@ def _spawn(
             umask=umask,
         )
     except OSError as error:
-        raise SetupError("jvm-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error
+        raise SetupError("java-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error
 
 
 def _handshake(process: subprocess.Popen[bytes], connection: Path, log: Path, start_of_log: int) -> tuple[int, str]:
@@ -197,10 +197,10 @@ def _handshake(process: subprocess.Popen[bytes], connection: Path, log: Path, st
     while not connection.exists():
         if process.poll() is not None:
             said = _last_words(log, start_of_log)
-            raise SetupError("jvm-start", f"Java ended while Spark was starting: {said}", f"See {log}.")
+            raise SetupError("java-start", f"Java ended while Spark was starting: {said}", f"See {log}.")
         if time.monotonic() > deadline:
             late = f"Spark did not start within {_START_SECONDS:.0f} seconds."
-            raise SetupError("jvm-start", late, f"See {log}.")
+            raise SetupError("java-start", late, f"See {log}.")
         time.sleep(_POLL_SECONDS)
     raw = connection.read_bytes()
     port, length = struct.unpack_from(">ii", raw)

@@ -63,7 +63,7 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
         env: SPARK_LOCAL_DIRS wins over it, as in Spark.
 
     Raises:
-        SetupError: jvm-start, one of the folders cannot be made.
+        SetupError: java-start, one of the folders cannot be made.
     """
     folders: list[Path] = []
     locks: list[int] = []
@@ -75,7 +75,7 @@ def scratch(conf: Mapping[str, str], env: Mapping[str, str] = os.environ) -> Ite
                 folders.append(Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent)))
             except OSError as error:
                 message = f"Spark's temporary folder {parent} cannot be written: {error.strerror}."
-                raise SetupError("jvm-start", message, f"Correct {LOCAL_DIR}, or the variable TMPDIR.") from error
+                raise SetupError("java-start", message, f"Correct {LOCAL_DIR}, or the variable TMPDIR.") from error
             locks.append(os.open(folders[-1], os.O_RDONLY | os.O_DIRECTORY))
             fcntl.flock(locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield Scratch(tuple(folders), tuple(locks))

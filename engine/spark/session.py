@@ -126,7 +126,7 @@ def open_session(settings: SessionSettings) -> Session:
     """Start a JVM and a session in it; close() or leaving a with block ends both.
 
     Raises:
-        SetupError: jvm-start, or session with the reason in one line.
+        SetupError: java-start, or session with the reason in one line.
     """
     from pyspark import SparkContext
 

@@ -59,17 +59,17 @@ class Lease:
         """Read it again.
 
         Raises:
-            StateError: `locked`: it was taken over; nothing may be committed any more.
+            StateError: `table-locked`: it was taken over; nothing may be committed any more.
         """
         if _newest(self.store, self.folder) != self.number or not self._ours():
             message = f"another run took over the lock of {self.folder} while this one did not respond"
-            raise StateError("locked", message, "Committed rows stay; the other run continues from there.")
+            raise StateError("table-locked", message, "Committed rows stay; the other run continues from there.")
 
     def renew(self) -> None:
         """Say that the holder is there.
 
         Raises:
-            StateError: `locked`.
+            StateError: `table-locked`.
         """
         self.check()
         self._turn += 1
@@ -89,7 +89,7 @@ def take(store: Store, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
     """Take the lease of a table; one whose holder seems gone is watched for a while first.
 
     Raises:
-        StateError: `locked`: another run holds it.
+        StateError: `table-locked`: another run holds it.
     """
     number = _newest(store, folder)
     seen, since = _held(store, folder, number), clock.now()
@@ -112,7 +112,7 @@ def held(store: Store, folder: str) -> Iterator[Lease]:
     """Hold the lease of a table, renewed until the end.
 
     Raises:
-        StateError: `locked`.
+        StateError: `table-locked`.
     """
     lease, done = take(store, folder), threading.Event()
 
@@ -152,4 +152,4 @@ def _content(owner: str, turn: int) -> bytes:
 
 def _taken(folder: str) -> StateError:
     hint = "Wait until it has ended, or stop it; the lock of a killed run is released."
-    return StateError("locked", f"{folder} is being written by another run", hint)
+    return StateError("table-locked", f"{folder} is being written by another run", hint)

@@ -39,7 +39,7 @@ def locked(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
         The descriptors, for the JVM to inherit.
 
     Raises:
-        StateError: `locked` if another run holds one of them, `state-unwritable`.
+        StateError: `table-locked` if another run holds one of them, `state-unwritable`.
     """
     _allow_files(len(states))
     descriptors: list[int] = []
@@ -138,4 +138,6 @@ def _held(state: TableState, owner: dict[str, Any]) -> StateError:
     if owner:
         who = f"process {owner.get('pid')} on {owner.get('host')} ({owner.get('command')}, since {owner.get('since')})"
     message = f"{state.catalog}.{state.schema}.{state.table} is being written by {who}"
-    return StateError("locked", message, "Wait until it has ended, or stop it; the lock of a killed run is released.")
+    return StateError(
+        "table-locked", message, "Wait until it has ended, or stop it; the lock of a killed run is released."
+    )

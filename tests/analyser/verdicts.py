@@ -23,7 +23,7 @@ targets:
 OWN = {"column-storage", "duplicate-name"}
 # What compile says of a query whether it reads streams or not; rules of streams are compared by tests/fuzz.
 ANALYSED = {
-    "agg-alias-key", "agg-not-grouped", "ambiguous-column", "argument-count", "argument-constant", "clause",
+    "agg-alias-key", "agg-not-grouped", "ambiguous-column", "argument-count", "argument-constant", "misplaced-expression",
     "column-count", "sql-syntax", "subquery-on-stream", "subquery-place", "type-mismatch", "union-columns", "unknown-column",
     "unknown-function",
 }  # fmt: skip

@@ -49,7 +49,7 @@ def test_a_project_is_compiled_for_its_target_and_variables_anew_each_time(root:
     write(root, {"models/third.sql": "select 1 as n\n"})
     assert set(project.compile().manifest.nodes) - set(compiled.manifest.nodes) == {"model.third"}
     (error,) = Project(root, target="prod").compile().manifest.errors
-    assert error.code == "target-unknown"
+    assert error.code == "unknown-target"
 
 
 def test_all_errors_of_a_project_are_in_one_exception(root: Path) -> None:
@@ -107,7 +107,7 @@ def test_a_plan_says_what_a_build_would_do_and_a_build_without_input_starts_noth
     ]  # fmt: skip
     assert (plan.refusals, plan.unchanged) == ((), False)
     refusals = project.plan("other").refusals
-    assert [(d.code, d.node) for d in refusals] == [("landing-missing", "shop.customers")]
+    assert [(d.code, d.node) for d in refusals] == [("source-folder-missing", "shop.customers")]
     events: list[Event] = []
     with pytest.raises(EngineError) as raised:
         project.build("other", on_event=events.append)

@@ -64,7 +64,7 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
 
     with pytest.raises(SetupError) as refused:
         in_thread(lambda: Project(shop.root, target="small").build())
-    assert refused.value.diagnostic.code == "jvm-start"
+    assert refused.value.diagnostic.code == "java-start"
 
     first = in_thread(lambda: project.build(on_event=seen.append, threads=2))
     assert {r.node: r.status for r in first.results} == {

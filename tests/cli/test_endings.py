@@ -54,7 +54,7 @@ def test_output_that_cannot_be_written_is_an_error(small: Path, command: list[st
     with Path("/dev/full").open("w") as full:
         ended = engine(small, *command, stdout=full)
     assert ended.returncode == 1
-    assert ended.stderr == "error: the output cannot be written: No space left on device [output]\n"
+    assert ended.stderr == "error: the output cannot be written: No space left on device [output-unwritable]\n"
 
 
 def test_without_standard_streams_files_are_written_all_the_same(small: Path) -> None:

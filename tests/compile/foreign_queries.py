@@ -318,14 +318,14 @@ sql-syntax | select id from o where id = any(select »id from c)
 sql-syntax | select id, rank() over »w r from o window W as (order by ts)
 sql-syntax | select id, (select count(*) over »w from c) x from o window w as (order by ts)
 type-mismatch | select »m.* from (select map('a', 1) m)
-clause | select explode(»explode(array(array(1)))) x from o
-clause | select struct(»explode(tags)) x from o
+misplaced-expression | select explode(»explode(array(array(1)))) x from o
+misplaced-expression | select struct(»explode(tags)) x from o
 agg-not-grouped | select »id from o group by explode(tags)
-clause | select first(»rand()) x from o
-clause | select count(»rand()) x from o
-clause | select sum(amount * »rand()) x from o
-clause | select count(»uuid()) x from o
-clause | select collect_list(»monotonically_increasing_id()) x from o
+misplaced-expression | select first(»rand()) x from o
+misplaced-expression | select count(»rand()) x from o
+misplaced-expression | select sum(amount * »rand()) x from o
+misplaced-expression | select count(»uuid()) x from o
+misplaced-expression | select collect_list(»monotonically_increasing_id()) x from o
 argument-constant | select sort_array(tags, »id = 'a') x from o
 unknown-function | select * from o, »upper('a')
 unknown-function | select * from »upper('a')
@@ -405,7 +405,7 @@ sql-syntax | with t as »materialized (select id from o) select id from t
 sql-syntax | with t as not »materialized (select id from o) select id from t
 sql-syntax | select id from o as of »timestamp '2024-01-01'
 sql-syntax | select id from o at (timestamp => »'2024-01-01')
-qualify | select id from o qualify »row_number() over (order by id) = 1
+qualify-not-supported | select id from o qualify »row_number() over (order by id) = 1
 sql-syntax | select id, amount», from o
 sql-syntax | select * from o pivot (sum(amount) for »id in (any))
 sql-syntax | select ts + 1 day »x from o
@@ -454,28 +454,28 @@ sql-syntax | select id from o limit »rand()
 sql-syntax | select id from o offset -»1
 sql-syntax | select id from o tablesample (»110 percent)
 sql-syntax | select id from o tablesample (5 »buckets)
-clause | select x from o, explode(»tags) as t(x)
-clause | select x from o cross join explode(»tags) as t(x)
-clause | select distinct id, count(*) n from o group by id order by »amount
-clause | select id, count(*) n from o group by id order by »3
-clause | select id, count(*) n from o group by id order by »rank() over (order by amount)
-clause | select id, count(*) n from o group by id order by »rank() over (order by count(*))
-clause | select id, count(*) n from o group by id union all select id, 1 from c order by »url
-clause | select id from o union all select id from c order by »amount
-clause | select »rank() over () n from o
-clause | select id from o offset »amount
-clause | select id from o order by 1, »2
-clause | select id from o order by -»1
-clause | select »explode(tags) + 1 from o
-clause | select upper(»explode(tags)) from o
-clause | select id from o where »explode(tags) = 'a'
-clause | select sum(»explode(tags)) x from o
-clause | select explode(tags) x from o order by »explode(tags)
-clause | select case when true then »explode(tags) end x from o
-clause | select »inline(array(struct(1 as a, 2 as b))) as x from o
-clause | select »posexplode(tags) as x from o
-clause | select »explode(map('a', 1)) as x from o
-clause | select sum(»rand()) x from o
+misplaced-expression | select x from o, explode(»tags) as t(x)
+misplaced-expression | select x from o cross join explode(»tags) as t(x)
+misplaced-expression | select distinct id, count(*) n from o group by id order by »amount
+misplaced-expression | select id, count(*) n from o group by id order by »3
+misplaced-expression | select id, count(*) n from o group by id order by »rank() over (order by amount)
+misplaced-expression | select id, count(*) n from o group by id order by »rank() over (order by count(*))
+misplaced-expression | select id, count(*) n from o group by id union all select id, 1 from c order by »url
+misplaced-expression | select id from o union all select id from c order by »amount
+misplaced-expression | select »rank() over () n from o
+misplaced-expression | select id from o offset »amount
+misplaced-expression | select id from o order by 1, »2
+misplaced-expression | select id from o order by -»1
+misplaced-expression | select »explode(tags) + 1 from o
+misplaced-expression | select upper(»explode(tags)) from o
+misplaced-expression | select id from o where »explode(tags) = 'a'
+misplaced-expression | select sum(»explode(tags)) x from o
+misplaced-expression | select explode(tags) x from o order by »explode(tags)
+misplaced-expression | select case when true then »explode(tags) end x from o
+misplaced-expression | select »inline(array(struct(1 as a, 2 as b))) as x from o
+misplaced-expression | select »posexplode(tags) as x from o
+misplaced-expression | select »explode(map('a', 1)) as x from o
+misplaced-expression | select sum(»rand()) x from o
 type-mismatch | select »amount ^ 2 x from o
 type-mismatch | select »amount div 2 x from o
 type-mismatch | select »date_add(ts, interval 1 day) x from o

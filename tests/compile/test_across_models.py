@@ -153,13 +153,13 @@ def test_a_stream_that_is_missing_breaks_no_rule_by_itself(tmp_path):
 SESSIONS = [
     (f"{LATE}windows: {{s: 'session(ts, 5 minutes)'}}\noutput_mode: update\nunique_key: [b, id]",
      f"select s.start as b, id, count(*) as n {FROM} group by s, id",
-     "session-update models/a.sql:3:14 the session window 's' does not run in update mode (output_mode in line 4)"),
+     "session-mode models/a.sql:3:14 the session window 's' does not run in update mode (output_mode in line 4)"),
     (f"{LATE}windows: {{s: 'session(ts, 5 minutes)'}}\noutput_mode: update",
      f"select id, count(*) as n {FROM} group by s, id",
-     "session-update models/a.sql:3:14 the session window 's' does not run in update mode (output_mode in line 4)"),
+     "session-mode models/a.sql:3:14 the session window 's' does not run in update mode (output_mode in line 4)"),
     (f"{LATE}output_mode: update",
      f"select id, count(*) as n {FROM}\ngroup by session_window(ts, '5 minutes'), id",
-     "session-update models/a.sql:6:10 session_window() does not run in update mode"),
+     "session-mode models/a.sql:6:10 session_window() does not run in update mode"),
 ]  # fmt: skip
 
 
@@ -175,11 +175,11 @@ def test_a_session_in_update_mode_is_said_once(header, sql, finding, tmp_path):
 GROWING = [
     ("streams: [shop.orders]\noutput_mode: update\nunique_key: id", f"select id, count(*) as n {FROM}\ngroup by id",
      "unbounded-groups 7:10"),
-    (f"{HOURLY}output_mode: complete", f"{BY_HOUR}", "mode-complete-keeps-state 6:84"),
+    (f"{HOURLY}output_mode: complete", f"{BY_HOUR}", "unbounded-complete 6:84"),
     ("streams: [shop.orders]\noutput_mode: complete", f"select id, count(*) as n {FROM}\ngroup by id", "unbounded-complete 6:10"),
     ("streams: [shop.orders, shop.customers]",
-     f"select o.id {FROM} o\njoin {{{{ source('shop', 'customers') }}}} c on c.id = o.id", "join-unbounded 5:6"),
-    (LATE, f"select id {FROM}\nlimit 5", "limit-forever 5:7"),
+     f"select o.id {FROM} o\njoin {{{{ source('shop', 'customers') }}}} c on c.id = o.id", "unbounded-join 5:6"),
+    (LATE, f"select id {FROM}\nlimit 5", "limit-whole-stream 5:7"),
     ("streams: [shop.orders]\noutput_mode: update\nunique_key: id", f"select id, collect_set(ts) as s {FROM}\ngroup by id",
      "unbounded-collection 6:12"),
 ]  # fmt: skip

@@ -271,6 +271,6 @@ def test_a_target_that_is_no_name_leaves_nothing_outside_the_cache(tmp_path):
     edits = Edits(1, tmp_path / "project")
     for _ in range(2):
         result = compile_project(load_project(edits.root), target="../../x", env={}, cached=tmp_path / "kept")
-        assert result.manifest.errors[0].code == "target-unknown"
+        assert result.manifest.errors[0].code == "unknown-target"
     assert {path.name for path in tmp_path.iterdir()} == {"project", "kept"}
     assert {path.parent.name for path in (tmp_path / "kept").rglob("*") if path.is_file()} == {"compiled"}

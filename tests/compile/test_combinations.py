@@ -78,22 +78,22 @@ def test_output_mode_and_key(header, sql, mode, key, tmp_path):
 
 
 BAD_KEYS = [
-    (STREAM + UPDATE, ORDERS, "update-key models/a.sql:3:1 output_mode 'update' needs a 'unique_key'", "merged by its key"),
-    (STREAM + UPDATE, f"select count(*) as n {FROM}", "update-key models/a.sql:3:1 output_mode 'update' needs a 'unique_key'", ""),
+    (STREAM + UPDATE, ORDERS, "update-needs-key models/a.sql:3:1 output_mode 'update' needs a 'unique_key'", "merged by its key"),
+    (STREAM + UPDATE, f"select count(*) as n {FROM}", "update-needs-key models/a.sql:3:1 output_mode 'update' needs a 'unique_key'", ""),
     (STREAM + UPDATE, f"select count(*) as n {FROM} group by id",
-     "update-key models/a.sql:3:1 the query groups by 'id', and the SELECT has no column of it", "Add the grouping column"),
+     "update-needs-key models/a.sql:3:1 the query groups by 'id', and the SELECT has no column of it", "Add the grouping column"),
     (LATE + HOUR + UPDATE, f"select id, count(*) as n {FROM} group by hour, id",
-     "update-key models/a.sql:4:1 the query groups by 'hour', and the SELECT has no column of it", "its start"),
+     "update-needs-key models/a.sql:4:1 the query groups by 'hour', and the SELECT has no column of it", "its start"),
     (LATE + HOUR + UPDATE + "unique_key: id", HOURLY,
-     "update-key models/a.sql:5:1 'unique_key' is not what the query groups by (s, id), and output_mode is 'update'",
+     "update-needs-key models/a.sql:5:1 'unique_key' is not what the query groups by (s, id), and output_mode is 'update'",
      "unique_key: [s, id]"),
     (LATE + HOUR + "unique_key: id", HOURLY,
-     "update-key models/a.sql:4:1 'unique_key' is not what the query groups by (s, id), and output_mode is 'update'",
+     "update-needs-key models/a.sql:4:1 'unique_key' is not what the query groups by (s, id), and output_mode is 'update'",
      "output_mode: append"),
     (MERGE + UPDATE, f"select id, count(*) as n {FROM} group by id, ts",
-     "update-key models/a.sql:4:1 the query groups by 'ts', and the SELECT has no column of it", ""),
+     "update-needs-key models/a.sql:4:1 the query groups by 'ts', and the SELECT has no column of it", ""),
     (LATE + GAP + UPDATE, HOURLY.replace("hour", "gap"),
-     "session-update models/a.sql:3:16 the session window 'gap' does not run in update mode (output_mode in line 4)", "append"),
+     "session-mode models/a.sql:3:16 the session window 'gap' does not run in update mode (output_mode in line 4)", "append"),
 ]  # fmt: skip
 
 

@@ -15,9 +15,9 @@ FROM = "from {{ source('shop', 'orders') }}"
 @pytest.mark.parametrize(
     ("header", "sql", "found"),
     [
-        ("streams: [shop.orders]", f"select id, count(*) as n\n{FROM}\ngroup by id", "agg-needs-event-time-key 6:10"),
-        (LATE, f"select id,\n  row_number() over (order by ts) as r\n{FROM}", "over-not-streaming 5:3"),
-        (LATE, f"select id {FROM}\norder by id", "sort-not-streaming 5:10"),
+        ("streams: [shop.orders]", f"select id, count(*) as n\n{FROM}\ngroup by id", "agg-needs-event-time 6:10"),
+        (LATE, f"select id,\n  row_number() over (order by ts) as r\n{FROM}", "over-on-stream 5:3"),
+        (LATE, f"select id {FROM}\norder by id", "sort-on-stream 5:10"),
         (LATE + HOUR, f"select hour.start as s,\n  count(distinct id) as n\n{FROM}\ngroup by hour", "agg-distinct 7:3"),
         (LATE, f"{{% set x = 1 %}}\n\nselect date_trunc('hour', ts) as h, count(*) as n\n{FROM} group by 1", "agg-key-lost-watermark 6:8"),
     ],

@@ -52,7 +52,7 @@ SQL = [
      "sql-too-deep models/a.sql:2:610 the SQL is nested more than 200 levels deep", "CTEs"),
     ("select cast(id as " + "array<" * 500 + "int" + ">" * 500 + ") as x {o}",
      "sql-too-deep models/a.sql:1:1219 the SQL is nested more than 200 levels deep", "CTEs"),
-    ("select id {o} qualify row_number() over (order by id) = 1", "qualify models/a.sql:1:55 Spark has no QUALIFY", "outer"),
+    ("select id {o} qualify row_number() over (order by id) = 1", "qualify-not-supported models/a.sql:1:55 Spark has no QUALIFY", "outer"),
     ("select * from tumble({{ source('shop', 'orders') }}, ts)",
      "sql-syntax models/a.sql:1:15 Spark has no TUMBLE()", "tumbling(ts, 1 hour)"),
     ("select * from table(hop(table {{ source('shop', 'orders') }}, descriptor(ts), interval 1 hour))",
@@ -443,7 +443,7 @@ TARGETS = [
     ("dev: {schema: My-Schema, catalog: {type: sqlite}}", "bad-name project.yml:3:17 'My-Schema' is not a name", ""),
     ("dev: {schema: \"{{ env_var('WHO') }}\", catalog: {type: sqlite}}",
      "env-missing project.yml:3:17 the environment variable 'WHO' is not set", "export WHO"),
-    ("prod: {schema: x, catalog: {type: sqlite}}", "target-unknown project.yml:3:3 there is no target 'dev'", "Known: prod."),
+    ("prod: {schema: x, catalog: {type: sqlite}}", "unknown-target project.yml:3:3 there is no target 'dev'", "Known: prod."),
 ]  # fmt: skip
 
 
@@ -466,11 +466,11 @@ def test_a_name_is_enough_for_a_project(tmp_path):
 @pytest.mark.parametrize("text", ["name: shop\ntarget: prod\n", "name: shop\ntargets: {prod: {schema: x}}\n"])
 def test_only_dev_is_there_without_being_listed(text, tmp_path):
     result = compiled(tmp_path, {"project.yml": text, "models/a.sql": "select 1 as id"})
-    assert [error.code for error in result.manifest.errors] == ["target-unknown"]
+    assert [error.code for error in result.manifest.errors] == ["unknown-target"]
 
 
 def test_the_default_target_is_pointed_at(tmp_path):
-    finding = "target-unknown project.yml:6:9 there is no target 'prod'"
+    finding = "unknown-target project.yml:6:9 there is no target 'prod'"
     check(tmp_path, {"project.yml": f"{PROJECT}target: prod\n"}, finding, "Known: dev.")
 
 

@@ -53,7 +53,7 @@ def test_a_window_is_over_no_window_that_is_itself(tmp_path: Path) -> None:
         (HOURLY + "select date_trunc('day', hour.start) as d, sum(n) as n from hourly group by 1", "agg-key-lost-watermark"),
         (HOURLY + "select cast(hour.end as date) as d, sum(n) as n from hourly group by 1", "agg-key-lost-watermark"),
         (HOURLY + "select hour.start as s, sum(n) as n from hourly group by hour.start", "agg-key-lost-watermark"),
-        (HOURLY + "select id, sum(n) as n from hourly group by id", "agg-needs-event-time-key"),
+        (HOURLY + "select id, sum(n) as n from hourly group by id", "agg-needs-event-time"),
     ],
 )  # fmt: skip
 def test_who_aggregates_a_windowed_result_again_is_told_of_window_time(tmp_path: Path, query: str, code: str) -> None:
@@ -88,7 +88,7 @@ def test_two_windows_in_one_select_and_update_mode_are_told_of_it_too(tmp_path: 
         name: str(text).replace("windows:", "output_mode: update\nunique_key: h\nwindows:")
         for name, text in model("hour: 'tumbling(ts, 1 hour)'", query).items()
     }
-    chained = [finding for finding in findings(tmp_path, files) if finding.code == "chain-update"]
+    chained = [finding for finding in findings(tmp_path, files) if finding.code == "chain-mode"]
     assert ["window_time(hour)" in finding.hint for finding in chained] == [True]
 
 

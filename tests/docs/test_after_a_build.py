@@ -126,7 +126,7 @@ def test_a_delivery_that_fails_fails_no_build(told):
     (told.root / "events.jsonl").mkdir()
     result = told.build()
     (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
-    assert (found["code"], found["level"]) == ("openlineage", "warning")
+    assert (found["code"], found["level"]) == ("openlineage-failed", "warning")
     assert len(told.rows("one")) == 1
 
 

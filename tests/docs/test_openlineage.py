@@ -263,7 +263,7 @@ def test_an_endpoint_that_refuses_is_told_and_left_alone(tmp_path, endpoint):
     endpoint.status = 403
     made = project(tmp_path, f"{{type: http, url: 'http://user:hunter2@{endpoint.url.removeprefix('http://')}'}}")
     found = only(tuple(send(made, tmp_path, a_run()[:6])))
-    assert (found.code, found.is_error) == ("openlineage", False)
+    assert (found.code, found.is_error) == ("openlineage-failed", False)
     assert found.message == f"6 of 6 OpenLineage events were not delivered to {endpoint.url}: the endpoint answered 403"
     assert len(endpoint.bodies) == 3
     assert "hunter2" not in repr(found)

@@ -16,7 +16,7 @@ from tests.histories.world import World
 from tests.lab import Result, run_alone, wait_for_locks
 
 # What no user should see: the engine or Spark gave up.
-RAW = {"internal", "query-failed", "spark-session", "compiler-error"}
+RAW = {"internal-error", "query-failed", "spark-session", "compiler-error"}
 
 
 @dataclass(slots=True)

@@ -46,7 +46,7 @@ def test_a_login_is_taken_and_a_wrong_one_refused_soon(kafka: Kafka, monkeypatch
     monkeypatch.setenv("ENGINE_SECRET_KAFKA", "wrong")
     refused = kafka.lab.run("build")
     assert refused.code == 1
-    assert refused.codes() == ["kafka-refused"]
+    assert refused.codes() == ["kafka-rejected"]
     assert "wrong" not in refused.text
     assert kafka.ids() == [1]
 
@@ -102,7 +102,7 @@ def test_tls_is_verified(kafka: Kafka, certificates: Path, tmp_path: Path) -> No
         ca = (certificates / "ca.pem").read_text()
         connect(kafka, address=broker.tls_address, protocol="SSL")
         unknown = kafka.lab.run("build")
-        assert unknown.codes() == ["kafka-refused"], unknown.text
+        assert unknown.codes() == ["kafka-rejected"], unknown.text
         connect(kafka, address=broker.tls_address, protocol="SSL", ca=ca)
         kafka.lab.build()
         assert kafka.ids() == [7]

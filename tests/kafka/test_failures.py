@@ -58,7 +58,7 @@ def test_something_else_that_listens_there_is_told_within_half_a_minute(kafka: K
     secured = text.replace("'}}", "', security: {protocol: SSL}}}")
     kafka.lab.write("project.yml", secured)
     begin = time.monotonic()
-    failed(kafka, "kafka-refused", kafka.broker.address)
+    failed(kafka, "kafka-rejected", kafka.broker.address)
     assert time.monotonic() - begin < 60
 
 

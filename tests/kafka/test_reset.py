@@ -75,7 +75,7 @@ def test_a_reset_of_kafka_and_of_tables(lab: Lab, broker: Broker) -> None:
         assert done.codes() == ["checkpoint-reset"] * 2
         assert [done.model(name)["rows_in"] for name in ("k_latest", "i_latest")] == [rows, rows], said
         assert ids() == [[1, 2, 4], numbers, [1, 2, 4], numbers]
-    assert lab.run("build", "--reset-checkpoint", "earliest", "-s", "k_copy i_copy").codes() == ["reset-repeats"] * 2
+    assert lab.run("build", "--reset-checkpoint", "earliest", "-s", "k_copy i_copy").codes() == ["reset-duplicates"] * 2
     add(5)
     lab.build()
     assert ids() == [[1, 2, 4, 5], [1, 2, 3, 4, 5], [1, 2, 4, 5], [1, 2, 3, 4, 5]]

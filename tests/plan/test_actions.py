@@ -198,7 +198,7 @@ def test_a_refresh_says_all_that_forbids_it_at_once(tmp_path: Path) -> None:
 
 def test_a_source_with_nothing_to_read_forbids_what_reads_it_and_is_said_once(tmp_path: Path) -> None:
     now = project(tmp_path, m=PLAIN, other=PLAIN)
-    fault = Diagnostic("landing-missing", "the folder does not exist")
+    fault = Diagnostic("source-folder-missing", "the folder does not exist")
     known = Deployed(sources={SOURCE: DeployedSource(fault)})
     found = plan(now, known)
     assert found.refusals == (fault,)

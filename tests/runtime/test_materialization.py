@@ -104,7 +104,7 @@ def test_from_each_kind_to_each_other(lab: Lab) -> None:
 
     result = lab.run("build", "-f", "--threads", "2")
     assert result.code == 0, result.text
-    assert set(found(result, "kind-changed")) == other
+    assert set(found(result, "materialization-changed")) == other
     wrong = {}
     for before, after in PAIRS:
         name, fresh = f"{before}_{after}", f"fresh_{after}"

@@ -140,7 +140,7 @@ def test_without_a_sequence_the_batch_wins_and_two_rows_of_a_key_are_refused(lab
     before = lab.snapshot("latest")
     land(lab, [[change("a", 7, 1, 1.0), change("a", 7, 2, 2.0), change("b", 1, 2, 2.0)]])
     failed = lab.run("build")
-    assert failed.codes() == ["key-repeated"]
+    assert failed.codes() == ["duplicate-key"]
     (found,) = [e for e in failed.events if e["event"] == "Diagnosed"]
     assert '{"part":"a","id":7}' in found["message"]
     assert "sequence_by" in found["hint"]

@@ -240,7 +240,7 @@ def test_a_running_build_is_not_disturbed(lab: Orphaned, monkeypatch: pytest.Mon
     with locked([lab.folder("old")]):
         done = drop(lab, "old")
     assert done.code == 1
-    assert done.codes() == ["locked"]
+    assert done.codes() == ["table-locked"]
     assert list(lab.entries()) == ["old"]
 
 
@@ -326,7 +326,7 @@ def test_a_build_waits_for_an_unfinished_drop(lab: Orphaned) -> None:
     lab.built("current")
     lab.folder("current").save_drop({})
     done = lab.run("build")
-    assert (done.code, done.codes()[-1]) == (1, "unfinished-drop")
+    assert (done.code, done.codes()[-1]) == (1, "drop-unfinished")
     assert "engine drop lake.s.current" in done.text
 
 
@@ -387,7 +387,7 @@ class TestHostile:
         lab.built("current")
         lab.sql("create trigger t before delete on iceberg_tables begin delete from iceberg_tables; end")
         done = drop(lab, "old")
-        assert (done.code, done.codes()[-1]) == (1, "catalog")
+        assert (done.code, done.codes()[-1]) == (1, "catalog-unusable")
         assert sorted(lab.entries()) == ["current", "old"]
 
     def test_names_with_a_path_in_them(self, lab: Orphaned) -> None:

@@ -92,7 +92,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     lab.land("d", [event(5, 3, None), event(1, 4)])
     failed = lab.run("build")
     assert failed.code == 1
-    assert failed.codes().count("rows-wait") == 2, failed.out
+    assert failed.codes().count("not-published") == 2, failed.out
     assert [failed.model(name)["status"] for name in NAMES] == ["success", "success", "skipped", "skipped"]
     assert lab.snapshots() == before
     assert (staged(lab, "paid"), staged(lab, "latest")) == ([1, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
@@ -100,7 +100,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     # Later builds go on behind them, and fail again; what reads the tables by itself sees what was published.
     lab.land("e", [event(6, 5), event(5, 6, 7.0)])
     again = lab.run("build", "-s", "paid copy latest")
-    assert again.codes() == ["rows-wait"], again.out
+    assert again.codes() == ["not-published"], again.out
     # The newer row of 5 has an amount: what was merged passes, with all that waited before.
     assert (staged(lab, "latest"), ids(lab, "latest")) == (None, [1, 2, 3, 4, 5, 6])
     assert (again.model("paid")["rows_in"], again.model("latest")["rows_in"]) == (2, 2)
@@ -108,7 +108,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
 
     # `run` publishes nothing; `test` does when the reason is gone, here a test that was too strict.
     lab.land("f", [event(7, 7)])
-    assert lab.run("run", "-s", "paid").codes() == ["rows-wait"]
+    assert lab.run("run", "-s", "paid").codes() == ["not-published"]
     lab.model("paid", PAID.replace("amount: {tests", "id: {tests"))
     tested = lab.run("test", "-s", "paid")
     assert (tested.code, tested.codes()) == (0, []), tested.out
@@ -124,7 +124,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     lab.land("a", [event(1, 1)])
     lab.build()
     lab.land("b", [event(2, 1, None)])
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
 
     # The setting is taken out while rows wait: they must not be lost, nor be shown by the way.
     lab.model("paid", PAID.replace("publish: on_tests_pass\n", ""))
@@ -135,11 +135,11 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
 
     # A full refresh waits for the tests too, beside the table; the rows that waited before go with what they followed.
     refused = lab.run("build", "-f")
-    assert refused.codes() == ["rows-wait"], refused.out
+    assert refused.codes() == ["not-published"], refused.out
     assert (ids(lab, "paid"), staged(lab, "paid"), len(lab.rows("paid__g2"))) == ([1], [1, 2], 2)
     # It was dropped for the next build, which goes on behind what waits.
     lab.land("c", [event(3, 1)])
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     assert (lab.table("paid__g2"), staged(lab, "paid")) == (None, [1, 2, 3])
     accepted = lab.run("publish", "paid", "--accept")
     assert accepted.code == 0, accepted.text
@@ -150,7 +150,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
 
     # Somebody commits to main while rows wait.
     lab.land("d", [event(4, 1)])
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     lab.session.spark.sql(f"insert into lake.{lab.schema}.paid select id + 100, at, 1.0 from lake.{lab.schema}.paid")  # type: ignore[union-attr]
     assert lab.run("build").codes() == ["publish-diverged"]
     lab.model("paid", PAID.replace("not_null", "{not_null: {severity: warn}}"))
@@ -172,7 +172,7 @@ def test_files_that_are_rewritten_while_rows_are_staged_do_no_harm(lab: Lab) -> 
     def late(name: str, *_: object) -> None:
         # The compaction began before the branch did, and commits after it.
         if name in {"paid", "latest"} and staged(lab, name) is None:
-            assert lab.run("build", "-s", name).codes() == ["rows-wait"]
+            assert lab.run("build", "-s", name).codes() == ["not-published"]
 
     with reached("compacting", late):
         care = lab.run("maintain", "-s", "paid latest", "--older-than", "0 seconds")

@@ -47,7 +47,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     # A first build whose tests fail: there is a table, and nothing in it.
     bad = lab.land("bad", [event(9, 1, None)])
     failed = lab.run("build")
-    assert (failed.code, failed.codes()) == (1, ["rows-wait"]), failed.text
+    assert (failed.code, failed.codes()) == (1, ["not-published"]), failed.text
     assert (ids(lab, "paid"), staged(lab, "paid"), lab.table("below")) == ([], [1, 2, 9], None)
     bad.unlink()
     lab.build()
@@ -61,7 +61,9 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     # A row that fails: the table, and what is built from it, stay as they were; the rows can be looked at.
     lab.land("b", [event(3, 2), event(4, 2, None)])
     failed = lab.run("build")
-    assert (failed.code, failed.codes(), failed.model("below")["status"]) == (1, ["rows-wait"], "skipped"), failed.text
+    assert (failed.code, failed.codes(), failed.model("below")["status"]) == (1, ["not-published"], "skipped"), (
+        failed.text
+    )
     (hint,) = [e["hint"] for e in failed.events if e["event"] == "Diagnosed"]
     query = f"select id from {hint.rpartition('To query the staged rows: ')[2]} where amount is null"
     assert lab.session is not None
@@ -69,7 +71,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     assert (lab.snapshots(), ids(lab, "paid")) == (before, [1, 2])
     # The next build has nothing to make: the tests decide again about what waits. Maintenance leaves it alone.
     again = lab.run("build")
-    assert (again.model("paid")["status"], again.codes()) == ("unchanged", ["rows-wait"]), again.text
+    assert (again.model("paid")["status"], again.codes()) == ("unchanged", ["not-published"]), again.text
     assert '"waits": true' in lab.run("maintain", "-s", "paid").text
     assert lab.snapshots() == before
 
@@ -77,7 +79,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     lab.model(
         "paid", paid("cast(id as string) as id, at, amount, kind", more="partition_by: [day(at), kind]\nsort_by: id\n")
     )
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     assert {key: layout(lab)[key] for key in ("columns", "main", "uuid")} == {
         key: first[key] for key in ("columns", "main", "uuid")
     }
@@ -100,12 +102,12 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     first = lab.snapshot("paid")
     # A column that is not there yet is tested; it is seen when a test passes, with its description.
     lab.model("paid", paid("id, at, amount, nullif(kind, 'paid') as kind", "kind", "persist_docs: true\n"))
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     assert [name for name, _ in layout(lab)["columns"]] == ["id", "at", "amount"]
     # A test that was too strict, corrected; `run` shows nothing.
     text = paid("id, at, amount, nullif(kind, 'paid') as kind", "id", "persist_docs: true\n")
     lab.model("paid", text.replace("tests: [not_null]", "description: The key., tests: [not_null]"))
-    assert lab.run("run").codes() == ["rows-wait"]
+    assert lab.run("run").codes() == ["not-published"]
     tested = lab.run("test")
     assert (tested.code, tested.codes()) == (0, []), tested.out
     assert [name for name, _ in layout(lab)["columns"]] == ["id", "at", "amount", "kind"]
@@ -116,14 +118,14 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     # Accepted as it is.
     lab.land("b", [event(3, 1, None)])
     lab.model("paid", paid())
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     accepted = lab.run("publish", "paid", "--accept")
     assert (accepted.code, ids(lab, "paid")) == (0, [1, 2, 3]), accepted.text
     assert lab.run("build").codes() == []
 
     # Left out again: the new content is made at once, whatever waited.
     lab.land("c", [event(4, 1, None)])
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     lab.model("paid", paid().replace("publish: on_tests_pass\n", ""))
     lab.run("build")
     assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 3, 4], None)
@@ -134,23 +136,23 @@ def test_partitions_wait_as_well(lab: Lab) -> None:
     text = paid("id, at, amount", more="overwrite: partitions\npartition_by: [id]\n")
     prepare(lab, text)
     lab.land("a", [event(1, 1, None)])
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     # What waits is kept: other partitions come beside it, the same ones take its place.
     lab.land("a", [event(2, 1)])
-    assert (lab.run("build").codes(), ids(lab, "paid"), staged(lab, "paid")) == (["rows-wait"], [], [1, 2])
+    assert (lab.run("build").codes(), ids(lab, "paid"), staged(lab, "paid")) == (["not-published"], [], [1, 2])
     lab.land("a", [event(1, 2)])
     lab.build()
     assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2], None)
     assert lab.build().model("paid")["status"] == "unchanged"
     # A full refresh that fails goes with the next build, which goes on from what readers see.
     lab.land("a", [event(3, 1, None)])
-    assert (lab.run("build", "-f").codes(), staged(lab, "paid")) == (["rows-wait"], [3])
+    assert (lab.run("build", "-f").codes(), staged(lab, "paid")) == (["not-published"], [3])
     lab.land("a", [event(4, 1)])
     lab.build()
     assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 4], None)
     # Rows that wait would be lost if readers were shown others.
     lab.land("a", [event(5, 1, None)])
-    assert lab.run("build").codes() == ["rows-wait"]
+    assert lab.run("build").codes() == ["not-published"]
     lab.model("paid", text.replace("publish: on_tests_pass\n", ""))
     assert lab.run("build").codes() == ["staged-rows"]
 

@@ -72,7 +72,7 @@ def test_the_three_forms(lab: Lab) -> None:
     before = lab.snapshots()
     for text in ("earliest", "2024-05-01T10:00:00"):
         refused = lab.run("build", "--reset-checkpoint", text)
-        assert (refused.code, codes(refused)) == (1, ["build-rejected", "reset-repeats", "reset-repeats"])
+        assert (refused.code, codes(refused)) == (1, ["build-rejected", "reset-duplicates", "reset-duplicates"])
     assert lab.run("build", "-f", "--reset-checkpoint", "now").code == 2
     assert lab.run("build", "--reset-checkpoint", "yesterday").code == 2
     assert lab.snapshots() == before

@@ -118,7 +118,7 @@ def test_an_error_that_nobody_expected_ends_one_model(lab: Lab, monkeypatch: pyt
     assert ended == {"model.bad": "error", "model.below": "skipped", "model.good": "success"}
     (found,) = [e for e in result.events if e["event"] == "Diagnosed"]
     assert (found["code"], found["message"]) == (
-        "internal",
+        "internal-error",
         "internal error: LookupError: a fault of the engine",
     )
     assert "LookupError" in (lab.root / "target/logs/engine.log").read_text(encoding="utf-8")

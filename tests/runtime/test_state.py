@@ -238,7 +238,7 @@ def test_a_missing_source_folder_is_said_before_anything_starts(lab: Lab) -> Non
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
     result = lab.run("build")
-    assert (result.code, result.codes()) == (1, ["landing-missing"])
+    assert (result.code, result.codes()) == (1, ["source-folder-missing"])
     assert not lab.state.exists()
 
 
@@ -266,7 +266,7 @@ def test_a_second_build_at_the_same_time_is_refused_and_the_first_goes_on(tmp_pa
         time.sleep(0.05)
     second = run_alone(tmp_path, "build")
     assert second.returncode == 1
-    assert '"locked"' in second.stdout
+    assert '"table-locked"' in second.stdout
     assert str(first.pid) in second.stdout
     assert first.wait(timeout=300) == 0
     assert first.stdout is not None

@@ -106,7 +106,9 @@ def harm(whole: Path, folder: Path, case: list[Mutation], keep: Path | None = No
     if ended or len(codes) < len(COMMANDS):
         found.append(f"{' '.join(COMMANDS[min(len(codes), len(COMMANDS) - 1)])}: the process ended by {ended}")
     found += [
-        line for line in output.decode("utf-8", "replace").splitlines() if "Traceback" in line or "[internal]" in line
+        line
+        for line in output.decode("utf-8", "replace").splitlines()
+        if "Traceback" in line or "[internal-error]" in line
     ]
     found += [f"prints {what}" for what in steering(output, terminal=False)[:3]]
     after = _seen(root)

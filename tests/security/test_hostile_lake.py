@@ -370,7 +370,7 @@ def test_a_catalog_that_is_no_plain_catalog_is_a_diagnostic(
     lab.sql(*statements)
     shown = lab.run("show", "base", "--table")
     assert shown.code == 1, shown.text
-    assert shown.codes() in (["catalog"], ["lake-outside"], ["table-missing"]), shown.text
+    assert shown.codes() in (["catalog-unusable"], ["lake-outside"], ["table-missing"]), shown.text
     assert lab.run("docs", "generate").code == 0
 
 
@@ -379,7 +379,7 @@ def test_a_catalog_with_damaged_pages_is_a_diagnostic(lab: Hostile) -> None:
     content[120:] = bytes(7 * i % 256 for i in range(len(content) - 120))
     lab.database.write_bytes(content)
     shown = lab.run("show", "base", "--table")
-    assert (shown.code, shown.codes()) == (1, ["catalog"]), shown.text
+    assert (shown.code, shown.codes()) == (1, ["catalog-unusable"]), shown.text
 
 
 DAMAGED_METADATA = {
@@ -398,7 +398,7 @@ def test_damaged_metadata_are_a_diagnostic_that_shows_none_of_them(
 ) -> None:
     lab.metadata.write_bytes(content)
     shown = lab.run("show", "base", "--table")
-    assert (shown.code, shown.codes()) == (1, ["catalog"]), shown.text
+    assert (shown.code, shown.codes()) == (1, ["catalog-unusable"]), shown.text
     assert "value" not in shown.text
     assert lab.run("docs", "generate").code == 0
 
@@ -409,7 +409,7 @@ def test_damaged_files_of_a_table_are_a_diagnostic(lab: Hostile, part: str, cont
     (path,) = (lab.lake_path / "warehouse").rglob(part)
     path.write_bytes(content)
     shown = lab.run("show", "base", "--table")
-    assert (shown.code, shown.codes()) == (1, ["catalog"]), shown.text
+    assert (shown.code, shown.codes()) == (1, ["catalog-unusable"]), shown.text
 
 
 def test_metadata_that_unpack_to_too_much_are_a_diagnostic(lab: Hostile, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -420,7 +420,7 @@ def test_metadata_that_unpack_to_too_much_are_a_diagnostic(lab: Hostile, monkeyp
     path.write_bytes(gzip.compress(b" " * 20_000 + lab.metadata.read_bytes()))
     lab.point(path.as_uri())
     shown = lab.run("show", "base", "--table")
-    assert (shown.code, shown.codes()) == (1, ["catalog"]), shown.text
+    assert (shown.code, shown.codes()) == (1, ["catalog-unusable"]), shown.text
 
 
 def test_a_pipe_in_the_warehouse_does_not_stop_a_command(lab: Hostile) -> None:
@@ -428,4 +428,4 @@ def test_a_pipe_in_the_warehouse_does_not_stop_a_command(lab: Hostile) -> None:
     os.mkfifo(path)
     lab.point(path.as_uri())
     shown = lab.run("show", "base", "--table")
-    assert (shown.code, shown.codes()) == (1, ["catalog"]), shown.text
+    assert (shown.code, shown.codes()) == (1, ["catalog-unusable"]), shown.text

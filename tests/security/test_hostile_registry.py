@@ -299,7 +299,7 @@ def test_one_deadline_holds_for_all_that_a_server_sends_slowly(parts):
         assert ended.is_set()
     (failure,) = failures
     assert isinstance(failure, SetupError)
-    assert failure.diagnostic.code in {"registry-down", "registry-answer"}
+    assert failure.diagnostic.code in {"registry-unreachable", "registry-answer"}
 
 
 def test_one_deadline_holds_for_all_requests_of_a_schema(monkeypatch):
@@ -313,7 +313,7 @@ def test_one_deadline_holds_for_all_requests_of_a_schema(monkeypatch):
 
     with serving(answer) as server:
         error = failure(server, patience=10.0)
-    assert error.diagnostic.code == "registry-down"
+    assert error.diagnostic.code == "registry-unreachable"
     assert len(server.asked) == 3
 
 
@@ -328,7 +328,7 @@ def test_many_versions_have_three_times_the_patience_of_one(monkeypatch):
 
     with serving(answer) as server, pytest.raises(SetupError) as error:
         server.client(patience=10.0).versions("a", 50)
-    assert error.value.diagnostic.code == "registry-down"
+    assert error.value.diagnostic.code == "registry-unreachable"
     assert len(server.asked) < 10
 
 

@@ -158,4 +158,4 @@ def test_no_archive_is_written_where_others_can_write(tmp_path, env, java, how):
         folder.chmod(0o777)
     with pytest.raises(SetupError) as raised, archive_writer.writing(Classes(java, ()), env):
         pass
-    assert raised.value.diagnostic.code == "archive"
+    assert raised.value.diagnostic.code == "class-archive"

@@ -216,7 +216,7 @@ def test_temporary_folders_are_private_and_lie_where_a_target_wants_them(tmp_pat
     (tmp_path / "file").write_text("")
     with pytest.raises(SetupError) as caught, scratch({"spark.local.dir": f"{tmp_path}/e,{tmp_path}/file/x"}, {}):
         pass
-    assert caught.value.diagnostic.code == "jvm-start"
+    assert caught.value.diagnostic.code == "java-start"
     assert not list((tmp_path / "e").iterdir())
 
 

@@ -94,7 +94,7 @@ def test_a_link_in_a_circle_is_a_diagnostic_and_no_internal_error(tmp_path, name
     for command in (["compile"], ["ls"], ["docs", "generate"], ["ls", "--selector", "mine"]):
         code = run(root, *command)
         shown = capsys.readouterr()
-        assert "[internal]" not in shown.out + shown.err
+        assert "[internal-error]" not in shown.out + shown.err
         assert "Traceback" not in shown.out + shown.err
         assert code in {0, 1} or "selectors.yml" in shown.out + shown.err
 

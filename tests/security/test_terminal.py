@@ -155,7 +155,7 @@ def check(line: tuple[str, ...], code: int, printed: bytes, *, terminal: bool) -
     assert printed
     assert steering(printed, terminal=terminal) == [], line
     assert b"Traceback" not in printed, line
-    assert b"[internal]" not in printed, line
+    assert b"[internal-error]" not in printed, line
     assert code in {0, 1, 2}
 
 

@@ -62,7 +62,7 @@ def test_a_changed_schema_file_is_seen_by_the_fact_cache(tmp_path: Path):
 def test_without_a_file_the_columns_are_unknown_and_that_is_said(tmp_path: Path):
     result = compiled(tmp_path, files("{format: avro, schema_registry: main}"))
     found = only(result.manifest.diagnostics)
-    assert (found.code, found.is_error) == ("columns-unknown", False)
+    assert (found.code, found.is_error) == ("unknown-columns", False)
     assert "engine source inspect shop.events" in found.hint
     assert result.manifest.models[0].columns == ()
 
@@ -90,7 +90,7 @@ def test_a_fault_of_a_schema_file_has_its_place_there(tmp_path: Path):
         ("{format: avro, schema_file: e.avsc, framing: confluent}", "setting-needs 8:61 'framing: confluent' needs 'schema_id' or 'schema_registry'"),
         ("{format: avro, schema_registry: main, framing: none}", "setting-conflict 8:63 plain Avro has no schema ids"),
         ("{format: avro, schema_registry: main, schema_file: e.avsc, schema_id: 7}", "setting-conflict 8:86 'schema_id' and 'schema_file' exclude each other"),
-        ("{format: avro, schema_registry: other}", "connection-unknown 8:48 the target 'dev' has no schema registry 'other'"),
+        ("{format: avro, schema_registry: other}", "unknown-connection 8:48 the target 'dev' has no schema registry 'other'"),
         ("{format: avro, schema_registry: main, schema_id: 5000000000}", "bad-value 8:65 5000000000 is not a schema id"),
         ("{format: avro, schema_registry: main, shema_id: 5}", "unknown-key 8:54 a value of format 'avro' has no key 'shema_id'"),
     ],

@@ -251,11 +251,11 @@ def test_a_registry_that_goes_down_makes_no_bad_records(lab_session, tmp_path):
             rows(lab_session.spark, reading, [*known, framed(new, NAMED, {"name": "n", "x": 1})])
         told = told_by_worker(str(error.value))
         assert told is not None
-        assert told.diagnostic.code == "registry-down"
+        assert told.diagnostic.code == "registry-unreachable"
         assert "cannot be reached: Connection refused" in told.diagnostic.message
         with pytest.raises(SetupError) as start:
             reading_of(part, "t-value")
-        assert start.value.diagnostic.code == "registry-down"
+        assert start.value.diagnostic.code == "registry-unreachable"
 
 
 def test_a_registry_that_refuses_us_makes_no_bad_records(lab_session, registry, subject):

@@ -186,7 +186,7 @@ def test_a_header_of_csv_that_is_not_the_schema_ends_the_model(lab: Lab, header:
     lab.model("streamed", STREAM)
     land(lab, "a.csv", f"{header}\n1,2024-05-01T10:00:00Z,b,1\n")
     result = lab.run("build")
-    assert (result.code, result.codes()) == (1, ["source-read"])
+    assert (result.code, result.codes()) == (1, ["source-unreadable"])
     assert "a.csv" in result.text
     assert "header" in result.text.lower()
 
@@ -212,7 +212,7 @@ def test_a_file_that_ends_early_is_named_and_an_empty_one_in_its_place_goes_on(
     land(lab, f"good.{format_}", good)
     torn = land(lab, f"torn.{format_}{suffix}", CORRUPT[format_](lab))
     result = lab.run("build")
-    assert (result.code, result.codes()) == (1, ["source-read"]), result.text
+    assert (result.code, result.codes()) == (1, ["source-unreadable"]), result.text
     assert f"torn.{format_}" in result.text
     assert "an empty one" in result.text
     assert lab.snapshot("streamed") is None
@@ -244,7 +244,7 @@ def test_a_file_of_another_schema_ends_the_model(lab: Lab, format_: str, have: s
     land(lab, f"a.{format_}", spark_file(lab, format_, [(value,)], have))
     result = lab.run("build")
     assert result.code == 1
-    assert set(result.codes()) == {"bad-record" if format_ == "avro" else "source-read"}, result.text
+    assert set(result.codes()) == {"bad-record" if format_ == "avro" else "source-unreadable"}, result.text
     assert result.text.count(said) >= 2
     assert lab.snapshot("streamed") is None
     assert lab.snapshot("whole") is None

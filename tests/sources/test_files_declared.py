@@ -67,7 +67,7 @@ PUT_AWAY = FILES + "after_reading: delete\n"
 def test_files_that_go_away_feed_one_model(tmp_path: Path) -> None:
     files = {"sources/x.yml": source(PUT_AWAY), "models/a.sql": READ, "models/b.sql": READ}
     found = only(findings(tmp_path, files))
-    assert (found.code, found.node) == ("files-taken", "b")
+    assert (found.code, found.node) == ("after-reading-shared", "b")
     assert found.message == "'b' and 'a' both read 's.t', whose files are moved or deleted after reading"
     clean(tmp_path, {**files, "models/b.sql": "select id from {{ ref('a') }}\n"})
 
@@ -78,7 +78,7 @@ def test_an_ephemeral_model_takes_nothing_itself(tmp_path: Path) -> None:
     files = {"sources/x.yml": source(PUT_AWAY), "models/e.sql": ephemeral, "models/a.sql": over}
     clean(tmp_path, files)
     found = only(findings(tmp_path, {**files, "models/b.sql": over}))
-    assert (found.code, found.node) == ("files-taken", "b")
+    assert (found.code, found.node) == ("after-reading-shared", "b")
 
 
 def test_files_that_go_away_are_not_read_as_a_whole(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_files_that_go_away_are_not_read_as_a_whole(tmp_path: Path) -> None:
     found = only(findings(tmp_path, {"sources/x.yml": source(PUT_AWAY), "models/a.sql": model}))
     assert (
         line(found)
-        == "files-taken models/a.sql:1:16 's.t' is read in full, but its files are moved or deleted after reading (after_reading)"
+        == "after-reading-shared models/a.sql:1:16 's.t' is read in full, but its files are moved or deleted after reading (after_reading)"
     )
 
 

@@ -64,7 +64,7 @@ def test_columns_are_declared_or_not_known_before_the_build(tmp_path):
     known = clean(tmp_path / "1", files(GOOD + "table: lake.shop.orders"))
     assert [(c.name, c.type) for c in known.model("a").columns] == [("id", "int")]
     unknown = compiled(tmp_path / "2", files("format: iceberg\ntable: shop.orders")).manifest
-    assert {d.code for d in unknown.diagnostics} == {"columns-unknown"}
+    assert {d.code for d in unknown.diagnostics} == {"unknown-columns"}
     assert not unknown.errors
 
 

@@ -46,7 +46,7 @@ def test_the_columns_of_a_registry_need_no_java(shop: Shop, monkeypatch: pytest.
         "schema": "id int, at timestamp, amount double, item struct<name: string, n: bigint>, tags array<string>, marks map<string, int>",
         "columns": {"id": "Unique."},
     }
-    assert "columns-unknown" in shop.lab.run("compile").codes()
+    assert "unknown-columns" in shop.lab.run("compile").codes()
     shop.lab.write("sources/orders.yml", text)
     result = shop.lab.run("compile")
     assert (result.code, result.codes()) == (0, [])
@@ -88,4 +88,4 @@ def test_a_source_that_is_not_there_is_told(lab: Lab):
     unknown, missing = lab.run("source", "inspect", "f.abd"), lab.run("source", "inspect", "f.abc")
     assert (unknown.code, missing.code) == (2, 1)
     assert "f.abc" in unknown.text
-    assert "landing-missing" in missing.text
+    assert "source-folder-missing" in missing.text

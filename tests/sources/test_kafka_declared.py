@@ -26,7 +26,7 @@ FAULTS = [
     ("format: kafka\ntopic: a\nschema: id int",
      "missing-key sources/x.yml:4:9 source 's.t' has no 'connection'", "connection: main"),
     ("format: kafka\nconnection: mian\ntopic: a\nschema: id int",
-     "connection-unknown sources/x.yml:6:21 the target 'dev' has no connection 'mian'", "'main'"),
+     "unknown-connection sources/x.yml:6:21 the target 'dev' has no connection 'mian'", "'main'"),
     ("format: kafka\nconnection: main\ntopic: a",
      "missing-key sources/x.yml:4:9 source 's.t' has no 'schema'", "schema:"),
     (GOOD + "topic: a\ntopics: [b]",

@@ -226,5 +226,5 @@ def test_a_reader_that_brings_its_columns(lab: Lab) -> None:
     assert sorted(r["value"] for r in lab.rows("rows")) == list(range(8))
     declare(lab, "format: spark.rate-micro-batch", "schema: value string", "options: {rowsPerBatch: 4}")
     result = lab.run("build")
-    assert "source-read" in result.codes()
+    assert "source-unreadable" in result.codes()
     assert "'dev.input' declares value string, and the reader has it as bigint" in result.text

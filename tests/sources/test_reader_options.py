@@ -90,7 +90,7 @@ ALLOW = "To pass it unchecked, set 'allow_unknown_options: true' beside 'options
          "Write one character in quotes."),
         ("csv", "unescapedQuoteHandling: stop", "bad-value",
          f"the option 'unescapedQuoteHandling' must be one of {', '.join(QUOTES)}, not 'stop'", f"Write {QUOTES[0]}."),
-        ("csv", "header: true, Header: false", "option-twice", "the option 'Header' is set twice, in other letters",
+        ("csv", "header: true, Header: false", "duplicate-option", "the option 'Header' is set twice, in other letters",
          "Remove one: letter case makes no difference."),
         ("parquet", "datetimeRebaseMode: new", "bad-value",
          "the option 'datetimeRebaseMode' must be one of EXCEPTION, CORRECTED, LEGACY, not 'new'", "Write EXCEPTION."),

@@ -190,7 +190,7 @@ def test_a_registry_that_is_down_is_an_error_in_bounded_time(tmp_path):
         with pytest.raises(SetupError) as error:
             found.schema(number + 1)
         assert time.monotonic() - start < 3
-    assert code(error) == "registry-down"
+    assert code(error) == "registry-unreachable"
     assert "Connection refused" in str(error.value)
 
 
@@ -200,7 +200,7 @@ def test_a_registry_that_is_silent_is_an_error_in_bounded_time(registry, gateway
     with pytest.raises(SetupError) as error:
         client(gateway.url, timeout=0.3, patience=1.0).schema(1)
     assert time.monotonic() - start < 3
-    assert code(error) == "registry-down"
+    assert code(error) == "registry-unreachable"
     assert len(gateway.asked) > 1
     gateway.delay = 0.0
 

@@ -97,7 +97,7 @@ def test_a_name_that_comes_again_is_told(shop: Lab) -> None:
 def test_an_archive_that_cannot_be_written_is_a_warning(shop: Lab) -> None:
     (shop.root / "read").write_text("in the way")
     result = shop.build()
-    (warning,) = [e for e in result.events if e.get("code") == "after-reading"]
+    (warning,) = [e for e in result.events if e.get("code") == "after-reading-failed"]
     assert warning["level"] == "warning"
     assert "2 files of 'shop.events' cannot be archived or deleted" in warning["message"]
     assert ids(shop) == [1, 2]

@@ -148,7 +148,7 @@ def test_an_archive_that_java_did_not_write(folder):
     of = classes()
     with pytest.raises(SetupError) as caught, archive_writer.writing(of):
         pass
-    assert caught.value.diagnostic.code == "archive"
+    assert caught.value.diagnostic.code == "class-archive"
     assert [path for path in folder.iterdir() if not path.name.startswith("base-")] == []
 
 
@@ -166,7 +166,7 @@ def test_a_folder_that_may_be_anothers_keeps_no_archive(folder, place):
     assert not archive_writer.begin(classes())
     with pytest.raises(SetupError) as caught, archive_writer.writing(classes()):
         pass
-    assert caught.value.diagnostic.code == "archive"
+    assert caught.value.diagnostic.code == "class-archive"
 
 
 def test_a_full_disk_keeps_no_archive_and_is_told(folder, mounted):
@@ -174,7 +174,7 @@ def test_a_full_disk_keeps_no_archive_and_is_told(folder, mounted):
     folder.chmod(0o700)
     with pytest.raises(SetupError) as caught, archive_writer.writing(classes()):
         pass
-    assert caught.value.diagnostic.code == "archive"
+    assert caught.value.diagnostic.code == "class-archive"
     assert "600 MB" in caught.value.diagnostic.message
     assert not archive_writer.begin(classes())
 
@@ -186,7 +186,7 @@ def test_a_disk_that_fills_while_java_writes_leaves_no_archive(tmp_path, folder,
     of = classes()
     with pytest.raises(SetupError) as caught, archive_writer.writing(of) as options:
         start_jvm(of.java, conf={}, log_dir=tmp_path, jars=of.core, archiving=options).stop(exit_seconds=120)
-    assert caught.value.diagnostic.code == "archive"
+    assert caught.value.diagnostic.code == "class-archive"
     assert [path for path in folder.rglob("*") if path.suffix == ".jsa" or path.is_dir()] == []
 
 

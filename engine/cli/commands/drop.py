@@ -52,8 +52,8 @@ def drop_tables(
 
     Raises:
         UsageError: a name means no table or several; nobody can be asked.
-        StateError: `locked`, `state-unwritable`, `state-unreadable`.
-        SetupError: `lake-outside`, `lake-moved`, `catalog`, `catalog-busy`.
+        StateError: `table-locked`, `state-unwritable`, `state-unreadable`.
+        SetupError: `lake-outside`, `lake-moved`, `catalog-unusable`, `catalog-busy`.
     """
     from engine.lake.catalog.moved_lake import check as lake_check
     from engine.plan.deployed.state_folder import environment

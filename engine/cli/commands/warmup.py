@@ -74,7 +74,7 @@ def warm_up(*, force: bool = False, memory: str = "", background: bool = False) 
         The archive; None: another process writes one.
 
     Raises:
-        EngineError: `archive`, or Java, jars or the session cannot be had.
+        EngineError: `class-archive`, or Java, jars or the session cannot be had.
     """
     from engine.spark import archive, archive_writer
     from engine.spark.jars import jar_paths
@@ -98,7 +98,9 @@ def warm_up(*, force: bool = False, memory: str = "", background: bool = False) 
     archive_writer.note_failure(classes, "")
     written = archive.archive_path(classes)
     if written is None:
-        raise SetupError("archive", "The class archive was removed in the meantime.", "Run engine warmup once more.")
+        raise SetupError(
+            "class-archive", "The class archive was removed in the meantime.", "Run engine warmup once more."
+        )
     return written
 
 

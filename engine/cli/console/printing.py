@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from typing import Any, Protocol
 
@@ -57,6 +57,10 @@ class Printer(Protocol):
     def summary(self, results: RunResults) -> None:
         """The end of a run."""
 
+    @property
+    def errors(self) -> Collection[str]:
+        """The codes of the errors that people were shown; none where machines read."""
+
 
 def printer(log_format: str, *, quiet: bool) -> Printer:
     """The printer of --log-format."""
@@ -67,6 +71,7 @@ class JsonPrinter:
     """One JSON object a line on standard output."""
 
     for_people = False
+    errors: Collection[str] = ()
 
     def __init__(self, *, quiet: bool = False) -> None:
         self._quiet = quiet
@@ -108,6 +113,7 @@ class TextPrinter:
         self._live = sys.stdout.isatty() and not quiet
         self._status = False
         self._hints: dict[str, str] = {}
+        self.errors: list[str] = []
 
     @property
     def for_people(self) -> bool:
@@ -138,6 +144,7 @@ class TextPrinter:
         shown = [diagnostic for diagnostic in found if diagnostic.is_error or not self._quiet]
         with self._lock:
             self._clear()
+            self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
             if parts := [part for one in hints_once(shown, hints) for part in ("\n", *diagnostic_text(one))]:
                 write(*parts[1:], error=True)
 

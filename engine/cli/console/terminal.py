@@ -27,7 +27,7 @@ _NAMES = {math.inf: "Infinity", -math.inf: "-Infinity"}
 
 @dataclass(frozen=True, slots=True)
 class Styled:
-    """A text in a colour, where the terminal has colours."""
+    """A text in a colour (empty: the terminal's own), where the terminal has colours."""
 
     text: str
     colour: str
@@ -140,7 +140,7 @@ def _safe(text: str, clean: Callable[[str], str]) -> str:
 def _shown(part: Part, clean: Callable[[str], str]) -> str:
     if not isinstance(part, Styled):
         return _safe(part, clean)
-    return click.style(_safe(part.text, clean), fg=part.colour, bold=part.bold or None)
+    return click.style(_safe(part.text, clean), fg=part.colour or None, bold=part.bold or None)
 
 
 def _put(text: str, *, error: bool, end: str) -> None:

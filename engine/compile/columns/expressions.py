@@ -422,7 +422,7 @@ def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValu
     function = walk.name_of(function_placement.inner(node.this))
     if order is None and not node.args.get("alias") and function in _RANKING:
         message = f"{function}() needs an order"
-        walk.fault("clause", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
+        walk.fault("misplaced-expression", message, "Write OVER (PARTITION BY .. ORDER BY ..).", node)
     if node.args.get("spec") is not None:
         function_placement.framed(walk, node, function, sorts)
     return value(walk, node.this, scope)

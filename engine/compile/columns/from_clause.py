@@ -193,7 +193,7 @@ def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
             continue
         name = walk.name_of(function)
         message = f"{name}() in FROM cannot use '{column.name}' of the table next to it"
-        walk.fault("clause", message, f"Write LATERAL {name}(..).", column)
+        walk.fault("misplaced-expression", message, f"Write LATERAL {name}(..).", column)
 
 
 def _input(walk: Walk, known: InputColumns) -> OutputColumns:
@@ -248,7 +248,9 @@ def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColum
     for row, values in zip(rows, found, strict=True):
         for item, given in zip(row, values, strict=True):
             if given.origins or item.find(exp.Query) is not None:
-                walk.fault("clause", "VALUES takes constants, and this uses a column", _CONSTANTS, item, node)
+                walk.fault(
+                    "misplaced-expression", "VALUES takes constants, and this uses a column", _CONSTANTS, item, node
+                )
     width = len(found[0]) if found else 0
     places = [[row[place] for row in found if place < len(row)] for place in range(width)]
     columns = (ColumnValue(widest(v.type for v in place), origins(place)) for place in places)

@@ -12,7 +12,7 @@ from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.types.accepted_types import NUMBERS, TIMES, family
 from engine.compile.types.builtin_functions import AGGREGATES, BUILTIN, RANKING
 
-CODE = "clause"
+CODE = "misplaced-expression"
 _WRAPPING = (exp.IgnoreNulls, exp.RespectNulls, exp.Filter, exp.WithinGroup)
 _GROUPING = {"grouping", "grouping_id", "grouping__id"}
 # Functions that are not allowed everywhere.

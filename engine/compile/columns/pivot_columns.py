@@ -60,7 +60,7 @@ def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
                 continue
             if known.origins or known.type:
                 message = f"PIVOT takes aggregates, and '{node.name}' is outside of them"
-                walk.fault("clause", message, f"Write max({node.name}) or any_value({node.name}).", node)
+                walk.fault("misplaced-expression", message, f"Write max({node.name}) or any_value({node.name}).", node)
                 return
 
 

@@ -108,7 +108,7 @@ def _having(walk: Walk, node: exp.Select, having: exp.Expr, scope: ColumnScope) 
         name = column.name.lower()
         if not column.table and name in over and not any(r.find(name) for r in scope.relations):
             message = f"HAVING is evaluated before '{column.name}', a window function (OVER)"
-            walk.fault("clause", message, "Filter in an outer SELECT.", column)
+            walk.fault("misplaced-expression", message, "Filter in an outer SELECT.", column)
 
 
 def _make_windows(walk: Walk, node: exp.Select, scope: ColumnScope) -> None:
@@ -234,7 +234,9 @@ def _generated(walk: Walk, projection: exp.Expr, scope: ColumnScope) -> list[tup
     if names and len(names) != len(made):
         count = f"{len(names)} alias{'es' * (len(names) > 1)}"
         message = f"{count} for the {len(made)} columns that {walk.name_of(function)}() returns"
-        walk.fault("clause", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection)
+        walk.fault(
+            "misplaced-expression", message, f"Write AS ({', '.join(name for name, _ in made)}).", function, projection
+        )
     return [(names[i] if i < len(names) else name, value) for i, (name, value) in enumerate(made)]
 
 
@@ -268,7 +270,9 @@ def _result(walk: Walk, part: exp.Expr, select: exp.Select, output: OutputColumn
         item = next(named, None)
     if item is not None and (has_aggregate(item) or item.find(exp.Window)):
         message = f"GROUP BY {place or part.name} is an aggregate or a window function"
-        walk.fault("clause", message, "Group by columns only, and aggregate in the SELECT list.", part, select)
+        walk.fault(
+            "misplaced-expression", message, "Group by columns only, and aggregate in the SELECT list.", part, select
+        )
 
 
 def _flat(node: exp.Expr) -> Iterator[exp.Expr]:
@@ -334,7 +338,7 @@ def _place(walk: Walk, clause: str, item: exp.Expr, node: exp.Expr, output: Outp
         return
     if place > count or place < 1:
         message = f"{clause.upper()} BY {place}: the SELECT has {count} column{'s' * (count != 1)}"
-        walk.fault("clause", message, "Use the name of a column, or its position.", item, node)
+        walk.fault("misplaced-expression", message, "Use the name of a column, or its position.", item, node)
 
 
 def _limited(walk: Walk, node: exp.Expr) -> None:
@@ -344,7 +348,7 @@ def _limited(walk: Walk, node: exp.Expr) -> None:
         if column is not None and column.name.lower() != "all" and not column.find_ancestor(exp.Query) is not node:
             message = f"{key.upper()} takes a number, and '{column.name}' is a column"
             walk.fault(
-                "clause",
+                "misplaced-expression",
                 message,
                 "Use a number; to limit rows per group, filter on row_number() in an outer SELECT.",
                 column,

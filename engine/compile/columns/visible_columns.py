@@ -36,7 +36,7 @@ def sorted_by_output(walk: Walk, node: exp.Select, output: OutputColumns) -> Non
     for item in _items(node):
         if any(is_aggregate(part) for part in item.walk(prune=lambda part: isinstance(part, exp.Query))):
             message = "ORDER BY after DISTINCT contains an aggregate"
-            walk.fault("clause", message, "Give it an alias in the SELECT, and sort by the alias.", item)
+            walk.fault("misplaced-expression", message, "Give it an alias in the SELECT, and sort by the alias.", item)
             continue
     sorted_by_columns(walk, node, output, "DISTINCT")
 
@@ -55,7 +55,9 @@ def sorted_by_columns(walk: Walk, node: exp.Expr, output: OutputColumns, word: s
         if not names & {part.lower() for part in parts[:2]} and (certain or not quoted):
             shown = ".".join(parts)
             message = f"ORDER BY after {word} can use columns of the SELECT only, and '{shown}' is not one"
-            walk.fault("clause", message, "Add it to the SELECT, or sort by a column of the SELECT.", column)
+            walk.fault(
+                "misplaced-expression", message, "Add it to the SELECT, or sort by a column of the SELECT.", column
+            )
 
 
 def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
@@ -74,19 +76,19 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
         column = next(_hidden([having], keys - given, scope), None)
         if column is not None and any(_called(walk, node, scope) for node in _own(having)):
             message = f"HAVING over grouping sets has a function in it, and '{column.name}' is not in the SELECT"
-            walk.fault("clause", message, _HINT, column)
+            walk.fault("misplaced-expression", message, _HINT, column)
             return
         aggregate = next((node for clause in sorts for node in _own(clause) if is_aggregate(node)), None)
         if column is not None and aggregate is not None:
             message = f"ORDER BY has an aggregate, and HAVING over grouping sets uses '{column.name}' of no SELECT"
-            walk.fault("clause", message, _HINT, aggregate, column)
+            walk.fault("misplaced-expression", message, _HINT, aggregate, column)
             return
         given |= {name for column in having.find_all(exp.Column) for name in _name(column, scope)}
     column = next(_hidden(sorts, keys - given, scope), None)
     column = column or next(_hidden(sorts, plain - given, scope, inside=True), None)
     if column is not None:
         message = f"ORDER BY over grouping sets uses '{column.name}', which is not in the SELECT"
-        walk.fault("clause", message, _HINT, column)
+        walk.fault("misplaced-expression", message, _HINT, column)
 
 
 def _keys(group: exp.Expr, select: exp.Select, scope: ColumnScope) -> tuple[set[str], set[str]]:

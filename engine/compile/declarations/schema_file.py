@@ -51,5 +51,5 @@ def _warn(section: Section, name: str) -> None:
         f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."
     )
     section.found.append(
-        Diagnostic("columns-unknown", message, hint, level=Level.WARNING, node=section.node, location=section.place)
+        Diagnostic("unknown-columns", message, hint, level=Level.WARNING, node=section.node, location=section.place)
     )

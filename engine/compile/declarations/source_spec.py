@@ -93,7 +93,7 @@ def _warn_of_unknown(table: Section, name: str) -> None:
     hint = (
         f"They are checked before the first batch. 'engine source inspect {name}' prints a declaration that has them."
     )
-    table.found.append(Diagnostic("columns-unknown", message, hint, Level.WARNING, table.node, table.place))
+    table.found.append(Diagnostic("unknown-columns", message, hint, Level.WARNING, table.node, table.place))
 
 
 def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
@@ -110,7 +110,7 @@ def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
             message = f"the target '{target.name}' has no {what} '{name}'"
             key = "connections" if what == "connection" else "schema_registries"
             yield SpecFault(
-                path, message, near(name, known) or f"Add it under '{key}:' in the target.", "connection-unknown"
+                path, message, near(name, known) or f"Add it under '{key}:' in the target.", "unknown-connection"
             )
 
 

@@ -258,7 +258,7 @@ def _openlineage(part: Section | None, values: ValueRenderer) -> Late | None:
 
 def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any]:
     if name not in known:
-        raise ProjectError("connection-unknown", f"the target has no {what} '{name}'", near(name, known))
+        raise ProjectError("unknown-connection", f"the target has no {what} '{name}'", near(name, known))
     return known[name]()
 
 
@@ -266,7 +266,7 @@ def _no_target(chosen: str, top: Section, targets: Section | None, *, named: boo
     known = [key for key, _ in targets.mapping()] if targets else []
     hint = near(chosen, known) or f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}."
     place = (top.child("target") if named else None) or targets or top
-    place.report("target-unknown", f"there is no target '{chosen}'", hint)
+    place.report("unknown-target", f"there is no target '{chosen}'", hint)
 
 
 def _catalog(section: Section, root: Path) -> Catalog:

@@ -210,4 +210,4 @@ def _groups(select: exp.Select, calls: list[_Call]) -> bool:
 
 
 def _fault(message: str, hint: str, node: exp.Expr, around: exp.Expr | None = None) -> ColumnFault:
-    return ColumnFault("clause", message, hint, first_offset(node) or first_offset(around or node))
+    return ColumnFault("misplaced-expression", message, hint, first_offset(node) or first_offset(around or node))

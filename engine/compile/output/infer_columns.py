@@ -24,8 +24,8 @@ from engine.sources import ORIGIN, kind_of
 
 # Errors that leave the query, its windows and its streams as they are meant.
 _QUERY_HOLDS = {
-    "condition-syntax", "dedup-needs-watermark", "partition-clash", "schedule-syntax", "session-update",
-    "trigger-continuous", "unknown-column", "update-key",
+    "condition-syntax", "dedup-needs-watermark", "partition-clash", "schedule-syntax", "session-mode",
+    "trigger-continuous", "unknown-column", "update-needs-key",
 }  # fmt: skip
 # Those that leave the names in it: what is read and not known may have any column.
 _NAMES_HOLD = _QUERY_HOLDS | {

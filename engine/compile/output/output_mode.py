@@ -46,7 +46,7 @@ def decide(
     if keys is None:
         if not write.unique_key and "unique_key" not in places:
             hint = "Add 'unique_key: id': in update mode a row may be emitted again, and is then merged by its key."
-            report("update-key", "output_mode 'update' needs a 'unique_key'", hint, places["output_mode"])
+            report("update-needs-key", "output_mode 'update' needs a 'unique_key'", hint, places["output_mode"])
         return write
     return replace(write, unique_key=_key(write, query, keys, places, report))
 
@@ -65,11 +65,11 @@ def _session(query: ParsedQuery, windows: tuple[Window, ...], places: Mapping[st
     session = next((window for window in windows if window.time.kind == "session"), None)
     if session is not None:
         message = f"the session window '{session.name}' does not run in update mode ({_at(places, session)})"
-        report("session-update", message, hint, session.location)
+        report("session-mode", message, hint, session.location)
         return True
     call = next(_session_calls(query.nodes), None)
     if call is not None:
-        report("session-update", "session_window() does not run in update mode", hint, first_offset(call))
+        report("session-mode", "session_window() does not run in update mode", hint, first_offset(call))
     return call is not None
 
 
@@ -92,7 +92,7 @@ def _key(
         names = " and ".join(f"'{text}'" for text in missing)
         hint = "Add the grouping column to the SELECT (of a window, its start), so that it can be the key."
         place = places.get("output_mode") or places["unique_key"]
-        report("update-key", f"the query groups by {names}, and the SELECT has no column of it", hint, place)
+        report("update-needs-key", f"the query groups by {names}, and the SELECT has no column of it", hint, place)
         return write.unique_key
     grouping = tuple(key.columns[0] for key in keys)
     if "unique_key" not in places:
@@ -103,7 +103,7 @@ def _key(
         shown = ", ".join(grouping) or "nothing"
         message = f"'unique_key' is not what the query groups by ({shown}), and output_mode is 'update'"
         hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
-        report("update-key", message, hint, places["unique_key"])
+        report("update-needs-key", message, hint, places["unique_key"])
     return write.unique_key
 
 

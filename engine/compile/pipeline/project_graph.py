@@ -64,7 +64,7 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
                 "The first to read a file would take it away from the other. Let one model read the source and the "
                 f"others that model, or remove 'after_reading' in {source.location}."
             )
-            yield Diagnostic("files-taken", message, hint, node=face.name, location=Location(face.file))
+            yield Diagnostic("after-reading-shared", message, hint, node=face.name, location=Location(face.file))
 
 
 def _reaches(face: Face, source: str, known: Mapping[str, Face], depth: int = 0) -> bool:

@@ -193,7 +193,7 @@ def _check_listed(draft: Draft, source: Source, reference: RelationReference) ->
     if "after_reading" in source.spec.settings:
         message = f"'{source.name}' is read in full, but its files are moved or deleted after reading (after_reading)"
         hint = f"List it in the header, 'streams: [{source.name}]', or remove 'after_reading'."
-        draft.report("files-taken", message, hint, reference.start)
+        draft.report("after-reading-shared", message, hint, reference.start)
     kind = kind_of(source.spec.format)
     if kind is None or not kind.LISTED or source.spec.stream is False:
         return

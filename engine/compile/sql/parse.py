@@ -222,7 +222,7 @@ class _Reader:
             qualify = select.args.get("qualify")
             if qualify is not None:
                 hint = "Filter on the window function in an outer SELECT."
-                self.report("qualify", "Spark has no QUALIFY", hint, first_offset(qualify))
+                self.report("qualify-not-supported", "Spark has no QUALIFY", hint, first_offset(qualify))
             distinct = select.args.get("distinct")
             if distinct is not None and distinct.args.get("on") is not None:
                 hint = "Select the best row of a key: max_by(struct(*), ts) ... group by the key."

@@ -42,7 +42,7 @@ def domains(query: LoweredQuery) -> Iterator[RuleFinding]:
         if not any(column.watermark for column in domain.columns):
             message = "this subquery groups the stream by the columns it uses, and none of them has a watermark"
             hint = "Compare the columns with = in a scalar subquery, or join a grouped subquery."
-            yield error("agg-needs-event-time-key", message, hint, domain.node)
+            yield error("agg-needs-event-time", message, hint, domain.node)
 
 
 def _distinct_calls(step: Aggregate) -> Iterator[RuleFinding]:
@@ -82,7 +82,7 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:
     else:
         message = "GROUP BY on a stream needs an event-time window: no grouping column has a watermark"
         hint = chained or pasteable_fixes.event_time_window(step)
-        yield error("agg-needs-event-time-key", message, hint, step.node)
+        yield error("agg-needs-event-time", message, hint, step.node)
 
 
 def _chained(step: Aggregate) -> str:
@@ -117,7 +117,7 @@ def _sessions(query: LoweredQuery, step: LogicalPlan, keys: tuple[Key, ...], *, 
     # Spark asks the first aggregate before it starts, and the others as they run, if they do.
     if query.mode == "update" and (first or any(s.node is step.node and is_aggregate(s) for s in walk(query.runs))):
         message = "session windows are not supported in update mode"
-        yield error("session-update", message, "Set output_mode: append.", sessions[0].node)
+        yield error("session-mode", message, "Set output_mode: append.", sessions[0].node)
     if isinstance(step, Aggregate) and _without(step, sessions):
         message = "a session window must be in every set of ROLLUP, CUBE or GROUPING SETS"
         hint = "Group by the session window itself, or add it to each set."
@@ -136,7 +136,7 @@ def _collations(step: LogicalPlan, keys: tuple[Key, ...]) -> Iterator[RuleFindin
         if collated(kind):
             message = "a grouping column with a collation is not supported on streams"
             hint = "Group by lower(s) of a column without collation, or by s collate utf8_binary."
-            yield error("agg-collation-key", message, hint, key.node if isinstance(step, Aggregate) else step.node)
+            yield error("collation-key", message, hint, key.node if isinstance(step, Aggregate) else step.node)
 
 
 def collated(kind: str) -> bool:

@@ -45,7 +45,7 @@ def running_joins(query: LoweredQuery) -> Iterator[RuleFinding]:
             if any(side is not None and collated(side.type) for side in sides):
                 message = "a join column with a collation is not supported on streams"
                 hint = "Join on lower(s) of columns without collation."
-                yield error("agg-collation-key", message, hint, condition.node)
+                yield error("collation-key", message, hint, condition.node)
 
 
 def _streams(query: LoweredQuery, step: Join) -> Iterator[RuleFinding]:
@@ -105,4 +105,4 @@ def _growth(step: Join) -> Iterator[RuleFinding]:
     if not (both and timed):
         message = "the join keeps all rows in state, without bound: it needs watermarks on both sides and a time bound"
         hint = pasteable_fixes.join_bound(step, both_directions=True)
-        yield warning("join-unbounded", message, hint, step.node)
+        yield warning("unbounded-join", message, hint, step.node)

@@ -32,11 +32,11 @@ def modes(query: LoweredQuery) -> Iterator[RuleFinding]:
     found = [step for step in walk(query.plan) if is_aggregate(step)]
     if not found:
         message = "complete mode needs an aggregate, and the query has none"
-        yield error("mode-complete-needs-aggregate", message, "Set output_mode: append.", query.plan.node)
+        yield error("complete-needs-aggregate", message, "Set output_mode: append.", query.plan.node)
         return
     if any(column.watermark for step in found for column in step.child.columns):
         message = "complete mode keeps every group in state, without bound; the watermark has no effect"
-        yield warning("mode-complete-keeps-state", message, "Set output_mode: append or update.", found[0].node)
+        yield warning("unbounded-complete", message, "Set output_mode: append or update.", found[0].node)
         return
     message = "complete mode keeps every group in state, without bound"
     yield warning(
@@ -54,20 +54,20 @@ def order(query: LoweredQuery) -> Iterator[RuleFinding]:
     for step in walk(query.plan):
         if isinstance(step, Offset):
             message = "OFFSET is not supported in a streaming query, not even on a static input"
-            yield error("offset", message, "Remove it; use OFFSET when querying the table.", step.node)
+            yield error("offset-on-stream", message, "Remove it; use OFFSET when querying the table.", step.node)
         elif isinstance(step, SortPlan) and step.streaming and not _complete(query, step):
             message = "ORDER BY is not supported on streams"
             hint = "Remove it, and sort when querying the table. (In complete mode ORDER BY may follow a GROUP BY.)"
-            yield error("sort-not-streaming", message, hint, step.node)
+            yield error("sort-on-stream", message, hint, step.node)
         elif isinstance(step, Limit) and step.streaming and query.mode == "update":
             message = "LIMIT is not supported in update mode"
-            yield error("limit-update", message, "Remove it, or set output_mode: append.", step.node)
+            yield error("limit-mode", message, "Remove it, or set output_mode: append.", step.node)
         elif isinstance(step, Limit) and step.streaming and query.mode == "append":
             message = "LIMIT counts rows over the whole life of the stream: after them no row is ever written"
-            yield warning("limit-forever", message, "Remove it, and use LIMIT when querying the table.", step.node)
+            yield warning("limit-whole-stream", message, "Remove it, and use LIMIT when querying the table.", step.node)
         elif isinstance(step, Sample) and step.streaming:
             message = "TABLESAMPLE is not supported on streams"
-            yield error("sample", message, "Use where rand() < 0.5.", step.node)
+            yield error("sample-on-stream", message, "Use where rand() < 0.5.", step.node)
         elif isinstance(step, Over) and step.child.streaming:
             for call in step.calls:
                 shown = call.this.sql(dialect="spark", comments=False)
@@ -75,7 +75,7 @@ def order(query: LoweredQuery) -> Iterator[RuleFinding]:
                 hint = (
                     "For the latest row of a key, set unique_key and sequence_by, or aggregate: max_by(struct(..), ts)."
                 )
-                yield error("over-not-streaming", message, hint, call)
+                yield error("over-on-stream", message, hint, call)
 
 
 def _complete(query: LoweredQuery, step: LogicalPlan) -> bool:
@@ -92,9 +92,9 @@ def sets(query: LoweredQuery) -> Iterator[RuleFinding]:
             yield error("union-stream-batch", message, hint, step.node)
         elif isinstance(step, Except) and step.children[1].streaming:
             message = "the right side of EXCEPT cannot be a stream"
-            yield error("except-stream", message, _SEMI, step.node)
+            yield error("except-right-stream", message, _SEMI, step.node)
         elif isinstance(step, Intersect) and step.streaming:
-            yield error("intersect", "INTERSECT is not supported on streams", _SEMI, step.node)
+            yield error("intersect-on-stream", "INTERSECT is not supported on streams", _SEMI, step.node)
 
 
 def running_sets(query: LoweredQuery) -> Iterator[RuleFinding]:
@@ -104,7 +104,9 @@ def running_sets(query: LoweredQuery) -> Iterator[RuleFinding]:
             continue
         if not any(c.watermark for c in step.child.columns) and not step.child.open:
             message = "EXCEPT on a stream needs an event-time column: no selected column has a watermark"
-            yield error("except-batch", message, f"Select the watermarked column as well. {_SEMI}", step.node)
+            yield error(
+                "except-needs-event-time", message, f"Select the watermarked column as well. {_SEMI}", step.node
+            )
 
 
 def chains(query: LoweredQuery) -> Iterator[RuleFinding]:
@@ -115,12 +117,12 @@ def chains(query: LoweredQuery) -> Iterator[RuleFinding]:
     for step in walk(query.plan):
         if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = f"in {query.mode} mode an aggregate must be the last stateful step of the query"
-            yield error("chain-update", message, hint, step.node)
+            yield error("chain-mode", message, hint, step.node)
             return
     for step in walk(query.runs):
         if _stateful(step) and any(is_aggregate(below) for child in step.children for below in walk(child)):
             message = f"in {query.mode} mode an aggregate must be the last stateful step: results will be wrong"
-            yield warning("chain-update", message, hint, step.node)
+            yield warning("chain-mode", message, hint, step.node)
             return
 
 

@@ -26,7 +26,7 @@ def watermarks(query: LoweredQuery) -> Iterator[RuleFinding]:
     for step in walk(query.plan):
         if isinstance(step, EventTime) and step.before is not None and step.before.watermark:
             message = f"'{step.before.name}' already has a watermark"
-            yield error("watermark-twice", message, "Keep one of them.", step.node)
+            yield error("duplicate-watermark", message, "Keep one of them.", step.node)
     wanted = frozenset(column.id for column in query.runs.columns)
     for step, asked in needed(query.runs, wanted):
         for columns in _reaching(query, step, asked):

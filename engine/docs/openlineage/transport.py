@@ -56,7 +56,7 @@ def delivering(
         settings = target.openlineage()
         delivery = _Delivery(_transport(settings, root), _teller(manifest, target, root, settings), _place(settings))
     except EngineError as error:
-        tell([Diagnostic("openlineage", f"no event is sent: {error.diagnostic.message}", _HINT, Level.WARNING)])
+        tell([Diagnostic("openlineage-failed", f"no event is sent: {error.diagnostic.message}", _HINT, Level.WARNING)])
         yield lambda _: None
         return
     delivery.thread.start()
@@ -84,7 +84,7 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
         from openlineage.client.transport.http import HttpConfig, HttpTransport
     except ImportError as error:
         hint = "Install it: pip install 'headrace[openlineage]'."
-        raise ProjectError("openlineage", "the package openlineage-python is not installed", hint) from error
+        raise ProjectError("openlineage-failed", "the package openlineage-python is not installed", hint) from error
     if settings.get("type") == "file":
         return _file_transport(Path(str(settings["path"])), root)
     url = str(settings["url"])
@@ -179,7 +179,7 @@ class _Delivery:
         return (self._warning(f"{self.lost} of {self.sent + self.lost} OpenLineage events were", self.reason),)
 
     def _warning(self, what: str, why: str) -> Diagnostic:
-        return Diagnostic("openlineage", f"{what} not delivered to {self.place}: {why}", _HINT, Level.WARNING)
+        return Diagnostic("openlineage-failed", f"{what} not delivered to {self.place}: {why}", _HINT, Level.WARNING)
 
 
 def _iso(clock: float) -> str:

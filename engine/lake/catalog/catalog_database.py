@@ -43,7 +43,7 @@ def exists(config: CatalogConfig) -> bool:
     """Whether the catalog was ever written.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     path = database(config)
     for part in (path, *(_beside(path, end) for end in ("-wal", "-shm", "-journal")), config.path / "warehouse"):
@@ -64,7 +64,7 @@ def names(config: CatalogConfig, schema: str) -> tuple[str, ...]:
     """The tables of a schema.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     return tuple(row[0] for row in _rows(config, "AND table_namespace = ?", schema))
 
@@ -73,7 +73,7 @@ def location(config: CatalogConfig, schema: str, name: str) -> str | None:
     """Where the metadata of a table are according to the catalog, or None if there is no such table.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     found = _rows(config, "AND table_namespace = ? AND table_name = ?", schema, name)
     return found[0][1] if found else None
@@ -83,7 +83,7 @@ def locations(config: CatalogConfig) -> list[str]:
     """Where the metadata of all tables and views are.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     return [row[1] for row in _rows(config, "", views=True)]
 
@@ -92,7 +92,7 @@ def entries(config: CatalogConfig, schema: str) -> tuple[CatalogEntry, ...]:
     """The tables and views of a schema.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     rows = _rows(config, "AND table_namespace = ?", schema, views=True)
     return tuple(CatalogEntry(schema, name, location, kind == _VIEW) for name, location, kind in rows)
@@ -102,7 +102,7 @@ def every_location(config: CatalogConfig) -> list[str]:
     """Where the metadata of all tables and views are, of catalogs of other names in the same file too.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     return [row[1] for row in _rows(config, "OR true", views=True)]
 
@@ -111,7 +111,7 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
     """Take a table or view out of the catalog, if it is still what it was; its files stay.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`; `catalog-busy`: another process writes all the time.
+        SetupError: `lake-outside`, `catalog-unusable`; `catalog-busy`: another process writes all the time.
     """
     if not exists(config):
         return False
@@ -145,7 +145,7 @@ def remove(config: CatalogConfig, entry: CatalogEntry) -> bool:
 def unreadable(config: CatalogConfig, reason: str) -> SetupError:
     """The error of a catalog, or of a file of its tables, that does not hold what it should."""
     message = f"the catalog {config.name} cannot be read: {reason}"
-    return SetupError("catalog", message, "Check the 'catalog' of the target with engine debug.")
+    return SetupError("catalog-unusable", message, "Check the 'catalog' of the target with engine debug.")
 
 
 def _link(part: Path) -> SetupError:

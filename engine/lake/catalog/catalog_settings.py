@@ -41,7 +41,7 @@ def prepare(catalog: CatalogConfig) -> None:
     """Make the local warehouse's folder, for its owner only.
 
     Raises:
-        SetupError: `catalog` if that is not possible.
+        SetupError: `catalog-unusable` if that is not possible.
     """
     try:
         missing = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
@@ -50,7 +50,9 @@ def prepare(catalog: CatalogConfig) -> None:
         (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
     except OSError as error:
         hint = "Make the folder writable, or change 'path' of the target's catalog."
-        raise SetupError("catalog", f"the lake {catalog.path} cannot be written: {error.strerror}", hint) from error
+        raise SetupError(
+            "catalog-unusable", f"the lake {catalog.path} cannot be written: {error.strerror}", hint
+        ) from error
 
 
 def umask(catalog: CatalogConfig) -> int:

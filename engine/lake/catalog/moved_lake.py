@@ -15,7 +15,7 @@ def check(config: CatalogConfig) -> None:
     """Make sure that tables are where the catalog has them, without Java.
 
     Raises:
-        SetupError: `lake-moved`; `lake-outside` or `catalog` if the catalog is not read.
+        SetupError: `lake-moved`; `lake-outside` or `catalog-unusable` if the catalog is not read.
     """
     error = moved(config)
     if error is not None:
@@ -26,7 +26,7 @@ def moved(config: CatalogConfig) -> SetupError | None:
     """Why the metadata of a table is not where the catalog has it, if that is because the lake is elsewhere now.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
     """
     here = (config.path / "warehouse").absolute()
     elsewhere = (path for path in _locations(config) if not path.is_relative_to(here))

@@ -56,7 +56,7 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     """What a table or view is, from its metadata file alone.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`: the catalog cannot be read.
+        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     try:
         metadata = read_document(config.path / "warehouse", entry.location)
@@ -85,7 +85,7 @@ def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = Non
         own: the table; None: it has left the catalog already.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`: the catalog cannot be read.
+        SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     warehouse = config.path / "warehouse"
     root = next((root for root in roots(warehouse) if folder.is_relative_to(root)), None)
@@ -112,7 +112,7 @@ def remove_folder(config: CatalogConfig, folder: Path) -> bool:
     """Remove the files of a table that has left the catalog; False if they are not its alone, and stay.
 
     Raises:
-        SetupError: `catalog`: a file cannot be removed.
+        SetupError: `catalog-unusable`: a file cannot be removed.
     """
     if Path(os.path.realpath(folder)) != folder or why_kept(config, folder):
         return False
@@ -122,7 +122,7 @@ def remove_folder(config: CatalogConfig, folder: Path) -> bool:
         pass
     except OSError as error:
         message = f"the files in {folder} cannot be removed: {error.strerror}"
-        raise SetupError("catalog", message, "Make the folder writable and run the command again.") from error
+        raise SetupError("catalog-unusable", message, "Make the folder writable and run the command again.") from error
     return True
 
 

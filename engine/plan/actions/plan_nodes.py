@@ -120,7 +120,7 @@ def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:
     if known.dropping:
         message = f"a drop of {model.relation} was begun and not finished"
         hint = f"Finish it: engine drop {model.relation}"
-        yield Diagnostic("unfinished-drop", message, hint, node=model.relation.name)
+        yield Diagnostic("drop-unfinished", message, hint, node=model.relation.name)
 
 
 def _unreadable(node: Node, deployed: Deployed) -> Iterator[Diagnostic]:

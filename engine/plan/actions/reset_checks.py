@@ -44,7 +44,7 @@ def reset_refusals(manifest: Manifest, model: Model, reset: Reset) -> Iterator[D
             "Only models with a 'unique_key' can read rows again. Continue with new data (--reset-checkpoint now), "
             f"or rebuild the table: engine build -f -s {model.name}"
         )
-        yield Diagnostic("reset-repeats", message, hint, node=model.name, location=place)
+        yield Diagnostic("reset-duplicates", message, hint, node=model.name, location=place)
     for source in sources:
         if reset.at is not None and not new_checkpoint.timed(source.spec):
             message = f"a stream of '{source.name}' (format: {source.spec.format}) cannot start at a time"

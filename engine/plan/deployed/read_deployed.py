@@ -44,7 +44,7 @@ def read_deployed(
         sources: see `read_sources`.
 
     Raises:
-        SetupError: `lake-moved`, `lake-outside`, `catalog`: the catalog cannot be read.
+        SetupError: `lake-moved`, `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     check_not_moved(target.catalog)
     lake = Lake(target.catalog)

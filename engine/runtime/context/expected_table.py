@@ -27,7 +27,7 @@ def check_alone(model: Model, relation: Relation, table: TableFacts | None, begu
     """Check that the files of a commit are still those of its rows alone, so that they can be replaced.
 
     Raises:
-        StateError: `batch-begun`.
+        StateError: `batch-unfinished`.
     """
     newer = []
     for snapshot in table.history if table is not None else ():
@@ -44,4 +44,4 @@ def check_alone(model: Model, relation: Relation, table: TableFacts | None, begu
         "Restore that version of the model and build once to finish the micro-batch, then change it again. Or "
         f"rebuild the table: engine build -f -s {model.name}"
     )
-    raise StateError("batch-begun", message, hint, node=model.name)
+    raise StateError("batch-unfinished", message, hint, node=model.name)

@@ -79,7 +79,7 @@ def _put_away(landed: Landed, spec: SourceSpec, read: list[listing.Listed], *, d
     if failed:
         message = f"{number(len(failed), 'file')} of '{spec.name}' cannot be archived or deleted: {landed.some(failed)}"
         hint = f"{next(iter(failed.values()))}. Their rows were read and are not read again; the next build retries."
-        landed.warn("after-reading", message, hint)
+        landed.warn("after-reading-failed", message, hint)
     if moved := len(read) - len(failed):
         yield f"{number(moved, 'file')} of '{spec.name}' {'deleted' if delete else 'archived'}"
 

@@ -199,7 +199,7 @@ def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
         f"Fix the cause, then publish with engine test -s {model.name}. Or {WAYS.format(model.name)}. To query the "
         f"staged rows: {rows.replace('`', '')}"
     )
-    return Diagnostic("rows-wait", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
+    return Diagnostic("not-published", message, hint, Level.WARNING, node=model.name, location=Location(model.file))
 
 
 def gates(run: Run, nodes: Iterable[str]) -> Gates:

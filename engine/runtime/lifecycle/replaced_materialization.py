@@ -32,7 +32,9 @@ def announce(run: Run, model: Model) -> None:
     if known is not None and known.kind_changed:
         message = f"{model.relation} is replaced: {'; '.join(known.reasons)}"
         place = Location(model.file)
-        found = Diagnostic("kind-changed", message, known.lost, Level.WARNING, node=model.name, location=place)
+        found = Diagnostic(
+            "materialization-changed", message, known.lost, Level.WARNING, node=model.name, location=place
+        )
         run.emit(Diagnosed(found))
 
 

@@ -31,7 +31,7 @@ def accept(manifest: Manifest, target: Target, root: Path, model: Model, target_
         The snapshot that readers see from then on; None: nothing waited.
 
     Raises:
-        StateError: `locked`, `publish-diverged`.
+        StateError: `table-locked`, `publish-diverged`.
         SetupError: Spark or the catalog cannot be had.
     """
     relation, folder = model.relation, table_state(target, model)

@@ -2,7 +2,7 @@
 
 Order: a note in the state of what goes, the table, the tables beside it, the state with the note last. A table leaves
 the catalog first and its files follow. After a kill at any moment the same command finishes from the note; a build of
-that table ends with `unfinished-drop` until then.
+that table ends with `drop-unfinished` until then.
 
 Names of tables come from the state and from the catalog, which may come with a project that somebody else wrote: only
 tables that carry the marks of the model, or the UUID that the state has, go, and only files that are theirs alone
@@ -69,7 +69,7 @@ def look(target: Target, known: KnownTable) -> Drop:
     """Find what a drop of a table removes.
 
     Raises:
-        SetupError: `lake-outside`, `catalog`.
+        SetupError: `lake-outside`, `catalog-unusable`.
         StateError: `state-unreadable`.
     """
     config, folder = target.catalog, known.folder
@@ -104,7 +104,7 @@ def carry_out(target: Target, drop: Drop, environment: Mapping[str, str]) -> Ite
     """Remove what `look` found, and yield each part that is gone; the lock of the table must be held.
 
     Raises:
-        SetupError: `catalog`, `catalog-busy`, `lake-outside`.
+        SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
         StateError: `state-unwritable`.
     """
     folder = drop.known.folder
@@ -119,12 +119,12 @@ def check_finished(states: Sequence[TableState]) -> None:
     """Check that no drop of these tables was begun and not finished.
 
     Raises:
-        StateError: `unfinished-drop`.
+        StateError: `drop-unfinished`.
     """
     for folder in states:
         if folder.drop() is not None:
             message = f"the drop of {folder.name} was interrupted"
-            raise StateError("unfinished-drop", message, f"Finish it: engine drop {folder.name}", node=folder.table)
+            raise StateError("drop-unfinished", message, f"Finish it: engine drop {folder.name}", node=folder.table)
 
 
 def is_view(known: KnownTable, model: Model | None) -> bool:

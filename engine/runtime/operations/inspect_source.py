@@ -64,7 +64,7 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tu
         try:
             return _columns(sampled(spark, spec, place))
         except spark_exceptions() as error:
-            raise RunError("source-read", f"'{source.name}' cannot be read: {summary(str(error))}") from error
+            raise RunError("source-unreadable", f"'{source.name}' cannot be read: {summary(str(error))}") from error
 
 
 def _columns(schema: StructType) -> tuple[avro.AvroColumn, ...]:

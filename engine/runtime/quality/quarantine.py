@@ -93,7 +93,7 @@ class Quarantine:
         """Put the rows of a micro-batch in place of those of its first attempt, which followed other rules.
 
         Raises:
-            StateError: `batch-begun`.
+            StateError: `batch-unfinished`.
         """
         check_alone(self.model, self.relation, self.facts, begun)
         staged = lake.stage(self._rows(session, parts, batch), self.relation.sql)

@@ -114,7 +114,7 @@ class Deleted:
         What an attempt before a crash has remembered stays, unless the model was another one then.
 
         Raises:
-            StateError: `batch-begun`.
+            StateError: `batch-unfinished`.
         """
         begun = self._wrote(query, batch)
         if begun is not None and begun.marker("fingerprint") == markers["fingerprint"]:

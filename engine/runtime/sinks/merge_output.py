@@ -84,7 +84,7 @@ class Merges:
         several = "a key has" if count == 1 else f"{count:,} keys have"
         message = f"{several} more than one row in a micro-batch, and no column orders them: {shown}"
         hint = "Add 'sequence_by: updated_at' (a column that increases with each change of a row)."
-        return RunError("key-repeated", f"{message}", f"{hint} Nothing of the micro-batch was written.")
+        return RunError("duplicate-key", f"{message}", f"{hint} Nothing of the micro-batch was written.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,4 +40,6 @@ def describe(run: Run, model: Model) -> None:
         message = f"the descriptions of '{model.name}' were not written to {relation}"
         hint = "The rows were written. The next build retries; the log has the reason."
         place = Location(model.file)
-        run.emit(Diagnosed(Diagnostic("comments", message, hint, Level.WARNING, node=model.name, location=place)))
+        run.emit(
+            Diagnosed(Diagnostic("comments-failed", message, hint, Level.WARNING, node=model.name, location=place))
+        )

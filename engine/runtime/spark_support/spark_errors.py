@@ -76,7 +76,7 @@ def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
     else:
         spot = ErrorSpot(model.location or Location(model.file))
     if (file := unreadable(error)) is not None:
-        return (Diagnostic("source-read", scrub(file[0]), scrub(file[1]), node=model.name, location=spot.place),)
+        return (Diagnostic("source-unreadable", scrub(file[0]), scrub(file[1]), node=model.name, location=spot.place),)
     if "MALFORMED_RECORD" in text:
         return (_malformed(text, spot, model),)
     message, hint = explained(text, trace, spot.fragment)
@@ -108,7 +108,7 @@ def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:
         return Diagnostic("query-failed", scrub(message), hint, node=model.name, location=spot.place)
     hint = f"Correct or remove the record; the next build reads the same rows. Spark's message: {said}"
     message = "a record does not match its schema"
-    return Diagnostic("source-read", message, scrub(hint), node=model.name, location=spot.place)
+    return Diagnostic("source-unreadable", message, scrub(hint), node=model.name, location=spot.place)
 
 
 def _named(text: str, model: Model | Source) -> str:

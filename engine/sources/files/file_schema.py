@@ -54,7 +54,7 @@ def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     """Check the files that a batch is about to read.
 
     Raises:
-        RunError: `source-read`.
+        RunError: `source-unreadable`.
     """
     if spec.format not in FORMATS:
         return
@@ -90,7 +90,7 @@ def unfit(found: Sequence[str]) -> RunError:
         "Spark would read NULLs or wrong values. Correct the source's schema, or replace the file (an empty file "
         "is skipped); the next build reads it again."
     )
-    return RunError("source-read", message, hint)
+    return RunError("source-unreadable", message, hint)
 
 
 def _schema(path: str, format_: str) -> Any:

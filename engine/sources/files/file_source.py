@@ -110,8 +110,8 @@ def check(spec: SourceSpec, place: Place) -> None:
     """Make sure that there is something to read; of a place that is not on this machine nothing is known.
 
     Raises:
-        ProjectError: `connection-unknown`, `connection-settings`.
-        SetupError: `landing-missing` if the folder does not exist.
+        ProjectError: `unknown-connection`, `connection-settings`.
+        SetupError: `source-folder-missing` if the folder does not exist.
     """
     with_connection(spec, place)
     folder = listing.folder(spec, place)
@@ -119,7 +119,7 @@ def check(spec: SourceSpec, place: Place) -> None:
         hint = "Create it and land files there, or correct 'path'."
         where = masked(location(spec), "path")
         message = f"the folder '{listing.base(where) or where}' of source '{spec.name}' does not exist"
-        raise SetupError("landing-missing", message, hint)
+        raise SetupError("source-folder-missing", message, hint)
 
 
 def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
@@ -175,7 +175,7 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
     """All rows as they are now.
 
     Raises:
-        RunError: `source-read` if the schema of a file does not fit.
+        RunError: `source-unreadable` if the schema of a file does not fit.
     """
     spec = with_connection(spec, place)
     file_schema.check(session, spec, place)

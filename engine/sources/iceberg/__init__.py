@@ -73,7 +73,7 @@ def full_name(spec: SourceSpec, place: Place) -> str:
 def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
     """Catalog, namespace and name of the table."""
     if place.catalog is None:
-        raise SetupError("catalog", f"no catalog is configured for the source '{spec.name}'")
+        raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'")
     *catalog, schema, name = iceberg_options.parts(spec)
     return (catalog[0] if catalog else place.catalog.name), schema, name
 
@@ -82,7 +82,7 @@ def facts(spec: SourceSpec, place: Place) -> TableFacts:
     """The table as it is.
 
     Raises:
-        SetupError: `source-table`, there is none; `catalog`.
+        SetupError: `source-table`, there is none; `catalog-unusable`.
     """
     found = _lake(place).table(*table_parts(spec, place)[1:])
     if found is None:
@@ -92,7 +92,7 @@ def facts(spec: SourceSpec, place: Place) -> TableFacts:
 
 def _lake(place: Place) -> Lake:
     if place.catalog is None:
-        raise SetupError("catalog", "no catalog is configured")
+        raise SetupError("catalog-unusable", "no catalog is configured")
     return Lake(place.catalog)
 
 
@@ -108,7 +108,7 @@ def check(spec: SourceSpec, place: Place) -> None:
     """Make sure that the table exists.
 
     Raises:
-        SetupError: `source-table`; `catalog`.
+        SetupError: `source-table`; `catalog-unusable`.
     """
     facts(spec, place)
 
@@ -122,7 +122,7 @@ def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
     """The columns of the table, without a JVM.
 
     Raises:
-        SetupError: `source-table`; `catalog`.
+        SetupError: `source-table`; `catalog-unusable`.
     """
     found = _lake(place).columns(*table_parts(spec, place)[1:])
     if found is None:

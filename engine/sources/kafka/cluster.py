@@ -141,4 +141,4 @@ def _refused(connection: Connection, kind: str, said: str) -> SetupError:
         message = f"the brokers of the connection '{connection.name}' ({connection.addresses}) did not answer"
         message += f" within {_PATIENCE_SECONDS} seconds"
         hint = "The port is open: check the brokers' log, and that 'security' of the connection matches the port."
-    return SetupError("kafka-refused", scrub(message), hint)
+    return SetupError("kafka-rejected", scrub(message), hint)

@@ -168,7 +168,7 @@ class Registry:
 
         Raises:
             MissingSchemaError: `registry-id`, or `registry-schema` for one that is no Avro schema.
-            SetupError: `registry-down`, `registry-auth` or `registry-answer`.
+            SetupError: `registry-unreachable`, `registry-auth` or `registry-answer`.
         """
         if schema_id not in self._schemas:
             deadline = self._deadline()
@@ -330,7 +330,7 @@ class Registry:
     def _down(self, reason: str) -> SetupError:
         hint = "Start it, or correct its 'url' in the target. No records are lost: the next build reads them."
         message = f"the schema registry '{self.settings.name}' at {self.settings.url} cannot be reached: {reason}"
-        return SetupError("registry-down", scrub(message), hint)
+        return SetupError("registry-unreachable", scrub(message), hint)
 
     def _odd(self, what: str) -> SetupError:
         hint = "Set 'url' to the root of its API; for Apicurio it ends with /apis/ccompat/v7."

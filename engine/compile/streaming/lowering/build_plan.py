@@ -155,7 +155,7 @@ class Builder:
             return plan
         del self.found[before:]
         message = f"the recursive CTE '{cte.alias}' cannot read a stream"
-        self.report(error("recursive-cte", message, "Remove its input from 'streams:'.", cte))
+        self.report(error("recursive-cte-on-stream", message, "Remove its input from 'streams:'.", cte))
         return self.query(cte.this, {**env, name: replace(itself, streaming=True)}, outer)
 
     def _renamed(self, plan: LogicalPlan, named: exp.Expr) -> LogicalPlan:
@@ -209,7 +209,7 @@ class Builder:
         if node.args.get("qualify") is not None:
             message = "Spark 4.1 has no QUALIFY, and no function with OVER on a stream"
             hint = "Aggregate by the key and take max_by(struct(..), struct(<order columns>))."
-            self.report(error("qualify", message, hint, node.args["qualify"]))
+            self.report(error("qualify-not-supported", message, hint, node.args["qualify"]))
         if node.args.get("distinct") is not None:
             plan = Distinct(node=node, columns=plan.columns, children=(plan,), open=plan.open)
         return self._ended(plan, node)

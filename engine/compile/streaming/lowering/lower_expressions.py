@@ -289,7 +289,11 @@ class ExpressionReader:
             self._fault("sql-syntax", message, "Compare with max() or min() of it, or use IN.", node)
         elif isinstance(node, exp.Anonymous) and node.name.lower() == "monotonically_increasing_id" and not self.quiet:
             message = "monotonically_increasing_id() is not supported on streams"
-            self.report(error("mono-id", message, "Use uuid(), or a hash of the columns that identify a row.", node))
+            self.report(
+                error(
+                    "monotonic-id-on-stream", message, "Use uuid(), or a hash of the columns that identify a row.", node
+                )
+            )
         parts = [
             self.of(part) for part in node.iter_expressions() if not isinstance(part, (exp.DataType, exp.Identifier))
         ]

@@ -8,7 +8,8 @@ from typing import Literal
 
 from sqlglot import exp
 
-from engine.errors import CODES, Level
+from engine.diagnostics.codes import CODES
+from engine.errors import Level
 
 Mode = Literal["append", "update", "complete"]
 MODES: tuple[Mode, ...] = ("append", "update", "complete")
@@ -42,7 +43,7 @@ class RuleFinding:
     """A rule that the query breaks.
 
     Attributes:
-        code: a key of `engine.errors.CODES`.
+        code: one of `engine.diagnostics.codes.CODES`.
         message: what is wrong, and the reason, in one sentence.
         hint: what to write instead.
         level: errors are what Spark rejects; warnings are what runs and grows, or is not what it seems.

@@ -1,0 +1,1 @@
+"""What each diagnostic means: Markdown files, one a topic, that the command line and the documentation show."""
