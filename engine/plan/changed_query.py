@@ -54,7 +54,7 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
         return Comparison(change, (*reasons, *frozen))
     if old["materialized"] != model.materialized.value:
         return _refused(model, change, reasons, lost=changed_materialization.lost(model, old))
-    ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ""
+    ways = new_checkpoint.ways(manifest, model) if change in {Change.STATE_BREAKING, Change.SOURCE_CHANGED} else ()
     return _refused(model, change, reasons, changed_values.query_changes(old, new), ways=ways)
 
 
@@ -170,11 +170,17 @@ def _stateful_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[st
 
 
 def _refused(
-    model: Model, change: Change, reasons: tuple[str, ...], lines: Sequence[str] = (), *, lost: str = "", ways: str = ""
+    model: Model,
+    change: Change,
+    reasons: tuple[str, ...],
+    lines: Sequence[str] = (),
+    *,
+    lost: str = "",
+    ways: Sequence[str] = (),
 ) -> Comparison:
     message = f"{model.relation} cannot continue after this change: {'; '.join(reasons)}"
     hint = f"Undo the edit, or rebuild the table: engine build -f -s {model.name}"
-    hint = "\n".join([*lines, f"{hint}; or {ways}" if ways else hint])
+    hint = "\n".join([*lines, hint, *ways])
     if lost:
         hint = f"Undo the edit, or replace it: engine build -f -s {model.name}. {lost}"
     finding = Diagnostic("model-changed", message, hint, node=model.name, location=Location(model.file))

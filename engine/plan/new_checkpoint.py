@@ -39,14 +39,15 @@ def sound(manifest: Manifest, model: Model) -> tuple[str, ...]:
     return (*([NOW] if begins else []), *([EARLIEST] if again else []))
 
 
-def ways(manifest: Manifest, model: Model) -> str:
-    """Return how an edited stream can continue with a new checkpoint; empty if no way of that is sound."""
-    command, found = f"engine build -s {model.name} --reset-checkpoint", sound(manifest, model)
-    said = []
-    if NOW in found:
-        said.append(f"keep the rows and read only new data ({command} {NOW}; open windows and unread data are "
-                    "skipped)")  # fmt: skip
-    if EARLIEST in found:
+def ways(manifest: Manifest, model: Model) -> tuple[str, ...]:
+    """Return how an edited stream can continue with a new checkpoint, a line of a hint each."""
+    command, values = f"engine build -s {model.name} --reset-checkpoint", sound(manifest, model)
+    lines = []
+    if NOW in values:
+        lines.append(
+            f"Or keep the rows and read only new data (open windows and unread data are skipped): {command} {NOW}"
+        )
+    if EARLIEST in values:
         rows = "the table is written again" if rewritten(model) else "keys that the query no longer returns stay"
-        said.append(f"read all data again into the table ({command} {EARLIEST}; {rows})")
-    return "; or ".join(said)
+        lines.append(f"Or read all data again into the table ({rows}): {command} {EARLIEST}")
+    return tuple(lines)

@@ -180,7 +180,7 @@ def _texts(streams: Iterable[StreamSource]) -> str:
     return ", ".join(str(s) for s in streams) or "nothing"
 
 
-def rejection(relation: str, model: str, reason: str, ways: str) -> Diagnostic:
+def rejection(relation: str, model: str, reason: str, ways: Sequence[str]) -> Diagnostic:
     """The error for a query whose sources are not those of its checkpoint.
 
     Args:
@@ -191,8 +191,7 @@ def rejection(relation: str, model: str, reason: str, ways: str) -> Diagnostic:
     """
     message = f"{relation} cannot continue with other sources: {reason}"
     way = "Move it back" if reason.startswith("the project was moved") else "Undo the change"
-    between = f"; or {ways}" if ways else ""
-    hint = f"{way}{between}; or rebuild the table from the first row: engine build -f -s {model}"
+    hint = "\n".join([f"{way}, or rebuild the table: engine build -f -s {model}", *ways])
     return Diagnostic("source-changed", message, hint, node=model)
 
 

@@ -55,7 +55,7 @@ FAULTS = {
     "a value that is no time": (
         "hourly",
         "    given: {shop.orders: [{ts: soon}]}\n    expect: []\n",
-        "unit-test-value tests/t.yml:4:32 'soon' is not a value of type  timestamp",
+        "unit-test-value tests/t.yml:4:32 'soon' is not a value of type timestamp",
     ),
     "a column that the model does not have": (
         "hourly",
@@ -125,7 +125,7 @@ FAULTS = {
     "a value in a fixture": (
         "hourly",
         "    given: {shop.orders: {fixture: orders_of_noon}}\n    expect: []\n",
-        "unit-test-value tests/fixtures/more/orders_of_noon.csv:3:1 'noon' is not a value of type  timestamp",
+        "unit-test-value tests/fixtures/more/orders_of_noon.csv:3:1 'noon' is not a value of type timestamp",
     ),
     "an unknown key": (
         "hourly",

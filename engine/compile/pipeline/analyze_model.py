@@ -23,6 +23,7 @@ from engine.compile.references.ephemeral import GivenNode, Inlined, too_large
 from engine.compile.references.expand_windows import lower_windows
 from engine.compile.references.resolve_references import Draft, KnownNodes, resolve
 from engine.compile.references.splice import splice
+from engine.compile.references.suggest_reference import with_suggestions
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.determinism import deterministic_text
 from engine.compile.stateful.fingerprint import facts, fingerprint
@@ -67,7 +68,7 @@ def finish(
         given: by id: what the nodes it reads give; one that is missing is not known.
         looped: it is part of a cycle, and that has been said.
     """
-    problems = list(read.problems)
+    problems = list(with_suggestions(read.problems, known))
     names = shared.names
     names.begin()
     columns = {i: item.columns for i, item in given.items()}

@@ -43,6 +43,7 @@ TYPES = (
 # What the parser raises where it makes the node of a function of arguments that it did not foresee.
 _MAKES_NONE = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _STARTS = {"SELECT", "WITH", "FROM", "(", "VALUES"}
+UNDECLARED_HINT = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."
 _STRAY_REF = "Use it in FROM or JOIN, and refer to its columns by the model's name or an alias."
 
 
@@ -276,10 +277,9 @@ class _Reader:
                 yield RelationReference(kind, name, table.alias, bare, start, end)
             elif table.args.get("db") is not None or identifier.this.lower() not in ctes:
                 shown = ".".join(part.name for part in table.parts)
-                hint = "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."
                 message = f"'{shown}' is neither a model, a source nor a CTE"
                 first = table.parts[0]
-                self.report("undeclared-relation", message, hint, span(first)[0])
+                self.report("undeclared-relation", message, UNDECLARED_HINT, span(first)[0])
 
 
 def _placeholder(identifier: exp.Identifier) -> tuple[str, str]:

@@ -12,11 +12,19 @@ def event_time_window(step: Aggregate) -> str:
     """How to group a stream by time (watermark, window, GROUP BY), and how to keep totals of all time instead."""
     time = _event_time(step.child)
     watermark = "" if time is not None and time.watermark else f"streams: {{{_watermark(step.child)}}} and "
-    keys = [key.node.sql(dialect="spark", comments=False) for key in step.keys if not key.constant]
+    # A key that is computed from the event time is what the window replaces.
+    keys = [
+        key.node.sql(dialect="spark", comments=False)
+        for key in step.keys
+        if not (key.constant or (time is not None and time.id in key.refs))
+    ]
     group = ", ".join(["hour", *keys[:_SHOWN_KEYS], *[".."] * (len(keys) > _SHOWN_KEYS)])
     window = f"""windows: {{hour: "tumbling({_name(time)}, 1 hour)"}}"""
-    totals = "output_mode: complete" if not keys else f"output_mode: update and unique_key: [{', '.join(keys)}]"
-    return f"Set {watermark}{window} in the header, and write: group by {group}. Or keep running totals: set {totals}."
+    totals = "update" if step.keys else "complete"
+    return (
+        f"Set {watermark}{window} in the header, and write: group by {group}. Or keep running totals: set "
+        f"output_mode: {totals}."
+    )
 
 
 def watermark(plan: LogicalPlan) -> str:

@@ -57,7 +57,7 @@ def order(query: LoweredQuery) -> Iterator[RuleFinding]:
             yield error("offset-on-stream", message, "Remove it; use OFFSET when querying the table.", step.node)
         elif isinstance(step, SortPlan) and step.streaming and not _complete(query, step):
             message = "ORDER BY is not supported on streams"
-            hint = "Remove it, and sort when querying the table. (In complete mode ORDER BY may follow a GROUP BY.)"
+            hint = "Remove it and sort when querying the table. (output_mode: complete allows it after GROUP BY.)"
             yield error("sort-on-stream", message, hint, step.node)
         elif isinstance(step, Limit) and step.streaming and query.mode == "update":
             message = "LIMIT is not supported in update mode"

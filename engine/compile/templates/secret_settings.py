@@ -86,7 +86,7 @@ class SecretSettings:
         if not names and self._broken(text):
             names = {asked.name for asked in self._known[before:]}
         for name in sorted(names):
-            message = f"the secret '{name}' is changedor used in a condition before it is passed on"
+            message = f"the secret '{name}' is changed or used in a condition before it is passed on"
             part.report("secret-misplaced", message, _UNCHANGED.format(name))
         return UNKNOWN if names else text
 

@@ -54,7 +54,7 @@ def _plain(part: Section) -> Any:
 
 def _misfit(part: Section, type_: str, hint: str = "") -> None:
     value = part.value if isinstance(part.value, str) else json.dumps(part.value, default=str)
-    part.report("unit-test-value", f"{shown(value)} is not a value of type  {type_}", hint)
+    part.report("unit-test-value", f"{shown(value)} is not a value of type {type_}", hint)
 
 
 def _scalar(part: Section, type_: str) -> Any:

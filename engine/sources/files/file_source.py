@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
@@ -116,9 +117,10 @@ def check(spec: SourceSpec, place: Place) -> None:
     with_connection(spec, place)
     folder = listing.folder(spec, place)
     if folder is not None and not folder.exists():
-        hint = "Create it and land files there, or correct 'path'."
         where = masked(location(spec), "path")
-        message = f"the folder '{listing.base(where) or where}' of source '{spec.name}' does not exist"
+        missing = listing.base(where) or where
+        hint = f"Correct 'path' of the source, or create the folder: mkdir -p {shlex.quote(missing)}"
+        message = f"the folder '{missing}' of source '{spec.name}' does not exist"
         raise SetupError("source-folder-missing", message, hint)
 
 

@@ -192,7 +192,8 @@ def _check_grouped(
         column = next(_loose(item.node, ids, texts, values), None)
         if column is not None:
             message = f"'{column.name}' is neither grouped by nor inside an aggregate"
-            hint = "Add it to the GROUP BY, or use any_value()."
+            name = ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
+            hint = f"Add it to the GROUP BY, or write max({name}) or any_value({name})."
             if not isinstance(column, exp.Column):
                 message = f"{column.name}() is neither grouped by nor inside an aggregate"
                 hint = "Compute it in an outer SELECT, from the window."

@@ -1,0 +1,70 @@
+"""The errors that beginners meet first: each has a hint that can be pasted, in the names of the project."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.project.small_projects import findings, line, only
+
+ORDERS = "{{ source('shop', 'orders') }}"
+STREAM = "/*---\nstreams: [shop.orders]\n---*/\n"
+OTHERS = {
+    "models/sales.sql": f"select * from {ORDERS}\n",
+    "models/daily.sql": f"/*---\nalias: sales_daily\n---*/\nselect * from {ORDERS}\n",
+}
+
+TABLES = [
+    ("shop.orders", "Write {{ source('shop', 'orders') }}, so that the dependency is known."),
+    ("orders", "Write {{ source('shop', 'orders') }}, so that the dependency is known."),
+    ("Sales", "Write {{ ref('sales') }}, so that the dependency is known."),
+    ("main.sales", "Write {{ ref('sales') }}, so that the dependency is known."),
+    ("lake.main.sales_daily", "Write {{ ref('daily') }}, so that the dependency is known."),
+    ("salse", "Did you mean {{ ref('sales') }}?"),
+    ("shop.custmers", "Did you mean {{ source('shop', 'customers') }}?"),
+    ("zzz", "Write {{ ref('model') }} or {{ source('name', 'table') }}, so that the dependency is known."),
+]
+
+
+@pytest.mark.parametrize(("table", "hint"), TABLES)
+def test_a_table_that_is_named_directly(table: str, hint: str, tmp_path) -> None:
+    found = only(findings(tmp_path, {**OTHERS, "models/m.sql": f"select * from {table}\n"}))
+    assert line(found) == f"undeclared-relation models/m.sql:1:15 '{table}' is neither a model, a source nor a CTE"
+    assert found.hint == hint
+
+
+def test_what_a_macro_made_is_shown_behind_the_suggestion(tmp_path) -> None:
+    macro = "{% macro rows(name) %}select * from {{ name }}{% endmacro %}"
+    found = only(findings(tmp_path, {**OTHERS, "macros/m.sql": macro, "models/m.sql": "{{ rows('sales') }}"}))
+    assert found.hint.startswith("Write {{ ref('sales') }}, so that the dependency is known.")
+
+
+def test_a_model_hides_a_source_table_of_its_name(tmp_path) -> None:
+    files = {"models/orders.sql": f"select * from {ORDERS}\n", "models/m.sql": "select * from orders\n"}
+    assert only(findings(tmp_path, files)).hint.startswith("Write {{ ref('orders') }}")
+
+
+HEADER = """\
+Set streams: {shop.orders: {watermark: ts delay 30 minutes}} and windows: {hour: "tumbling(ts, 1 hour)"} in the header"""
+GROUPS = [
+    ("select id, count(*) as n from {o} group by id", "hour, id", "update"),
+    ("select date_trunc('hour', ts) as h, id, count(*) as n from {o} group by 1, 2", "hour, id", "update"),
+    ("select count(*) as n from {o}", "hour", "complete"),
+]
+
+
+@pytest.mark.parametrize(("query", "keys", "mode"), GROUPS)
+def test_a_group_by_without_a_window(query: str, keys: str, mode: str, tmp_path) -> None:
+    hint = f"{HEADER}, and write: group by {keys}. Or keep running totals: set output_mode: {mode}."
+    found = only(findings(tmp_path, {"models/m.sql": STREAM + query.replace("{o}", ORDERS)}))
+    assert (found.code, found.hint) == ("agg-needs-event-time", hint)
+
+
+@pytest.mark.parametrize(("query", "keys", "mode"), GROUPS)
+def test_running_totals_have_no_errors(query: str, keys: str, mode: str, tmp_path) -> None:
+    text = f"/*---\nstreams: [shop.orders]\noutput_mode: {mode}\n---*/\n{query.replace('{o}', ORDERS)}"
+    assert [str(d) for d in findings(tmp_path, {"models/m.sql": text}) if d.is_error] == []
+
+
+def test_a_column_beside_an_aggregate(tmp_path) -> None:
+    found = only(findings(tmp_path, {"models/m.sql": f"select id, count(*) as n from {ORDERS}"}))
+    assert (found.code, found.hint) == ("agg-not-grouped", "Add it to the GROUP BY, or write max(id) or any_value(id).")
