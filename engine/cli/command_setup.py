@@ -64,8 +64,8 @@ def settings(project_dir: Path, target: str | None, variables: str, log_format: 
     """
     from engine.project.parse_yaml import load_yaml
 
-    parsed, found = load_yaml(variables, "--vars")
-    if found or not isinstance(parsed.data or {}, dict):
+    parsed, diagnostics = load_yaml(variables, "--vars")
+    if diagnostics or not isinstance(parsed.data or {}, dict):
         raise UsageError("usage", f"--vars is not a mapping: {variables}", "Write --vars '{name: value}'.")
     project = Project(project_dir, target=target or None, vars=parsed.data)
     return CommandSettings(project, printer(log_format, quiet=quiet))
@@ -96,10 +96,10 @@ def compiled(
     """
     with _heard(chosen) if heard else nullcontext():
         result = chosen.project.compile()
-    project, found = result.project, result.manifest.diagnostics
+    project, diagnostics = result.project, result.manifest.diagnostics
     if warnings is Warnings.ALL:
-        chosen.out.diagnostics(found)
-        chosen.told([warning for warning in found if not warning.is_error])
+        chosen.out.diagnostics(diagnostics)
+        chosen.told([warning for warning in diagnostics if not warning.is_error])
     else:
         chosen.out.diagnostics(result.manifest.errors)
     if warnings is Warnings.DAILY:
@@ -124,11 +124,11 @@ def warn(chosen: CommandSettings, manifest: Manifest, nodes: Collection[str], *,
     """
     from engine.cli.console.shown_warnings import not_told_today, warnings_of
 
-    found = warnings_of(manifest, nodes)
+    warnings = warnings_of(manifest, nodes)
     if daily and chosen.out.for_people:
-        found = not_told_today(project_cache(chosen.target_dir), found)
-    chosen.out.diagnostics(found)
-    chosen.told(found)
+        warnings = not_told_today(project_cache(chosen.target_dir), warnings)
+    chosen.out.diagnostics(warnings)
+    chosen.told(warnings)
 
 
 def _no_models(folder: str) -> Diagnostic:

@@ -98,13 +98,13 @@ def _ended(error: BaseException, chosen: CommandSettings | None, shared: Mapping
     cause = _interrupted(error)
     if cause is not None or isinstance(error, click.exceptions.Abort):
         return interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
-    told = _no_access(error) if isinstance(error, OSError) else error
-    if isinstance(told, EngineError):
+    failure = _no_access(error) if isinstance(error, OSError) else error
+    if isinstance(failure, EngineError):
         from engine.cli.console.printing import printer
 
         out = chosen.out if chosen else printer(shared["log_format"], quiet=shared["quiet"])
-        out.diagnostics(told.diagnostics)
-        return errors_of(told)
+        out.diagnostics(failure.diagnostics)
+        return errors_of(failure)
     unhandled(error, chosen)
     return 2
 

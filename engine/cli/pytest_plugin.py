@@ -135,8 +135,8 @@ class _FailedError(Exception):
         self.verdict = verdict
 
 
-def _texts(found: Sequence[Diagnostic]) -> Iterator[str]:
+def _texts(diagnostics: Sequence[Diagnostic]) -> Iterator[str]:
     from engine.cli.console.printing import diagnostic_text
     from engine.cli.console.terminal import plain
 
-    return (plain(*diagnostic_text(d)) for d in found)
+    return (plain(*diagnostic_text(d)) for d in diagnostics)

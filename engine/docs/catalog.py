@@ -27,9 +27,9 @@ def write_catalog(manifest: Manifest, tables: Mapping[str, StoredTable], folder:
 
 
 def _node(model: Model, table: StoredTable, project: str) -> dict[str, Any]:
-    said = {column.name.lower(): column.description for column in model.columns}
+    descriptions = {column.name.lower(): column.description for column in model.columns}
     columns = {
-        name: {"type": kind, "index": place, "name": name, "comment": said.get(name.lower()) or None}
+        name: {"type": kind, "index": place, "name": name, "comment": descriptions.get(name.lower()) or None}
         for place, (name, kind) in enumerate(table.columns, 1)
     }
     relation = model.relation
@@ -50,7 +50,7 @@ def _node(model: Model, table: StoredTable, project: str) -> dict[str, Any]:
 
 def _stats(table: StoredTable) -> dict[str, Any]:
     last = table.last
-    known = {
+    values = {
         "num_rows": ("Rows", float(table.rows)),
         "num_bytes": ("Bytes", float(table.bytes)),
         "num_files": ("Data files", float(table.files)),
@@ -61,7 +61,7 @@ def _stats(table: StoredTable) -> dict[str, Any]:
     }
     stats = {
         key: {"id": key, "label": label, "value": value, "include": True}
-        for key, (label, value) in known.items()
+        for key, (label, value) in values.items()
         if value is not None
     }
     return {"has_stats": {"id": "has_stats", "label": "Has stats", "value": bool(stats), "include": False}, **stats}

@@ -193,11 +193,11 @@ class _Handler(SimpleHTTPRequestHandler):
         if not self._is_for_us():
             self._refuse(HTTPStatus.FORBIDDEN)
             return None
-        found = self._file()
-        if found is None:
+        opened = self._file()
+        if opened is None:
             self._refuse(HTTPStatus.NOT_FOUND)
             return None
-        file, suffix = found
+        file, suffix = opened
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", _TYPES[suffix])
         self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
@@ -213,9 +213,9 @@ class _Handler(SimpleHTTPRequestHandler):
     def _file(self) -> tuple[IO[bytes], str] | None:
         """The file that is asked for and the end of its name, if it is one of the site's."""
         try:
-            asked = unquote(urlsplit(self.path).path, errors="strict").removeprefix("/") or "index.html"
-            parts = asked.split("/")
-            suffix = Path(asked).suffix
+            path = unquote(urlsplit(self.path).path, errors="strict").removeprefix("/") or "index.html"
+            parts = path.split("/")
+            suffix = Path(path).suffix
             if suffix not in _TYPES or any(part in {"", ".", ".."} for part in parts):
                 return None
             return _opened(Path(self.directory), parts), suffix

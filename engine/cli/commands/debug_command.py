@@ -17,8 +17,8 @@ def debug(chosen: CommandSettings, *, security: bool) -> bool:
     In a folder that is not a project only the machine is checked, and nothing is made there.
     """
     if not is_project(chosen.root):
-        found = missing_project(chosen.root)
-        _print([*machine(), Finding("project", False, found.message, found.hint)])
+        finding = missing_project(chosen.root)
+        _print([*machine(), Finding("project", False, finding.message, finding.hint)])
         return False
     result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
     target = result.target

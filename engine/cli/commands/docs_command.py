@@ -104,14 +104,14 @@ def _column(manifest: Any, text: str, output: str, *, impact: bool) -> None:
     from engine.docs.site.column_trace import impact as impact_of
 
     columns, spot = Columns(manifest), spot_named(manifest, text)
-    found, lost = trace(columns, spot), impact_of(columns, spot)
+    column_trace, lost = trace(columns, spot), impact_of(columns, spot)
     if output != "text":
-        drawn = render_graph.path(manifest, found, lost, columns)
-        write(_drawn(drawn, output, render_graph.column_record(manifest, found, lost)))
+        drawn = render_graph.path(manifest, column_trace, lost, columns)
+        write(_drawn(drawn, output, render_graph.column_record(manifest, column_trace, lost)))
         return
-    lines = list(render_graph.tree(manifest, found))
-    if found.deciders:
-        lines += ["", "row-level lineage:", *render_graph.deciders(manifest, found.deciders)]
+    lines = list(render_graph.tree(manifest, column_trace))
+    if column_trace.deciders:
+        lines += ["", "row-level lineage:", *render_graph.deciders(manifest, column_trace.deciders)]
     if impact:
         lines += ["", "impact:", *render_graph.loss(manifest, lost)]
     write("\n".join(map(one_line, lines)))

@@ -24,23 +24,23 @@ def list_orphans(chosen: CommandSettings, output: str) -> None:
 
     result = compiled(chosen, heard=False, warnings=Warnings.DAILY)
     lines = []
-    for known in orphans(result.manifest, result.target, chosen.root):
-        text = reason(result.manifest, known)
+    for table in orphans(result.manifest, result.target, chosen.root):
+        text = reason(result.manifest, table)
         if output == "json":
             record = {
                 "resource_type": "orphan",
-                "name": known.folder.table,
-                "relation": known.name,
-                "model": known.model,
+                "name": table.folder.table,
+                "relation": table.name,
+                "model": table.model,
                 "reason": text,
             }
             lines.append(json_text(record))
         elif output == "name":
-            lines.append(one_line(known.name))
+            lines.append(one_line(table.name))
         elif output == "path":
-            lines.append(one_line(str(known.folder.folder)))
+            lines.append(one_line(str(table.folder.folder)))
         else:
-            lines.append(one_line(f"orphan  {known.name}  ({text})"))
+            lines.append(one_line(f"orphan  {table.name}  ({text})"))
     if lines:
         write("\n".join(lines))
 
@@ -66,8 +66,8 @@ def drop_tables(
         target = result.target
         lake_check(target.catalog)
         tables = named(result.manifest, target, chosen.root, names)
-        if found := refusals(result.manifest, target, tables, accept):
-            chosen.out.diagnostics(found)
+        if problems := refusals(result.manifest, target, tables, accept):
+            chosen.out.diagnostics(problems)
             raise Failed
         drops = [look(target, table) for table in tables]
         if not any(drop.parts or drop.known.state or drop.known.unfinished for drop in drops):
@@ -107,11 +107,11 @@ def _numbers(part: Part) -> str:
     stored = part.stored
     if stored is None:
         return "  (already removed from the catalog)"
-    said = [
+    parts = [
         f"{stored.rows:,} rows" if stored.rows is not None else "",
         _bytes(stored.size) if stored.size is not None else "",
     ]
-    text = ", ".join(filter(None, said))
+    text = ", ".join(filter(None, parts))
     return f"  ({text})" if text else ""
 
 

@@ -80,8 +80,8 @@ def _words(done: Cared, *, dry_run: bool) -> str:
         done.expired and f"{done.expired} snapshots expired",
         done.orphans and f"{done.orphans} orphan files removed",
     ]
-    said = ", ".join(part for part in parts if part)
-    return (f"would do: {said}" if dry_run else said) if said else "nothing to do"
+    text = ", ".join(part for part in parts if part)
+    return (f"would do: {text}" if dry_run else text) if text else "nothing to do"
 
 
 def _record(done: Cared) -> dict[str, object]:

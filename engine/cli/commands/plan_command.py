@@ -72,15 +72,15 @@ def _reads(unread: Unread) -> str:
 
 def _record(manifest: Manifest, action: Action) -> dict[str, Any]:
     node = manifest.nodes[action.node]
-    known: dict[str, Any] = {
+    record: dict[str, Any] = {
         "unique_id": unique_id(node.id, manifest.project),
         "name": node.name,
         "action": action.kind.value,
     }
     if isinstance(node, Model):
         change = action.comparison.change.value if action.comparison is not None else None
-        known |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
-    return known | {
+        record |= {"materialized": node.materialized.value, "relation": str(node.relation), "change": change}
+    return record | {
         "unchanged": action.unchanged,
         "reasons": list(action.reasons),
         "notes": list(action.notes),

@@ -41,8 +41,8 @@ def show_table(chosen: CommandSettings, name: str | None, limit: int, output: st
         from engine.runtime.operations.preview import preview
 
         with log_file(chosen):
-            found = preview(result.manifest, result.target, chosen.root, model, limit, chosen.target_dir, stored=True)
-        _print((found.names, found.rows), found.types, output)
+            rows = preview(result.manifest, result.target, chosen.root, model, limit, chosen.target_dir, stored=True)
+        _print((rows.names, rows.rows), rows.types, output)
         return
     _print(lake.rows(relation.schema, relation.name, limit) or ([], []), types, output)
 
@@ -61,8 +61,8 @@ def show_query(chosen: CommandSettings, name: str | None, inline: str | None, li
             result = compiled(chosen, warnings=Warnings.SELECTED)
             manifest, target, model = result.manifest, result.target, _model(result.manifest, name)
             warn(chosen, manifest, [model.id], daily=True)
-        found = preview(manifest, target, chosen.root, model, limit, chosen.target_dir)
-    _print((found.names, found.rows), found.types, output)
+        rows = preview(manifest, target, chosen.root, model, limit, chosen.target_dir)
+    _print((rows.names, rows.rows), rows.types, output)
 
 
 def _print(rows: Rows, types: Sequence[str], output: str) -> None:
@@ -79,18 +79,18 @@ def show_source(chosen: CommandSettings, name: str) -> None:
     check_project(chosen)
     result = chosen.project.compile()
     plain = name.removeprefix("source.").removeprefix("source:")
-    known = {source.name: source for source in result.manifest.sources}
-    if plain not in known:
-        raise UsageError("usage", f"there is no source '{name}'", near(plain, known))
+    sources = {source.name: source for source in result.manifest.sources}
+    if plain not in sources:
+        raise UsageError("usage", f"there is no source '{name}'", near(plain, sources))
     with log_file(chosen):
-        write(inspect(known[plain], result.target, chosen.root, chosen.target_dir), end="")
+        write(inspect(sources[plain], result.target, chosen.root, chosen.target_dir), end="")
 
 
 def _model(manifest: Manifest, name: str | None) -> Model:
-    known = {m.name: m for m in manifest.models}
-    if name not in known:
-        raise UsageError("usage", f"there is no model '{name}'", near(name or "", known))
-    return known[name]
+    models = {m.name: m for m in manifest.models}
+    if name not in models:
+        raise UsageError("usage", f"there is no model '{name}'", near(name or "", models))
+    return models[name]
 
 
 def format_rows(rows: Rows, output: str) -> str:

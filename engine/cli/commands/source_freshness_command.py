@@ -40,16 +40,16 @@ def show_freshness(chosen: CommandSettings, wanted: Selection, output: Path | No
         if not sources:
             chosen.out.say("No source has 'freshness'; nothing to check")
             return True
-        found = []
+        statuses = []
         for number, seen in enumerate(look(sources, result.manifest, result.target, chosen.root, chosen.target_dir), 1):
             _print(chosen, seen, number, len(sources), as_json=log_format == "json")
-            found.append(seen)
-    text = freshness_text(map(_record, found), result.manifest.project, time.monotonic() - begin)
+            statuses.append(seen)
+    text = freshness_text(map(_record, statuses), result.manifest.project, time.monotonic() - begin)
     if output is None:
         write_text(chosen.target_dir, FILE, text)
     else:
         write_report(output, scrub(text).encode("utf-8", "replace"), chosen.root)
-    return all(seen.verdict in {FreshnessVerdict.PASS, FreshnessVerdict.WARN} for seen in found)
+    return all(seen.verdict in {FreshnessVerdict.PASS, FreshnessVerdict.WARN} for seen in statuses)
 
 
 def _chosen(chosen: CommandSettings, manifest: Manifest, wanted: Selection) -> list[str]:

@@ -66,9 +66,9 @@ def _case(suite: ET.Element, result: TestFinished, manifest: Manifest, results: 
             ET.SubElement(case, "system-out").text = _clean(result.message)
         return
     name = result.node.partition(".")[2]
-    found = [plain(*diagnostic_text(d)) for d in results.diagnostics if d.node == name]
+    texts = [plain(*diagnostic_text(d)) for d in results.diagnostics if d.node == name]
     ending = ET.SubElement(case, tag, message=_clean(result.message))
-    ending.text = _clean("\n".join(found)) if found else None
+    ending.text = _clean("\n".join(texts)) if texts else None
 
 
 def _clean(text: str) -> str:

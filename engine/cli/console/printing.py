@@ -48,7 +48,7 @@ class Printer(Protocol):
     def say(self, *parts: Part) -> None:
         """A line for people; machines do not get it."""
 
-    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+    def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Findings."""
 
     def event(self, event: Event) -> None:
@@ -84,9 +84,9 @@ class JsonPrinter:
     def say(self, *parts: Part) -> None:
         """Nothing: the records say it."""
 
-    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+    def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Each finding as a record."""
-        for diagnostic in found:
+        for diagnostic in diagnostics:
             if diagnostic.is_error or not self._quiet:
                 self._put({"event": "Diagnosed", **diagnostic.to_dict()})
 
@@ -136,12 +136,12 @@ class TextPrinter:
             clear_status()
             self._status = False
 
-    def diagnostics(self, found: Iterable[Diagnostic]) -> None:
+    def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """`file:line:column: error: message [code]`, with the hint below; warnings not if only errors are wanted."""
-        self._diagnostics(found, {})
+        self._diagnostics(diagnostics, {})
 
-    def _diagnostics(self, found: Iterable[Diagnostic], hints: dict[str, str]) -> None:
-        shown = [diagnostic for diagnostic in found if diagnostic.is_error or not self._quiet]
+    def _diagnostics(self, diagnostics: Iterable[Diagnostic], hints: dict[str, str]) -> None:
+        shown = [diagnostic for diagnostic in diagnostics if diagnostic.is_error or not self._quiet]
         with self._lock:
             self._clear()
             self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
@@ -219,8 +219,8 @@ class TextPrinter:
 
     def summary(self, results: RunResults) -> None:
         """The last line, in dbt's form."""
-        known = counts(results)
-        self._put("Done. " + " ".join(f"{key}={value}" for key, value in known.items()))
+        numbers = counts(results)
+        self._put("Done. " + " ".join(f"{key}={value}" for key, value in numbers.items()))
 
 
 def counts(results: RunResults) -> dict[str, int]:
@@ -234,28 +234,28 @@ def counts(results: RunResults) -> dict[str, int]:
     }
 
 
-def hints_once(found: Sequence[Diagnostic], told: dict[str, str]) -> Iterator[Diagnostic]:
+def hints_once(diagnostics: Sequence[Diagnostic], shown: dict[str, str]) -> Iterator[Diagnostic]:
     """Findings of which each hint is given once: equal hints behind the last of those that follow each other.
 
     Args:
-        found: in the order in which they are printed.
-        told: the hints given before, each with what it was given for; this function adds to it.
+        diagnostics: in the order in which they are printed.
+        shown: the hints given before, each with what it was given for; this function adds to it.
     """
-    keys = [_hint_of(diagnostic) for diagnostic in found]
-    for place, diagnostic in enumerate(found):
+    keys = [_hint_of(diagnostic) for diagnostic in diagnostics]
+    for place, diagnostic in enumerate(diagnostics):
         key, what = keys[place], str(diagnostic.location or diagnostic.node or "")
-        if place + 1 < len(found) and found[place + 1].hint == diagnostic.hint:
+        if place + 1 < len(diagnostics) and diagnostics[place + 1].hint == diagnostic.hint:
             yield replace(diagnostic, hint="")
-        elif told.get(key):
-            yield replace(diagnostic, hint=f"As for {told[key]}." if diagnostic.hint else "")
+        elif shown.get(key):
+            yield replace(diagnostic, hint=f"As for {shown[key]}." if diagnostic.hint else "")
         else:
-            told[key] = what
+            shown[key] = what
             yield diagnostic
 
 
-def _hint_of(found: Diagnostic) -> str:
+def _hint_of(diagnostic: Diagnostic) -> str:
     """A hint without the name of what it is for: the same for each model."""
-    return found.hint.replace(found.node, "") if found.node else found.hint
+    return diagnostic.hint.replace(diagnostic.node, "") if diagnostic.node else diagnostic.hint
 
 
 def diagnostic_text(diagnostic: Diagnostic) -> tuple[Part, ...]:

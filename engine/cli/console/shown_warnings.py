@@ -28,8 +28,8 @@ def warnings_of(manifest: Manifest, nodes: Collection[str]) -> list[Diagnostic]:
     """
     about = {*nodes, *(parent for node in nodes for parent in manifest.parents(node) if parent.startswith("source."))}
     every, chosen = _names(manifest, manifest.nodes), _names(manifest, about)
-    warnings = (found for found in manifest.diagnostics if not found.is_error)
-    return [found for found in warnings if not (names := _concerned(found) & every) or names & chosen]
+    warnings = (diagnostic for diagnostic in manifest.diagnostics if not diagnostic.is_error)
+    return [diagnostic for diagnostic in warnings if not (names := _concerned(diagnostic) & every) or names & chosen]
 
 
 def _names(manifest: Manifest, nodes: Iterable[str]) -> set[str]:
@@ -37,10 +37,10 @@ def _names(manifest: Manifest, nodes: Iterable[str]) -> set[str]:
     return {name for node in nodes for name in (manifest.nodes[node].name, manifest.nodes[node].file)}
 
 
-def _concerned(found: Diagnostic) -> set[str]:
-    if found.node:
-        return {found.node}
-    return {found.location.file} if found.location else set()
+def _concerned(warning: Diagnostic) -> set[str]:
+    if warning.node:
+        return {warning.node}
+    return {warning.location.file} if warning.location else set()
 
 
 def not_told_today(folder: Path | None, warnings: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -50,18 +50,18 @@ def not_told_today(folder: Path | None, warnings: Sequence[Diagnostic]) -> list[
         folder: what the user's cache keeps of the project; None: all are new.
         warnings: each counts by its code, node, file and text, and not by its line.
     """
-    told = _told(folder)
-    return [found for found in warnings if _identity(found) not in told]
+    shown = _told(folder)
+    return [warning for warning in warnings if _identity(warning) not in shown]
 
 
 def note_told(folder: Path | None, warnings: Sequence[Diagnostic]) -> None:
     """Remember that warnings are shown now; a failure to do so is ignored."""
     if folder is None or not warnings:
         return
-    told = {**_told(folder), **dict.fromkeys(map(_identity, warnings), time.time())}
+    shown = {**_told(folder), **dict.fromkeys(map(_identity, warnings), time.time())}
     try:
         with TargetFolder(folder) as cache:
-            cache.write(_FILE, json.dumps(told).encode())
+            cache.write(_FILE, json.dumps(shown).encode())
     except (EngineError, OSError):
         return
 
@@ -81,7 +81,7 @@ def _told(folder: Path | None) -> dict[str, float]:
     return {key: at for key, at in times if isinstance(at, int | float) and 0 <= now - at < _DAY}
 
 
-def _identity(found: Diagnostic) -> str:
-    file = found.location.file if found.location else None
-    text = json.dumps([found.code, found.node, file, found.message, found.hint])
+def _identity(warning: Diagnostic) -> str:
+    file = warning.location.file if warning.location else None
+    text = json.dumps([warning.code, warning.node, file, warning.message, warning.hint])
     return hashlib.sha256(text.encode()).hexdigest()[:32]

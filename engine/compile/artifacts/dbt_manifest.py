@@ -292,13 +292,13 @@ def _test(test: DataTest, about: About) -> dict[str, Any]:
 
 
 def _unit_test(test: UnitTest, about: About) -> dict[str, Any]:
-    given = [rows for step in test.steps for rows in step.given]
+    rows_given = [rows for step in test.steps for rows in step.given]
     steps = [{**asdict(step), "kind": step.kind.value, "location": str(step.location)} for step in test.steps]
     return {
         **_common(test, about, "unit_test", _below(test.file)),
         "fqn": [about.project, test.model.partition(".")[2], test.name],
         "model": test.model.partition(".")[2],
-        "given": [_given(rows) for rows in (*test.static, *given)],
+        "given": [_given(rows) for rows in (*test.static, *rows_given)],
         "expect": _expected(test.expect),
         "description": test.description,
         "overrides": {"macros": dict(test.macros), "vars": dict(test.variables), "env_vars": {}},

@@ -118,12 +118,12 @@ class Nodes(Mapping[str, Node]):
         self._load = load
 
     def __getitem__(self, node_id: str) -> Node:
-        found = self._nodes[node_id]
-        if found is None:
+        node = self._nodes[node_id]
+        if node is None:
             if self._load is None:
                 raise KeyError(node_id)
-            found = self._nodes[node_id] = _decoded(node_id, self._load(node_id))
-        return found
+            node = self._nodes[node_id] = _decoded(node_id, self._load(node_id))
+        return node
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._nodes)

@@ -46,11 +46,11 @@ def _several(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
 def _inserted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     type_mismatch.argued(walk, name, node, parts)
     if len(parts) > 2:  # noqa: PLR2004
-        element, given = spark_types.element(parts[0][1].type), parts[2][1].type
+        element, inserted = spark_types.element(parts[0][1].type), parts[2][1].type
         if (
             element is not None
-            and given is not None
-            and not meet(spark_types.array(element), spark_types.array(given), "compared")
+            and inserted is not None
+            and not meet(spark_types.array(element), spark_types.array(inserted), "compared")
         ):
             _differ(walk, name, parts[0][1], parts[2][1], parts[2][0], node)
 
@@ -71,19 +71,19 @@ def _equal(walk: Walk, _: str, node: exp.Expr, parts: Parts) -> None:
 
 
 def _flattened(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
-    given = parts[0][1].type if parts else None
-    kind = family(spark_types.element(given))
-    if (family(given) and family(given) != "array") or (kind and kind != "array") or given == "array<void>":
+    type_ = parts[0][1].type if parts else None
+    kind = family(spark_types.element(type_))
+    if (family(type_) and family(type_) != "array") or (kind and kind != "array") or type_ == "array<void>":
         hint = "Pass an array of arrays; an array of other values is already flat."
-        walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", hint, parts[0][0], node)
+        walk.fault(type_mismatch.CODE, f"{name}() does not take {type_}", hint, parts[0][0], node)
 
 
 def _sequenced(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     for argument, value in parts[:2]:
         kind = family(value.type)
         if kind and kind not in _COUNTED:
-            given = f"{type_mismatch.shown(argument)} is {value.type}"
-            message = f"{name}() counts whole numbers, dates or timestamps, and {given}"
+            shown = f"{type_mismatch.shown(argument)} is {value.type}"
+            message = f"{name}() counts whole numbers, dates or timestamps, and {shown}"
             walk.fault(type_mismatch.CODE, message, "Cast it.", argument, node)
             return
     type_mismatch.joined(walk, node, parts[:2], f"{name}()")
@@ -92,10 +92,10 @@ def _sequenced(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
 def _shifted(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`lag(a, 1, 0)`: the default is of the type of the column."""
     if len(parts) > 2:  # noqa: PLR2004
-        given, default = parts[0], parts[2]
-        if given[1].type == "void" != default[1].type:
-            walk.fault(type_mismatch.CODE, f"{name}() of NULL takes no default", "Cast NULL to a type.", given[0], node)
-        type_mismatch.joined(walk, node, [given, default], f"{name}()")
+        value, default = parts[0], parts[2]
+        if value[1].type == "void" != default[1].type:
+            walk.fault(type_mismatch.CODE, f"{name}() of NULL takes no default", "Cast NULL to a type.", value[0], node)
+        type_mismatch.joined(walk, node, [value, default], f"{name}()")
 
 
 def _hashed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
@@ -127,8 +127,8 @@ def _listed(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """`array_join`: an array of what can be written as text."""
     type_mismatch.argued(walk, name, node, parts)
     if parts and family(spark_types.element(parts[0][1].type)) in {"array", "map", "struct"}:
-        given = parts[0][1].type
-        walk.fault(type_mismatch.CODE, f"{name}() does not take {given}", "Use to_json(..) of it.", parts[0][0], node)
+        type_ = parts[0][1].type
+        walk.fault(type_mismatch.CODE, f"{name}() does not take {type_}", "Use to_json(..) of it.", parts[0][0], node)
 
 
 def keyed(walk: Walk, node: exp.Expr, parts: Parts) -> None:
@@ -170,14 +170,14 @@ def element_at(walk: Walk, name: str, node: exp.Expr, parts: Parts) -> None:
     """Report `element_at(x, y)` of what has no elements, or under a key that it cannot have."""
     type_mismatch.argued(walk, name, node, parts[:1])
     if len(parts) > 1:
-        (base, given), (key, index) = parts[:2]
-        kind, of = family(given.type), family(index.type)
-        wanted = spark_types.entry(given.type)[0]
+        (base, container), (key, index) = parts[:2]
+        kind, of = family(container.type), family(index.type)
+        key_type = spark_types.entry(container.type)[0]
         whole = kind != "array" or not of or of in {"small", "bigint"}
         if not whole or (
-            wanted is not None and not meet(spark_types.array(wanted), spark_types.array(index.type), "compared")
+            key_type is not None and not meet(spark_types.array(key_type), spark_types.array(index.type), "compared")
         ):
-            message = f"{name}() of {given.type} takes no {index.type}"
+            message = f"{name}() of {container.type} takes no {index.type}"
             walk.fault(type_mismatch.CODE, message, "Count from 1 in an array; name a key of a map.", key, base, node)
 
 

@@ -87,10 +87,10 @@ class ScopeRelation:
 
 def index(columns: Iterable[ScopeColumn]) -> dict[str, list[ColumnValue]]:
     """Values by name in lower case."""
-    found: dict[str, list[ColumnValue]] = {}
+    by_name: dict[str, list[ColumnValue]] = {}
     for column in columns:
-        found.setdefault(column.name.lower(), []).append(column.value)
-    return found
+        by_name.setdefault(column.name.lower(), []).append(column.value)
+    return by_name
 
 
 class Missing(Exception):  # noqa: N818 - no error of ours, but an answer
@@ -153,26 +153,26 @@ class ColumnScope:
         # Spark looks into the SELECT around a subquery, and no further.
         for scope in (self, self.outer):
             try:
-                found = scope.here(parts, lower) if scope is not None else None
+                value = scope.here(parts, lower) if scope is not None else None
             except Missing as error:
-                found, missing = None, missing or error
-            if found is not None:
+                value, missing = None, missing or error
+            if value is not None:
                 self.outside = self.outside or (scope is not self)
-                return found
+                return value
         raise missing or Missing(".".join(parts), list(self.candidates(lower)), 0)
 
     def here(self, parts: Sequence[str], lower: list[str]) -> ColumnValue | None:
         """The value of a dotted name in this SELECT alone; None if it is not there."""
-        found, taken = self._qualified(parts, lower)
-        if not found:
+        resolved, taken = self._qualified(parts, lower)
+        if not resolved:
             if self._index is None:
                 self._index = index(self.columns)
-            found, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
-        if not found and lower[0] in self.made:
-            found, taken = [self.made[lower[0]]], 1
-        if not found:
+            resolved, taken = self._index.get(lower[0]) or self._hidden(lower[0]), 1
+        if not resolved and lower[0] in self.made:
+            resolved, taken = [self.made[lower[0]]], 1
+        if not resolved:
             return self._unknown(parts)
-        value = found[0] if len(found) == 1 else _either(found)
+        value = resolved[0] if len(resolved) == 1 else _either(resolved)
         for position in range(taken, len(parts)):
             value = member(value, parts, position)
         return value
@@ -186,13 +186,13 @@ class ColumnScope:
         for at in range(min(len(parts) - 1, 1)):
             for relation in self.relations:
                 if lower[at] in relation.names:
-                    found = relation.find(lower[at + 1])
-                    if not found and relation.output.open and relation.output.rest is not None:
+                    value = relation.find(lower[at + 1])
+                    if not value and relation.output.open and relation.output.rest is not None:
                         return [_unseen(relation.output.rest, parts[at + 1 :])], len(parts)
-                    if not found and relation.output.open:
+                    if not value and relation.output.open:
                         return [NOTHING], len(parts)
-                    if found:
-                        return found, at + 2
+                    if value:
+                        return value, at + 2
         return [], 0
 
     def _unknown(self, parts: Sequence[str]) -> ColumnValue | None:
@@ -227,10 +227,10 @@ def _unseen(node: str, parts: Sequence[str]) -> ColumnValue:
     return ColumnValue(None, ((node, ".".join(parts)),), exact=True)
 
 
-def _either(found: list[ColumnValue]) -> ColumnValue:
+def _either(values: list[ColumnValue]) -> ColumnValue:
     """An ambiguous name: all that it may mean."""
-    kinds = {value.type for value in found}
-    return ColumnValue(kinds.pop() if len(kinds) == 1 else None, origins(found))
+    kinds = {value.type for value in values}
+    return ColumnValue(kinds.pop() if len(kinds) == 1 else None, origins(values))
 
 
 def origins(values: Iterable[ColumnValue]) -> tuple[Place, ...]:
@@ -252,11 +252,11 @@ def member(value: ColumnValue, parts: Sequence[str], position: int) -> ColumnVal
     many = spark_types.element(type_)
     fields = spark_types.fields(many or type_)
     if fields is not None:
-        found = next((pair for pair in fields if pair[0].lower() == name.lower()), None)
-        if found is None:
+        field = next((pair for pair in fields if pair[0].lower() == name.lower()), None)
+        if field is None:
             raise Missing(".".join(parts), _inside(parts, position, [f for f, _ in fields]), position)
-        inner: str | None = spark_types.array(found[1]) if many else found[1]
-        return extended(value, found[0], inner)
+        inner: str | None = spark_types.array(field[1]) if many else field[1]
+        return extended(value, field[0], inner)
     if type_ is not None and spark_types.opaque(many or type_):
         raise Missing(".".join(parts), [], position)
     if type_ is not None:

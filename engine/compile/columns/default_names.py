@@ -218,12 +218,12 @@ class _Printer:
     def arguments(self, node: exp.Expr) -> list[exp.Expr]:
         """The arguments, if sqlglot keeps them in the order of the text."""
         left_out = (exp.DataType, exp.Var) if isinstance(node, exp.TsOrDsAdd) else exp.DataType
-        found = [c for c in children(node) if not isinstance(c, left_out)]
-        places = [min((n.meta["start"] for n in c.walk() if "start" in n.meta), default=-1) for c in found]
+        arguments = [c for c in children(node) if not isinstance(c, left_out)]
+        places = [min((n.meta["start"] for n in c.walk() if "start" in n.meta), default=-1) for c in arguments]
         known_places = [place for place in places if place >= 0]
         if known_places != sorted(known_places):
             raise _UnsureError
-        return found
+        return arguments
 
     def listed(self, nodes: list[exp.Expr]) -> str:
         return ", ".join(self.text(node) for node in nodes)

@@ -59,21 +59,21 @@ def value(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """What is known of the value of an expression."""
     handler = _HANDLERS.get(type(node))
     if handler is not None:
-        found = handler(walk, node, scope)
+        result = handler(walk, node, scope)
     elif isinstance(node, exp.Query):
-        found = _scalar(walk, node, scope)
+        result = _scalar(walk, node, scope)
     elif name := walk.name_of(node):
-        found = function_calls.call(walk, name, node, scope)
+        result = function_calls.call(walk, name, node, scope)
     elif isinstance(node, _WRAPPED) and isinstance(node.this, exp.Expr):
         return value(walk, node.this, scope)
     else:
         return ColumnValue(None, origins(_quietly(walk, node, scope)))
-    if found.type is not None and len(found.type) > spark_types.MAX_LENGTH:
+    if result.type is not None and len(result.type) > spark_types.MAX_LENGTH:
         # struct(x, x) of a struct(x, x) of ...: the text of the type doubles at each step.
-        return ColumnValue(None, found.origins)
-    if found.type is not None:
-        walk.types[id(node)] = found.type
-    return found
+        return ColumnValue(None, result.origins)
+    if result.type is not None:
+        walk.types[id(node)] = result.type
+    return result
 
 
 def values(walk: Walk, nodes: Sequence[exp.Expr], scope: ColumnScope) -> list[ColumnValue]:
@@ -222,41 +222,41 @@ def _calculated(walk: Walk, node: exp.Expr, left: ColumnValue, right: ColumnValu
 
 
 def _bits(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    found = values(walk, list(children(node)), scope)
-    kinds = [v.type for v in found]
+    operands = values(walk, list(children(node)), scope)
+    kinds = [v.type for v in operands]
     sign = _BITS.get(type(node))
     if isinstance(node, exp.BitwiseNot):
-        type_mismatch.argued(walk, "~", node, [(node.this, found[0])])
-    if sign is not None and found:
-        type_mismatch.calculated(walk, node, sign, found[0], found[-1])
+        type_mismatch.argued(walk, "~", node, [(node.this, operands[0])])
+    if sign is not None and operands:
+        type_mismatch.calculated(walk, node, sign, operands[0], operands[-1])
     numeric = all(kind is not None and is_numeric(kind) for kind in kinds)
-    return ColumnValue(widest(kinds) if numeric else None, origins(found))
+    return ColumnValue(widest(kinds) if numeric else None, origins(operands))
 
 
 def _truth(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """Conditions; long chains of AND and OR are deep trees, so they are not walked by recursion."""
-    waiting, found = [node], []
+    waiting, terms = [node], []
     checked: list[exp.Expr] = []
-    known: dict[int, ColumnValue] = {}
+    values_by_id: dict[int, ColumnValue] = {}
     while waiting:
         current = waiting.pop()
         if type(current) in _TRUTHS:
             waiting.extend(reversed(list(children(current))))
             checked.append(current)
         else:
-            known[id(current)] = value(walk, current, scope)
-            found.append(known[id(current)])
+            values_by_id[id(current)] = value(walk, current, scope)
+            terms.append(values_by_id[id(current)])
     for current in reversed(checked) if not scope.quiet else ():
-        _check_truth(walk, current, known)
-    return ColumnValue("boolean", origins(found))
+        _check_truth(walk, current, values_by_id)
+    return ColumnValue("boolean", origins(terms))
 
 
-def _check_truth(walk: Walk, node: exp.Expr, known: Mapping[int, ColumnValue]) -> None:
+def _check_truth(walk: Walk, node: exp.Expr, values_by_id: Mapping[int, ColumnValue]) -> None:
     """Report a condition whose parts do not fit; parts that are not among the known are conditions themselves."""
     # The name of a declared window may stand for a column of the output.
     own = (part for part in children(node) if isinstance(part, exp.Column) and part.name in walk.windows)
     unsure = {id(part): NOTHING for part in own}
-    parts = [(part, unsure.get(id(part)) or known.get(id(part), _TRUE)) for part in children(node)]
+    parts = [(part, unsure.get(id(part)) or values_by_id.get(id(part), _TRUE)) for part in children(node)]
     two = len(parts) == len(("left", "right"))
     if type(node) in _COMPARED and two:
         type_mismatch.compared(walk, node, parts[0], parts[1])
@@ -274,16 +274,16 @@ def _check_truth(walk: Walk, node: exp.Expr, known: Mapping[int, ColumnValue]) -
 
 
 def _in(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
-    found = [value(walk, node.this, scope), *values(walk, node.expressions, scope)]
+    operands = [value(walk, node.this, scope), *values(walk, node.expressions, scope)]
     query = node.args.get("query")
     if query is not None:
         output = walk.query(walk, query, scope.ctes, scope)
         list_lengths.compared(walk, node.this, query, output)
-        found.append(_only(output))
+        operands.append(_only(output))
     listed = [query] if query is not None else node.expressions
-    for part in zip(listed, found[1:], strict=False):
-        type_mismatch.compared(walk, node, (node.this, found[0]), part, "joined")
-    return ColumnValue("boolean", origins(found))
+    for part in zip(listed, operands[1:], strict=False):
+        type_mismatch.compared(walk, node, (node.this, operands[0]), part, "joined")
+    return ColumnValue("boolean", origins(operands))
 
 
 def _exists(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -352,8 +352,8 @@ def _case(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     if default is not None:
         results.append((default, value(walk, default, scope)))
     type_mismatch.joined(walk, node, results, "CASE")
-    given = [v for _, v in results]
-    return ColumnValue(widest(v.type for v in given), origins([*tested, *given]))
+    values_given = [v for _, v in results]
+    return ColumnValue(widest(v.type for v in values_given), origins([*tested, *values_given]))
 
 
 def _if(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -385,8 +385,8 @@ def _shell(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
 
 def _several(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """What is DISTINCT: one value, or several."""
-    found = values(walk, node.expressions, scope)
-    return found[0] if len(found) == 1 else ColumnValue(None, origins(found))
+    operands = values(walk, node.expressions, scope)
+    return operands[0] if len(operands) == 1 else ColumnValue(None, origins(operands))
 
 
 def _ordered_argument(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
@@ -416,8 +416,8 @@ def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValu
         ranked(walk, part, value(walk, part, scope), "window", "PARTITION BY")
     order = node.args.get("order")
     sorts = [(part, value(walk, part, scope)) for part in order.expressions] if order is not None else []
-    for part, found in sorts:
-        ranked(walk, part, found, "window", "ORDER BY")
+    for part, computed in sorts:
+        ranked(walk, part, computed, "window", "ORDER BY")
     function_placement.over(walk, node, node.this)
     function = walk.name_of(function_placement.inner(node.this))
     if order is None and not node.args.get("alias") and function in _RANKING:
@@ -428,18 +428,18 @@ def _computed_over(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValu
     return value(walk, node.this, scope)
 
 
-def ranked(walk: Walk, node: exp.Expr, found: ColumnValue, how: str, clause: str) -> None:
+def ranked(walk: Walk, node: exp.Expr, computed: ColumnValue, how: str, clause: str) -> None:
     """Note what is sorted by."""
-    walk.influence(found.origins, how)
-    type_mismatch.sorted_by(walk, node, found, clause)
+    walk.influence(computed.origins, how)
+    type_mismatch.sorted_by(walk, node, computed, clause)
 
 
 def tested(walk: Walk, node: exp.Expr, scope: ColumnScope, how: str, clause: str) -> None:
     """Note a condition that decides on rows."""
-    found = value(walk, node, scope)
-    walk.influence(found.origins, how)
-    type_mismatch.condition(walk, node, found, clause)
-    if found.type == "void" and clause == "WHERE":
+    computed = value(walk, node, scope)
+    walk.influence(computed.origins, how)
+    type_mismatch.condition(walk, node, computed, clause)
+    if computed.type == "void" and clause == "WHERE":
         walk.fault(type_mismatch.CODE, f"{clause} needs a condition, not NULL", "Write a condition.", node, node)
 
 
@@ -460,13 +460,13 @@ def _within_group(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue
     """`percentile_cont(0.5) within group (order by a)`: the value is that of the order."""
     within = node.args.get("expression")
     order = [ordered.this for ordered in within.expressions] if isinstance(within, exp.Expr) else []
-    found = values(walk, order, scope)
+    keys = values(walk, order, scope)
     name = walk.name_of(node.this)
     inner = value(walk, node.this, scope)
-    if name in {"percentile_cont", "percentile_disc", "mode"} and found:
-        type_mismatch.argued(walk, name, node, list(zip(order, found, strict=True)))
-        return ColumnValue(returned(name, [found[0].type, inner.type]), origins([*found, inner]))
-    for part, by in zip(order, found, strict=True):
+    if name in {"percentile_cont", "percentile_disc", "mode"} and keys:
+        type_mismatch.argued(walk, name, node, list(zip(order, keys, strict=True)))
+        return ColumnValue(returned(name, [keys[0].type, inner.type]), origins([*keys, inner]))
+    for part, by in zip(order, keys, strict=True):
         ranked(walk, part, by, "sort", "ORDER BY")
     return inner
 
@@ -498,9 +498,9 @@ def _map(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """`map(k, v, ..)`, which the tree keeps as two lists."""
     sides = [node.args.get("keys"), node.args.get("values")]
     lists = [values(walk, side.expressions if side is not None else [], scope) for side in sides]
-    for side, found in zip(sides, lists, strict=True):
+    for side, entries in zip(sides, lists, strict=True):
         if side is not None:
-            type_mismatch.joined(walk, node, list(zip(side.expressions, found, strict=True)), "map()")
+            type_mismatch.joined(walk, node, list(zip(side.expressions, entries, strict=True)), "map()")
     if sides[0] is not None:
         keyed(walk, node, list(zip(sides[0].expressions, lists[0], strict=True)))
     kinds = [widest(v.type for v in side) for side in lists]
@@ -521,18 +521,18 @@ def _constant(type_: str) -> Callable[[Walk, exp.Expr, ColumnScope], ColumnValue
 
 def _time_added(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """`timestampadd(hour, 1, ts)`."""
-    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
-    type_mismatch.argued(walk, "date_add", node, [(node.this, found[0])])
-    type_mismatch.argued(walk, "ceil", node, [(node.expression, found[1])])
-    kind = found[0].type
-    return ColumnValue("timestamp" if kind in {"date", "string", "void"} else kind, origins(found))
+    operands = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    type_mismatch.argued(walk, "date_add", node, [(node.this, operands[0])])
+    type_mismatch.argued(walk, "ceil", node, [(node.expression, operands[1])])
+    kind = operands[0].type
+    return ColumnValue("timestamp" if kind in {"date", "string", "void"} else kind, origins(operands))
 
 
 def _difference(walk: Walk, node: exp.Expr, scope: ColumnScope) -> ColumnValue:
     """`datediff(a, b)` counts days; `timestampdiff(hour, a, b)` the given unit."""
-    found = [value(walk, node.this, scope), value(walk, node.expression, scope)]
-    type_mismatch.argued(walk, "datediff", node, list(zip((node.this, node.expression), found, strict=True)))
-    return ColumnValue("bigint" if node.args.get("unit") else "int", origins(found))
+    operands = [value(walk, node.this, scope), value(walk, node.expression, scope)]
+    type_mismatch.argued(walk, "datediff", node, list(zip((node.this, node.expression), operands, strict=True)))
+    return ColumnValue("bigint" if node.args.get("unit") else "int", origins(operands))
 
 
 _HANDLERS: dict[type[exp.Expr], Callable[[Walk, exp.Expr, ColumnScope], ColumnValue]] = {

@@ -106,13 +106,13 @@ def unresolved(
 
 
 def _facts(column: ScopeColumn, shown: list[str], items: Sequence[exp.Expr]) -> ColumnFacts:
-    found = column.value
+    value = column.value
     sql = shown[column.item] if 0 <= column.item < len(shown) else ""
-    origins = tuple(Origin(node, name) for node, name in found.origins)
-    derivation = Derivation.COPY if found.exact else Derivation.EXPRESSION
-    if not found.exact and 0 <= column.item < len(items) and has_aggregate(items[column.item]):
+    origins = tuple(Origin(node, name) for node, name in value.origins)
+    derivation = Derivation.COPY if value.exact else Derivation.EXPRESSION
+    if not value.exact and 0 <= column.item < len(items) and has_aggregate(items[column.item]):
         derivation = Derivation.AGGREGATE
-    return ColumnFacts(column.name, found.type, origins, sql, column.named, derivation, found.window)
+    return ColumnFacts(column.name, value.type, origins, sql, column.named, derivation, value.window)
 
 
 def _reasons(walk: Walk, output: OutputColumns) -> list[str]:

@@ -52,14 +52,14 @@ def with_ctes(node: exp.Expr, ctes: Mapping[str, Cte], outer: ColumnScope | None
     clause = node.args.get("with_")
     if clause is None:
         return ctes
-    known = dict(ctes)
+    extended = dict(ctes)
     recursive = clause.args.get("recursive")
     for cte in clause.expressions:
-        entry = Cte(cte, dict(known), outer)
+        entry = Cte(cte, dict(extended), outer)
         if recursive:
-            entry.ctes = {**known, cte.alias.lower(): entry}
-        known[cte.alias.lower()] = entry
-    return known
+            entry.ctes = {**extended, cte.alias.lower(): entry}
+        extended[cte.alias.lower()] = entry
+    return extended
 
 
 def cte_output(walk: Walk, cte: Cte) -> OutputColumns:
@@ -151,13 +151,13 @@ def _one(
     alias = node.args.get("alias")
     output = renamed(walk, output, alias)
     called = alias.name.lower() if alias is not None else ""
-    known = [called, *names[1:]] if called else names
+    candidates = [called, *names[1:]] if called else names
     for pivot in node.args.get("pivots") or ():
-        before = ColumnScope(scope.ctes, scope.outer, [ScopeRelation(tuple(known), output)], output.columns)
+        before = ColumnScope(scope.ctes, scope.outer, [ScopeRelation(tuple(candidates), output)], output.columns)
         alias = pivot.args.get("alias")
         output = renamed(walk, pivot_columns.pivoted(walk, pivot, before), alias)
-        known = [alias.name.lower()] if alias is not None and alias.name else known
-    return [ScopeRelation(tuple(known), output)], output.columns
+        candidates = [alias.name.lower()] if alias is not None and alias.name else candidates
+    return [ScopeRelation(tuple(candidates), output)], output.columns
 
 
 def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
@@ -178,10 +178,10 @@ def _table(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumn
         if isinstance(cte, Cte):
             return cte_output(walk, cte), [written.lower()]
     parts = [part.name for part in node.parts]  # type: ignore[attr-defined]
-    known = walk.inputs.get(".".join(parts))
+    relation = walk.inputs.get(".".join(parts))
     short = written.split(" ", 1)[-1] if written.startswith(_PLACEHOLDER) else written
     names = [short.rsplit(".", 1)[-1].lower(), *([written.lower()] if short is not written else [])]
-    return (LOST if known is None else _input(walk, known)), names
+    return (LOST if relation is None else _input(walk, relation)), names
 
 
 def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
@@ -196,20 +196,20 @@ def _beside(walk: Walk, function: exp.Expr, scope: ColumnScope) -> None:
         walk.fault("misplaced-expression", message, f"Write LATERAL {name}(..).", column)
 
 
-def _input(walk: Walk, known: InputColumns) -> OutputColumns:
-    node = known.node
+def _input(walk: Walk, columns_known: InputColumns) -> OutputColumns:
+    node = columns_known.node
 
     def column(name: str, type_: str | None) -> ScopeColumn:
         return ScopeColumn(name, ColumnValue(spark_types.normal(type_) if type_ else None, ((node, name),), exact=True))
 
-    columns = [column(name, type_) for name, type_ in known.columns or ()]
-    hidden = {name.lower(): column(name, type_).value for name, type_ in known.hidden}
-    more = known.columns is None or not known.complete
+    columns = [column(name, type_) for name, type_ in columns_known.columns or ()]
+    hidden = {name.lower(): column(name, type_).value for name, type_ in columns_known.hidden}
+    more = columns_known.columns is None or not columns_known.complete
     output = OutputColumns(columns, more, node if more else None, hidden, stored=True)
-    if known.added:
+    if columns_known.added:
         base = ColumnScope({}, None, [ScopeRelation((), output)], columns, quiet=True)
         by_name = {column.name.lower(): column for column in columns}
-        for name, sql in known.added:
+        for name, sql in columns_known.added:
             by_name[name.lower()] = ScopeColumn(name, _added(walk, sql, base))
         output = replace(output, columns=list(by_name.values()))
     return output
@@ -244,15 +244,15 @@ def _lateral(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColu
 
 def _values(walk: Walk, node: exp.Expr, scope: ColumnScope) -> tuple[OutputColumns, list[str]]:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
-    found = [[walk.value(item, scope) for item in row] for row in rows]
-    for row, values in zip(rows, found, strict=True):
+    rows_of_values = [[walk.value(item, scope) for item in row] for row in rows]
+    for row, values in zip(rows, rows_of_values, strict=True):
         for item, given in zip(row, values, strict=True):
             if given.origins or item.find(exp.Query) is not None:
                 walk.fault(
                     "misplaced-expression", "VALUES takes constants, and this uses a column", _CONSTANTS, item, node
                 )
-    width = len(found[0]) if found else 0
-    places = [[row[place] for row in found if place < len(row)] for place in range(width)]
+    width = len(rows_of_values[0]) if rows_of_values else 0
+    places = [[row[place] for row in rows_of_values if place < len(row)] for place in range(width)]
     columns = (ColumnValue(widest(v.type for v in place), origins(place)) for place in places)
     return OutputColumns([ScopeColumn(f"col{number}", value) for number, value in enumerate(columns, 1)]), []
 

@@ -66,13 +66,13 @@ def call(walk: Walk, name: str, node: exp.Expr, scope: ColumnScope) -> ColumnVal
         return _round(walk, name, arguments, scope)
     if any(isinstance(argument, exp.Lambda) for argument in arguments):
         return _higher(walk, name, arguments, scope)
-    found = _values(walk, arguments, scope)
-    kinds = [v.type for v in found]
+    values = _values(walk, arguments, scope)
+    kinds = [v.type for v in values]
     if not scope.quiet:
-        _checked(walk, name, node, list(zip(arguments, found, strict=False)))
+        _checked(walk, name, node, list(zip(arguments, values, strict=False)))
     if name in _OPERATORS and len(kinds) == len(arguments):
         kinds = operand_types(arguments, kinds)
-    return ColumnValue(returned(name, kinds), origins(found))
+    return ColumnValue(returned(name, kinds), origins(values))
 
 
 def _checked(walk: Walk, name: str, node: exp.Expr, parts: list[tuple[exp.Expr, ColumnValue]]) -> None:
@@ -106,13 +106,13 @@ def _unheard_of(walk: Walk, name: str, node: exp.Expr) -> None:
 
 
 def _values(walk: Walk, arguments: Arguments, scope: ColumnScope) -> list[ColumnValue]:
-    found = []
+    values = []
     for argument in arguments:
         if isinstance(argument, exp.Star):
-            found += [column.value for column in scope.columns]
+            values += [column.value for column in scope.columns]
         elif not isinstance(argument, (exp.Var, exp.DataType)):
-            found.append(walk.value(argument, scope))
-    return found
+            values.append(walk.value(argument, scope))
+    return values
 
 
 def part(value: ColumnValue, type_: str | None) -> ColumnValue:
@@ -120,40 +120,40 @@ def part(value: ColumnValue, type_: str | None) -> ColumnValue:
     return ColumnValue(type_, value.origins, value.exact)
 
 
-def _parameters(name: str, found: list[ColumnValue]) -> list[ColumnValue]:
+def _parameters(name: str, values: list[ColumnValue]) -> list[ColumnValue]:
     """What the parameters of a function's lambda stand for."""
-    first = found[0]
+    first = values[0]
     element = part(first, spark_types.element(first.type))
     if name in {"transform_keys", "transform_values", "map_filter"}:
         return [part(first, type_) for type_ in spark_types.entry(first.type)]
-    if name == "map_zip_with" and len(found) > 1:
+    if name == "map_zip_with" and len(values) > 1:
         key, value = spark_types.entry(first.type)
-        return [part(first, key), part(first, value), part(found[1], spark_types.entry(found[1].type)[1])]
-    if name == "zip_with" and len(found) > 1:
-        return [element, part(found[1], spark_types.element(found[1].type))]
-    if name in {"aggregate", "reduce"} and len(found) > 1:
-        return [found[1], element]
+        return [part(first, key), part(first, value), part(values[1], spark_types.entry(values[1].type)[1])]
+    if name == "zip_with" and len(values) > 1:
+        return [element, part(values[1], spark_types.element(values[1].type))]
+    if name in {"aggregate", "reduce"} and len(values) > 1:
+        return [values[1], element]
     return [element, element if name == "array_sort" else ColumnValue("int")]
 
 
 def _higher(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """A function that takes a function."""
     plain = [a for a in arguments if not isinstance(a, exp.Lambda)]
-    found = _values(walk, plain, scope)
-    if not found:
+    values = _values(walk, plain, scope)
+    if not values:
         return NOTHING
-    type_mismatch.argued(walk, name, plain[0].parent or plain[0], list(zip(plain, found, strict=False)))
-    given = _parameters(name, found)
-    bodies = [_body(walk, a, given, scope) for a in arguments if isinstance(a, exp.Lambda)]
+    type_mismatch.argued(walk, name, plain[0].parent or plain[0], list(zip(plain, values, strict=False)))
+    parameters = _parameters(name, values)
+    bodies = [_body(walk, a, parameters, scope) for a in arguments if isinstance(a, exp.Lambda)]
     if name in _DECIDING:
         function = next(a for a in arguments if isinstance(a, exp.Lambda))
         type_mismatch.condition(walk, function.this, bodies[0], f"{name}()")
-    if name in {"aggregate", "reduce"} and len(found) > 1:
-        _kept_type(walk, name, arguments, found[1], bodies[0])
+    if name in {"aggregate", "reduce"} and len(values) > 1:
+        _kept_type(walk, name, arguments, values[1], bodies[0])
     rule = _HIGHER.get(name)
-    kinds = [v.type for v in found]
+    kinds = [v.type for v in values]
     type_ = rule(kinds, bodies[-1].type) if rule is not None else returned(name, kinds)
-    return ColumnValue(type_, origins([*found, *bodies]))
+    return ColumnValue(type_, origins([*values, *bodies]))
 
 
 def _kept_type(walk: Walk, name: str, arguments: Arguments, start: ColumnValue, body: ColumnValue) -> None:
@@ -165,10 +165,10 @@ def _kept_type(walk: Walk, name: str, arguments: Arguments, start: ColumnValue, 
         walk.fault(type_mismatch.CODE, message, f"Start with cast(.. as {body.type}).", function.this, function)
 
 
-def _body(walk: Walk, function: exp.Expr, given: list[ColumnValue], scope: ColumnScope) -> ColumnValue:
+def _body(walk: Walk, function: exp.Expr, parameters: list[ColumnValue], scope: ColumnScope) -> ColumnValue:
     names = [identifier.name.lower() for identifier in function.expressions]
     before = scope.variables
-    scope.variables = {**before, **dict(zip(names, given, strict=False))}
+    scope.variables = {**before, **dict(zip(names, parameters, strict=False))}
     try:
         return walk.value(function.this, scope)
     finally:
@@ -188,34 +188,34 @@ _HIGHER: dict[str, Callable[[list[str | None], str | None], str | None]] = {
 
 def _parsed(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`from_json(text, 'a int')`: the type is in the query."""
-    found = _values(walk, arguments, scope)
+    values = _values(walk, arguments, scope)
     type_mismatch.argued(
-        walk, "from_json", arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False))
+        walk, "from_json", arguments[0].parent or arguments[0], list(zip(arguments, values, strict=False))
     )
     schema = arguments[1].name if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
     if not schema.strip():
-        return ColumnValue(None, origins(found))
-    return ColumnValue(spark_types.normal(f"struct<{schema}>") or spark_types.normal(schema), origins(found))
+        return ColumnValue(None, origins(values))
+    return ColumnValue(spark_types.normal(f"struct<{schema}>") or spark_types.normal(schema), origins(values))
 
 
 def _variant(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`variant_get(v, '$.a', 'int')`."""
-    found = _values(walk, arguments, scope)
+    values = _values(walk, arguments, scope)
     if not arguments[2:]:
-        return ColumnValue("variant", origins(found))
+        return ColumnValue("variant", origins(values))
     schema = arguments[2]
-    return ColumnValue(spark_types.normal(schema.name) if isinstance(schema, exp.Literal) else None, origins(found))
+    return ColumnValue(spark_types.normal(schema.name) if isinstance(schema, exp.Literal) else None, origins(values))
 
 
 def _round(walk: Walk, name: str, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`round(x, 2)`, `ceil(x, 2)`: the digits are in the query."""
-    found = _values(walk, arguments, scope)
-    type_mismatch.argued(walk, name, arguments[0].parent or arguments[0], list(zip(arguments, found, strict=False)))
+    values = _values(walk, arguments, scope)
+    type_mismatch.argued(walk, name, arguments[0].parent or arguments[0], list(zip(arguments, values, strict=False)))
     places: int | None = 0
     if len(arguments) > 1:
-        sign, given = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
-        places = sign * int(given.name) if isinstance(given, exp.Literal) and given.is_int else None
-    return ColumnValue(rounded(name, found[0].type, places) if found else None, origins(found))
+        sign, digits = (-1, arguments[1].this) if isinstance(arguments[1], exp.Neg) else (1, arguments[1])
+        places = sign * int(digits.name) if isinstance(digits, exp.Literal) and digits.is_int else None
+    return ColumnValue(rounded(name, values[0].type, places) if values else None, origins(values))
 
 
 def window(time: ColumnValue, name: str = "") -> ColumnValue:
@@ -229,39 +229,39 @@ def window(time: ColumnValue, name: str = "") -> ColumnValue:
 
 
 def _window(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    found = _values(walk, arguments, scope)
-    if found and [name for name, _ in spark_types.fields(found[0].type) or ()] != ["start", "end"]:
-        type_mismatch.argued(walk, "window", arguments[0], [(arguments[0], found[0])])
-    return window(ColumnValue(found[0].type if found else None, origins(found)))
+    values = _values(walk, arguments, scope)
+    if values and [name for name, _ in spark_types.fields(values[0].type) or ()] != ["start", "end"]:
+        type_mismatch.argued(walk, "window", arguments[0], [(arguments[0], values[0])])
+    return window(ColumnValue(values[0].type if values else None, origins(values)))
 
 
 def _time_part(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`extract(year from ts)`, `date_part('year', ts)`."""
-    found = _values(walk, arguments[1:], scope)
+    values = _values(walk, arguments[1:], scope)
     unit = arguments[0].name.lower() if arguments and isinstance(arguments[0], (exp.Var, exp.Literal)) else ""
     if unit and unit not in _PARTS and not scope.quiet:
-        known = near(unit, [part for part in _PARTS if len(part) > 1])
-        hint = f"Write {_NEAR_PARTS[unit]}." if unit in _NEAR_PARTS else known
+        nearest = near(unit, [part for part in _PARTS if len(part) > 1])
+        hint = f"Write {_NEAR_PARTS[unit]}." if unit in _NEAR_PARTS else nearest
         walk.fault("time-part", f"Spark has no date part '{unit}'", hint, *arguments)
-    if found:
-        parts = [(arguments[0], NOTHING), (arguments[1], found[0])]
+    if values:
+        parts = [(arguments[0], NOTHING), (arguments[1], values[0])]
         type_mismatch.argued(walk, "extract", arguments[0].parent or arguments[0], parts)
-        extracted(walk, unit, arguments[1], found[0])
+        extracted(walk, unit, arguments[1], values[0])
     type_ = _TIME_PARTS.get(unit, "int") if unit else None
-    if unit in _SMALL_PARTS and found and (found[0].type is None or found[0].type.startswith("interval")):
-        type_ = "tinyint" if found[0].type else None
-    return ColumnValue(type_, origins(found))
+    if unit in _SMALL_PARTS and values and (values[0].type is None or values[0].type.startswith("interval")):
+        type_ = "tinyint" if values[0].type else None
+    return ColumnValue(type_, origins(values))
 
 
 def _to_number(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`to_number(text, '999.99')`: the digits are in the query."""
-    found = _values(walk, arguments, scope)
-    parts = list(zip(arguments, found, strict=False))
+    values = _values(walk, arguments, scope)
+    parts = list(zip(arguments, values, strict=False))
     type_mismatch.argued(walk, "to_number", arguments[0].parent or arguments[0], parts)
     shape = arguments[1].name.upper() if len(arguments) > 1 and isinstance(arguments[1], exp.Literal) else ""
     whole, _, behind = shape.replace("D", ".").partition(".")
     digits, scale = (sum(text.count(digit) for digit in "09") for text in (whole, behind))
-    return ColumnValue(f"decimal({digits + scale},{scale})" if digits + scale else None, origins(found))
+    return ColumnValue(f"decimal({digits + scale},{scale})" if digits + scale else None, origins(values))
 
 
 def _counted_units(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
@@ -270,31 +270,31 @@ def _counted_units(walk: Walk, arguments: Arguments, scope: ColumnScope) -> Colu
 
 
 def _zipped(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    found = _values(walk, arguments, scope)
+    values = _values(walk, arguments, scope)
     names = [a.output_name or str(place) for place, a in enumerate(arguments)]
-    members = [(name, spark_types.element(v.type)) for name, v in zip(names, found, strict=False)]
-    return ColumnValue(spark_types.array(spark_types.struct(members)), origins(found))
+    members = [(name, spark_types.element(v.type)) for name, v in zip(names, values, strict=False)]
+    return ColumnValue(spark_types.array(spark_types.struct(members)), origins(values))
 
 
 def _decoded(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`decode(x, 'utf-8')`, or `decode(x, 1, 'one', 2, 'two', 'many')`."""
-    found = _values(walk, arguments, scope)
-    if len(found) == _PAIR:
-        type_mismatch.argued(walk, "decode", arguments[0], list(zip(arguments, found, strict=True)))
-    results = found[2::2] + (found[-1:] if len(found) % 2 == 0 else [])
-    return ColumnValue(widest(v.type for v in results) if found[2:] else "string", origins(found))
+    values = _values(walk, arguments, scope)
+    if len(values) == _PAIR:
+        type_mismatch.argued(walk, "decode", arguments[0], list(zip(arguments, values, strict=True)))
+    results = values[2::2] + (values[-1:] if len(values) % 2 == 0 else [])
+    return ColumnValue(widest(v.type for v in results) if values[2:] else "string", origins(values))
 
 
 def _counted(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
     """`count(*)` comes from no column."""
-    found = _values(walk, [a for a in arguments if not isinstance(a, exp.Star)], scope)
-    return ColumnValue("bigint", origins(found))
+    values = _values(walk, [a for a in arguments if not isinstance(a, exp.Star)], scope)
+    return ColumnValue("bigint", origins(values))
 
 
 def _histogram(walk: Walk, arguments: Arguments, scope: ColumnScope) -> ColumnValue:
-    found = _values(walk, arguments, scope)
-    middle = "double" if found[0].type in {"string", "void"} else found[0].type
-    return ColumnValue(spark_types.array(spark_types.struct([("x", middle), ("y", "double")])), origins(found))
+    values = _values(walk, arguments, scope)
+    middle = "double" if values[0].type in {"string", "void"} else values[0].type
+    return ColumnValue(spark_types.array(spark_types.struct([("x", middle), ("y", "double")])), origins(values))
 
 
 _SPECIAL: dict[str, Callable[[Walk, Arguments, ColumnScope], ColumnValue]] = {
@@ -325,12 +325,12 @@ def generated(walk: Walk, node: exp.Expr, scope: ColumnScope) -> list[tuple[str,
     if maker is None:
         return None
     arguments = list(children(node))
-    found = _values(walk, arguments, scope)
-    parts = list(zip(arguments, found, strict=False))
+    values = _values(walk, arguments, scope)
+    parts = list(zip(arguments, values, strict=False))
     type_mismatch.argued(walk, name, node, parts)
     if name == "stack":
         _stacked_alike(walk, node, parts)
-    return maker(arguments, found)
+    return maker(arguments, values)
 
 
 def _stacked_alike(walk: Walk, node: exp.Expr, parts: Sequence[tuple[exp.Expr, ColumnValue]]) -> None:
@@ -361,10 +361,10 @@ def scalar(name: str) -> bool:
 _TABLES = {"collations", "python_worker_logs", "sql_keywords", "identifier"}
 
 
-def _exploded(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
-    if len(found) != 1 or found[0].type is None:
+def _exploded(_: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    if len(values) != 1 or values[0].type is None:
         return None
-    value = found[0]
+    value = values[0]
     key, inner = spark_types.entry(value.type)
     if key is not None:
         return [("key", part(value, key)), ("value", part(value, inner))]
@@ -372,39 +372,39 @@ def _exploded(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnV
     return None if element is None else [("col", part(value, element))]
 
 
-def _with_position(arguments: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
-    columns = _exploded(arguments, found)
+def _with_position(arguments: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    columns = _exploded(arguments, values)
     return None if columns is None else [("pos", ColumnValue("int")), *columns]
 
 
-def _inlined(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
-    members = spark_types.fields(spark_types.element(found[0].type)) if found else None
+def _inlined(_: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    members = spark_types.fields(spark_types.element(values[0].type)) if values else None
     if members is None:
         return None
-    row = part(found[0], spark_types.element(found[0].type))
+    row = part(values[0], spark_types.element(values[0].type))
     return [(name, extended(row, name, type_)) for name, type_ in members]
 
 
-def _stacked(arguments: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+def _stacked(arguments: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
     rows = arguments[0] if arguments else None
     if not isinstance(rows, exp.Literal) or not rows.is_int or not int(rows.name):
         return None
-    items, count = found[1:], int(rows.name)
+    items, count = values[1:], int(rows.name)
     width = -(-len(items) // count)
     columns = [items[place::width] for place in range(width)]
     return [(f"col{i}", ColumnValue(widest(v.type for v in c), origins(c))) for i, c in enumerate(columns)]
 
 
-def _json_tuple(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
-    return [(f"c{place}", ColumnValue("string", found[0].origins)) for place in range(len(found) - 1)]
+def _json_tuple(_: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    return [(f"c{place}", ColumnValue("string", values[0].origins)) for place in range(len(values) - 1)]
 
 
 def _ranged(_: Arguments, __: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
     return [("id", ColumnValue("bigint"))]
 
 
-def _variant_exploded(_: Arguments, found: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
-    places = origins(found)
+def _variant_exploded(_: Arguments, values: list[ColumnValue]) -> list[tuple[str, ColumnValue]] | None:
+    places = origins(values)
     return [
         ("pos", ColumnValue("int")),
         ("key", ColumnValue("string", places)),

@@ -59,17 +59,17 @@ def grouping(walk: Walk, name: str, node: exp.Expr, arguments: Sequence[exp.Expr
 
 def _plain_keys(group: exp.Expr) -> list[str] | None:
     """The names of the keys, if all of them are columns."""
-    found: dict[str, None] = {}
+    keys: dict[str, None] = {}
     for key in ("expressions", *_SETS):
         for item in group.args.get(key) or ():
             for part in item.walk():
                 if isinstance(part, exp.Column):
-                    found[part.name.lower()] = None
+                    keys[part.name.lower()] = None
                 elif not isinstance(
                     part, (exp.Identifier, exp.Tuple, exp.Paren, exp.Rollup, exp.Cube, exp.GroupingSets)
                 ):
                     return None
-    return list(found)
+    return list(keys)
 
 
 def filtered(walk: Walk, function: exp.Expr, where: exp.Expr) -> None:

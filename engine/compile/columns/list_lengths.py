@@ -10,19 +10,19 @@ from engine.compile.columns.walk import Walk
 CODE = "column-count"
 
 
-def names(walk: Walk, given: list[exp.Identifier], output: OutputColumns) -> None:
+def names(walk: Walk, identifiers: list[exp.Identifier], output: OutputColumns) -> None:
     """Report names behind AS that are more or fewer than the columns they are for."""
-    if output.open or len(given) == len(output.columns):
+    if output.open or len(identifiers) == len(output.columns):
         return
-    message = f"{_names(len(given))} for {_columns(len(output.columns))}"
-    walk.fault(CODE, message, "Give every column a name, or none of them.", given[0])
+    message = f"{_names(len(identifiers))} for {_columns(len(output.columns))}"
+    walk.fault(CODE, message, "Give every column a name, or none of them.", identifiers[0])
 
 
 def compared(walk: Walk, node: exp.Expr, subquery: exp.Expr, output: OutputColumns) -> None:
     """Report a subquery behind IN that gives more or fewer columns than are before it."""
-    wanted = len(node.expressions) if isinstance(node, (exp.Tuple, exp.Struct)) else 1
-    if not output.open and len(output.columns) != wanted:
-        message = f"IN compares {_columns(wanted)} with {_columns(len(output.columns))} of the subquery"
+    count = len(node.expressions) if isinstance(node, (exp.Tuple, exp.Struct)) else 1
+    if not output.open and len(output.columns) != count:
+        message = f"IN compares {_columns(count)} with {_columns(len(output.columns))} of the subquery"
         hint = "Select as many columns as there are values before IN."
         walk.fault(CODE, message, hint, subquery, node)
 

@@ -55,10 +55,10 @@ def _aggregated(walk: Walk, call: exp.Expr, scope: ColumnScope) -> None:
     for node in call.walk(prune=_computed):
         if isinstance(node, exp.Column) and (parts := path(node)[0]):
             try:
-                known = scope.look_up([part.name for part in parts])
+                value = scope.look_up([part.name for part in parts])
             except Missing:
                 continue
-            if known.origins or known.type:
+            if value.origins or value.type:
                 message = f"PIVOT takes aggregates, and '{node.name}' is outside of them"
                 walk.fault("misplaced-expression", message, f"Write max({node.name}) or any_value({node.name}).", node)
                 return
@@ -84,8 +84,8 @@ def _value(item: exp.Expr) -> tuple[str, bool]:
 
 def _names(nodes: list[exp.Expr]) -> set[str]:
     """The names of the columns that expressions use."""
-    found = (path(column)[0] for node in nodes for column in node.find_all(exp.Column))
-    return {part.name.lower() for identifiers in found for part in identifiers[:2]}
+    paths = (path(column)[0] for node in nodes for column in node.find_all(exp.Column))
+    return {part.name.lower() for identifiers in paths for part in identifiers[:2]}
 
 
 def _unpivoted(walk: Walk, pivot: exp.Expr, scope: ColumnScope) -> Iterator[ScopeColumn]:

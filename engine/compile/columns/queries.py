@@ -80,10 +80,10 @@ def _select(walk: Walk, node: exp.Select, ctes: Mapping[str, Any], outer: Column
         walk.correlated([group], scope, "in GROUP BY")
     if having is not None:
         _having(walk, node, having, scope)
-        found = walk.value(having.this, scope)
-        walk.influence(found.origins, "having")
+        condition = walk.value(having.this, scope)
+        walk.influence(condition.origins, "having")
         # Spark casts it to BOOLEAN.
-        type_mismatch.converted(walk, having, found.type, "boolean")
+        type_mismatch.converted(walk, having, condition.type, "boolean")
         scope.outside = False
     for window in node.args.get("windows") or ():
         walk.value(window, scope)
@@ -304,9 +304,9 @@ def _position(node: exp.Expr) -> int | None:
 def _sort(walk: Walk, node: exp.Select, output: OutputColumns, scope: ColumnScope) -> None:
     for clause, item in _sort_items(node):
         _place(walk, clause, item, node, output)
-        found = _by_position(item, output) or _by_name(item, output)
-        found = found or walk.value(item, scope)
-        _sorted(walk, item, found, clause)
+        value = _by_position(item, output) or _by_name(item, output)
+        value = value or walk.value(item, scope)
+        _sorted(walk, item, value, clause)
 
 
 def _sort_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
@@ -317,11 +317,11 @@ def _sort_output(walk: Walk, node: exp.Expr, output: OutputColumns) -> None:
         _sorted(walk, item, _by_position(item, output) or walk.value(item, scope), clause)
 
 
-def _sorted(walk: Walk, item: exp.Expr, found: ColumnValue, clause: str) -> None:
+def _sorted(walk: Walk, item: exp.Expr, value: ColumnValue, clause: str) -> None:
     if clause == "distribute":
-        walk.influence(found.origins, "sort")
+        walk.influence(value.origins, "sort")
     else:
-        ranked(walk, item, found, "sort", f"{clause.upper()} BY")
+        ranked(walk, item, value, "sort", f"{clause.upper()} BY")
 
 
 def _sort_items(node: exp.Expr) -> Iterator[tuple[str, exp.Expr]]:
@@ -358,8 +358,8 @@ def _limited(walk: Walk, node: exp.Expr) -> None:
 def _by_name(node: exp.Expr, output: OutputColumns) -> ColumnValue | None:
     if not isinstance(node, exp.Column) or node.table:
         return None
-    found = index(output.columns).get(node.name.lower())
-    return found[0] if found else None
+    columns = index(output.columns).get(node.name.lower())
+    return columns[0] if columns else None
 
 
 def _set_operation(
@@ -416,8 +416,8 @@ def _united(left: OutputColumns, right: OutputColumns, *, by_name: bool) -> Outp
         return OutputColumns([], open=True, rest=left.rest if left.rest == right.rest else None)
     theirs = right.columns
     if by_name:
-        known = {column.name.lower(): column for column in theirs}
-        theirs = [known.get(column.name.lower(), column) for column in left.columns]
+        by_column = {column.name.lower(): column for column in theirs}
+        theirs = [by_column.get(column.name.lower(), column) for column in left.columns]
     return OutputColumns([_both(*pair) for pair in zip(left.columns, theirs, strict=False)])
 
 

@@ -214,9 +214,9 @@ def argued(walk: Walk, name: str, node: exp.Expr, parts: Sequence[tuple[exp.Expr
                 message = f"{name}() does not take {value.type}"
                 walk.fault(CODE, message, "Pass a field, key or element, or to_json(..) of the value.", argument, node)
             continue
-        wanted = WANTED[word.removesuffix("!")]
-        if kind not in wanted.families:
-            message = f"{name}() takes {wanted.words}, and {shown(argument)} is {value.type}"
+        accepted = WANTED[word.removesuffix("!")]
+        if kind not in accepted.families:
+            message = f"{name}() takes {accepted.words}, and {shown(argument)} is {value.type}"
             walk.fault(CODE, message, _hint_of_argument(word, kind, argument), argument, node)
 
 
@@ -241,9 +241,9 @@ def _hint_of_argument(word: str, kind: str, node: exp.Expr) -> str:
     return hint
 
 
-def converted(walk: Walk, node: exp.Expr, given: str | None, target: str | None) -> None:
+def converted(walk: Walk, node: exp.Expr, source: str | None, target: str | None) -> None:
     """Report a cast that Spark does not have."""
-    ours, theirs = family(given), family(target)
+    ours, theirs = family(source), family(target)
     if not ours or not theirs or theirs not in _NO_CAST.get(ours, ()):
         return
     name = shown(node.this)
@@ -256,7 +256,7 @@ def converted(walk: Walk, node: exp.Expr, given: str | None, target: str | None)
         hint = f"Write cast(cast({name} as string) as binary)."
     elif theirs in NESTED:
         hint = f"Write from_json({name}, '<type>'), or split({name}, ',')."
-    walk.fault(CODE, f"{given} cannot be cast to {target}", hint, node.this, node)
+    walk.fault(CODE, f"{source} cannot be cast to {target}", hint, node.this, node)
 
 
 _FAR = NESTED | INTERVALS

@@ -70,10 +70,10 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
     sorts = [select.args[key] for key in _SORTS if select.args.get(key) is not None]
     if output.open or not (having or sorts) or group.find(*SETS) is None:
         return
-    given = {column.name.lower() for column in output.columns}
+    selected = {column.name.lower() for column in output.columns}
     keys, plain = _keys(group, select, scope)
     if having is not None:
-        column = next(_hidden([having], keys - given, scope), None)
+        column = next(_hidden([having], keys - selected, scope), None)
         if column is not None and any(_called(walk, node, scope) for node in _own(having)):
             message = f"HAVING over grouping sets has a function in it, and '{column.name}' is not in the SELECT"
             walk.fault("misplaced-expression", message, _HINT, column)
@@ -83,9 +83,9 @@ def unselected_keys(walk: Walk, select: exp.Select, output: OutputColumns, scope
             message = f"ORDER BY has an aggregate, and HAVING over grouping sets uses '{column.name}' of no SELECT"
             walk.fault("misplaced-expression", message, _HINT, aggregate, column)
             return
-        given |= {name for column in having.find_all(exp.Column) for name in _name(column, scope)}
-    column = next(_hidden(sorts, keys - given, scope), None)
-    column = column or next(_hidden(sorts, plain - given, scope, inside=True), None)
+        selected |= {name for column in having.find_all(exp.Column) for name in _name(column, scope)}
+    column = next(_hidden(sorts, keys - selected, scope), None)
+    column = column or next(_hidden(sorts, plain - selected, scope, inside=True), None)
     if column is not None:
         message = f"ORDER BY over grouping sets uses '{column.name}', which is not in the SELECT"
         walk.fault("misplaced-expression", message, _HINT, column)

@@ -97,16 +97,16 @@ def _kind(node: exp.Expr) -> str:
 
 def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr, int] | None:
     """The SELECT that a call belongs to, its clause, the item of that, and how deep in it; None behind a UNION."""
-    found: tuple[str, exp.Expr] | None = None
+    nearest: tuple[str, exp.Expr] | None = None
     child, above, depth = node, node.parent, 0
     while above is not None and (child.arg_key == "pivots" or not isinstance(above, exp.Query)):
-        if found is None and isinstance(above, _INSIDE):
-            found = _INSIDE_CLAUSES.get((type(above), child.arg_key or ""), _INSIDE_CLAUSES[type(above), ""]), child
+        if nearest is None and isinstance(above, _INSIDE):
+            nearest = _INSIDE_CLAUSES.get((type(above), child.arg_key or ""), _INSIDE_CLAUSES[type(above), ""]), child
         child, above, depth = above, above.parent, depth + 1
     if not isinstance(above, exp.Select):
         return None
     key = child.arg_key or ""
-    clause, item = found or (_CLAUSES.get(key, key), child)
+    clause, item = nearest or (_CLAUSES.get(key, key), child)
     return above, clause, item, depth
 
 
@@ -163,15 +163,15 @@ def _within(node: exp.Expr, outer: exp.Expr) -> bool:
 
 def _generating(calls: list[_Call]) -> Iterator[ColumnFault]:
     """`explode(..) + 1`: what makes rows is an item of its own."""
-    told: set[int] = set()
+    reported: set[int] = set()
     for call in calls:
         if call.kind != _MAKES_ROWS or call.clause not in _ROWLESS:
             continue
         top = call.item.this if isinstance(call.item, (exp.Alias, exp.Aliases)) else call.item
         # Spark takes it inside of a function with OVER.
-        if call.node is top or isinstance(top, exp.Window) or id(top) in told or _reads(call.node):
+        if call.node is top or isinstance(top, exp.Window) or id(top) in reported or _reads(call.node):
             continue
-        told.add(id(top))
+        reported.add(id(top))
         yield _fault("a function that makes rows is inside an expression", _ROWS, call.node)
 
 

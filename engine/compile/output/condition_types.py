@@ -36,24 +36,24 @@ def condition_faults(model: Model, seen: InputColumns, *, foreign: bool) -> Iter
     """
     for name, sql, key in conditions(model):
         text = _SELECT.format(sql, _READ)
-        found = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: seen}, {}, text)
+        query = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: seen}, {}, text)
         place = model.positions.settings.get(key) or Location(model.file)
-        for code, message, hint in _faults(name, sql, found, seen, foreign=foreign):
+        for code, message, hint in _faults(name, sql, query, seen, foreign=foreign):
             yield Diagnostic(code, message, hint, node=model.name, location=place)
 
 
 def _faults(
-    name: str, sql: str, found: QueryColumns, seen: InputColumns, *, foreign: bool
+    name: str, sql: str, query: QueryColumns, seen: InputColumns, *, foreign: bool
 ) -> Iterator[tuple[str, str, str]]:
-    known = {column.lower() for column, _ in seen.columns or ()}
+    names = {column.lower() for column, _ in seen.columns or ()}
     # A column that is missing as a whole has been reported where the setting names it.
-    fields = [missing for missing in found.unresolved if missing.name.partition(".")[0].lower() in known]
+    fields = [missing for missing in query.unresolved if missing.name.partition(".")[0].lower() in names]
     for missing in fields:
         yield "unknown-column", f"{name} names '{missing.name}', which does not exist", near(missing.name, missing.near)
-    faults = [fault for fault in found.faults if fault.code != "unknown-function" or not foreign]
+    faults = [fault for fault in query.faults if fault.code != "unknown-function" or not foreign]
     for fault in faults:
         yield fault.code, f"{name}: {fault.message}", fault.hint
-    type_ = found.columns[0].type if found.columns and not found.unresolved and not faults else None
+    type_ = query.columns[0].type if query.columns and not query.unresolved and not faults else None
     if type_ is not None and type_ not in {"boolean", "void"}:
         yield "condition-syntax", not_boolean(name, sql, type_), DELETES if name == "'delete_when'" else HINT
 

@@ -15,34 +15,34 @@ _NONE = ""
 
 
 def declared_faults(
-    model: Model, given: Sequence[tuple[str, str | None]], *, certain: bool = True
+    model: Model, returned: Sequence[tuple[str, str | None]], *, certain: bool = True
 ) -> Iterator[Diagnostic]:
     """Where a model's columns are not as declared; a type that is not known is not an error.
 
     Args:
         model: those of its columns count that its settings describe.
-        given: name and type of the query's columns, in their order.
+        returned: name and type of the query's columns, in their order.
         certain: all names are known; else only types are looked at.
     """
-    found = {name.lower(): type_ for name, type_ in given}
+    types = {name.lower(): type_ for name, type_ in returned}
     described = [column for column in model.columns if f"columns.{column.name}" in model.positions.settings]
     for column in described:
         name = column.name.lower()
-        type_ = found[name] if name in found else _of_field(name, found)
+        type_ = types[name] if name in types else _of_field(name, types)
         if type_ != _NONE:
             yield from _other_type(model, column, type_)
         elif certain and not (model.write.history and name in _HISTORY):
             message = f"'columns' describes '{column.name}', which the query does not return"
-            hint = near(column.name, (name for name, _ in given))
+            hint = near(column.name, (name for name, _ in returned))
             yield _fault("unknown-column", message, hint, model, f"columns.{column.name}")
     if model.contract and certain:
-        yield from _undeclared(model, described, given)
+        yield from _undeclared(model, described, returned)
 
 
-def _of_field(path: str, found: Mapping[str, str | None]) -> str | None:
+def _of_field(path: str, types: Mapping[str, str | None]) -> str | None:
     """The type of a field of a struct (`place.lat`), by its path in lower case."""
     first, *rest = path.split(".")
-    type_ = found.get(first, _NONE) if rest else _NONE
+    type_ = types.get(first, _NONE) if rest else _NONE
     for name in rest:
         if not type_:
             break
@@ -50,24 +50,24 @@ def _of_field(path: str, found: Mapping[str, str | None]) -> str | None:
     return type_
 
 
-def _other_type(model: Model, column: Column, found: str | None) -> Iterator[Diagnostic]:
-    said = f"columns.{column.name}.type"
-    if column.type is None or found is None or said not in model.positions.settings:
+def _other_type(model: Model, column: Column, returned: str | None) -> Iterator[Diagnostic]:
+    key = f"columns.{column.name}.type"
+    if column.type is None or returned is None or key not in model.positions.settings:
         return
     declared = normal(column.type) or column.type
-    if declared.lower() in {found.lower(), (stored(found) or found).lower()}:
+    if declared.lower() in {returned.lower(), (stored(returned) or returned).lower()}:
         return
-    message = f"the column '{column.name}' is declared {declared}, but the query returns {found}"
+    message = f"the column '{column.name}' is declared {declared}, but the query returns {returned}"
     hint = f"Write cast(... as {declared}) as {column.name} in the query, or correct the type."
-    yield _fault("column-type", message, hint, model, said)
+    yield _fault("column-type", message, hint, model, key)
 
 
 def _undeclared(
-    model: Model, described: Iterable[Column], given: Sequence[tuple[str, str | None]]
+    model: Model, described: Iterable[Column], returned: Sequence[tuple[str, str | None]]
 ) -> Iterator[Diagnostic]:
-    known = {name.lower() for name in (*(column.name for column in described), *model.write.exclude)}
-    for name, type_ in given:
-        if name.lower() not in known:
+    declared = {name.lower() for name in (*(column.name for column in described), *model.write.exclude)}
+    for name, type_ in returned:
+        if name.lower() not in declared:
             message = f"the query returns '{name}', which 'columns' does not list, as 'contract' requires"
             shown = f'"{type_}"' if type_ and "," in type_ else type_ or "..."
             hint = f"Add {name}: {{type: {shown}}}, or remove it from the query."

@@ -23,9 +23,9 @@ def named_faults(named: Iterable[NamedColumn], tree: exp.Expr, seen: InputColumn
     """
     if seen.columns is None or not seen.complete or output_columns(tree) is not None:
         return
-    given = [name for name, _ in seen.columns]
-    known = {name.lower() for name in given}
+    returned = [name for name, _ in seen.columns]
+    names = {name.lower() for name in returned}
     for name in named:
-        if name.column.lower() not in known:
+        if name.column.lower() not in names:
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
-            yield Diagnostic("unknown-column", message, near(name.column, given), node=model, location=name.location)
+            yield Diagnostic("unknown-column", message, near(name.column, returned), node=model, location=name.location)

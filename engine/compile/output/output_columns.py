@@ -51,8 +51,8 @@ def output_columns(tree: exp.Expr) -> tuple[str, ...] | None:
     if not isinstance(query, exp.Select):
         return None
     names = [item.name for item in _items(query)]
-    known = [name for name in names if name is not None and name != "*"]
-    return tuple(known) if len(known) == len(names) else None
+    names_known = [name for name in names if name is not None and name != "*"]
+    return tuple(names_known) if len(names_known) == len(names) else None
 
 
 def check_columns(
@@ -62,19 +62,19 @@ def check_columns(
     output = output_columns(tree)
     if output is None:
         return
-    known = {name.lower() for name in output}
+    names = {name.lower() for name in output}
     for name in named:
-        if name.column.lower() not in known:
+        if name.column.lower() not in names:
             hint = near(name.column, output) or "Select it."
             message = f"'{name.key}' names '{name.column}', which the SELECT does not have"
             report("unknown-column", message, hint, name.location)
     for column in _HISTORY if write.history else ():
-        if column in known:
+        if column in names:
             message = f"'history' adds the column '{column}', which is already in the SELECT"
             report("setting-conflict", message, "Rename it in the SELECT.", places["history"])
     for partition in write.partition_by:
         own = partition.transform == "identity" and partition.field_name == partition.column
-        if partition.field_name.lower() in known and not own:
+        if partition.field_name.lower() in names and not own:
             message = f"the partition field '{partition.field_name}' has the name of a column"
             report("partition-clash", message, _RENAME, places["partition_by"])
 
@@ -151,13 +151,13 @@ def _window_of(node: exp.Expr, windows: set[str]) -> str | exp.Expr | None:
 
 def _window_columns(window: str | exp.Expr, items: list[SelectItem], windows: set[str]) -> Iterator[str]:
     """The columns that have the window: its start, the whole struct, its end."""
-    found: dict[str, str] = {}
+    columns: dict[str, str] = {}
     for item in items:
         of = _window_of(item.value, windows)
         if item.name is not None and of is not None and _same_window(of, window):
             part = item.value.name.lower() if isinstance(item.value, (exp.Column, exp.Dot)) else ""
-            found.setdefault(part if part in _PARTS else "", item.name)
-    yield from (found[part] for part in ("start", "", "end") if part in found)
+            columns.setdefault(part if part in _PARTS else "", item.name)
+    yield from (columns[part] for part in ("start", "", "end") if part in columns)
 
 
 def _same_window(one: str | exp.Expr, other: str | exp.Expr) -> bool:

@@ -98,8 +98,8 @@ def _key(
     if "unique_key" not in places:
         return grouping
     output = {name.lower() for name in output_columns(query.tree) or write.unique_key}
-    known = all(name.lower() in output for name in write.unique_key)
-    if write.unique_key and known and not _fits(write.unique_key, keys):
+    selected = all(name.lower() in output for name in write.unique_key)
+    if write.unique_key and selected and not _fits(write.unique_key, keys):
         shown = ", ".join(grouping) or "nothing"
         message = f"'unique_key' is not what the query groups by ({shown}), and output_mode is 'update'"
         hint = f"Write unique_key: [{shown}] or leave it out; or write output_mode: append."
@@ -107,8 +107,8 @@ def _key(
     return write.unique_key
 
 
-def _fits(said: tuple[str, ...], keys: list[GroupKey]) -> bool:
-    names = {name.lower() for name in said}
+def _fits(unique_key: tuple[str, ...], keys: list[GroupKey]) -> bool:
+    names = {name.lower() for name in unique_key}
     groups = [{column.lower() for column in key.columns} for key in keys]
     return names <= set().union(*groups) and all(group & names for group in groups)
 

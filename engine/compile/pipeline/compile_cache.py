@@ -253,13 +253,13 @@ def look(
     target: Target,
     variables: Mapping[str, Any],
     env: Mapping[str, str],
-    found: Sequence[Diagnostic] = (),
+    diagnostics: Sequence[Diagnostic] = (),
 ) -> Now:
-    """The hashes of a project as it is now; `found` is what is wrong in its files and the target."""
+    """The hashes of a project as it is now; `diagnostics` is what is wrong in its files and the target."""
     texts = {f"model.{model.name}": model.hash for model in project.models}
     settings = project.texts.get(project.doc.file, "")
     outside = [settings, target.name, target.schema, target.catalog.name, project.macros, project.sources_whole]
-    files = [texts, project.texts, found, project.name, project.version]
+    files = [texts, project.texts, diagnostics, project.name, project.version]
     return Now(project.root, digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
 
 

@@ -77,7 +77,7 @@ class Flow:
         missing = {i: len(some) for i, some in parents.items()}
         ready = deque(i for i, number in missing.items() if not number)
         waiting: list[deque[str]] = [deque() for _ in range(workers.number)]
-        told: list[set[str]] = [set() for _ in range(workers.number)]
+        sent: list[set[str]] = [set() for _ in range(workers.number)]
         while ready or workers.busy or any(waiting):
             while ready:
                 i = ready.popleft()
@@ -89,10 +89,10 @@ class Flow:
             for n, queue in enumerate(waiting):
                 while queue and workers.takes(n):
                     todo = [queue.popleft() for _ in range(max(1, min(_AT_ONCE, len(queue) // 2)))]
-                    workers.begin(n, todo, self._given(todo, told[n]))
+                    workers.begin(n, todo, self._given(todo, sent[n]))
             if workers.busy:
                 n, entries = workers.done()
-                told[n].update(entries)
+                sent[n].update(entries)
                 for i, entry in entries.items():
                     self._take(i, entry)
                     ready += self._released(i, children, missing)
@@ -128,7 +128,7 @@ class Flow:
         face = self.faces[i]
         return digest([face.relation, face.kind, face.rewritten, face.selects])
 
-    def _given(self, ids: Iterable[str], told: set[str]) -> dict[str, bytes]:
+    def _given(self, ids: Iterable[str], sent: set[str]) -> dict[str, bytes]:
         """What some models read gives, as far as it has not been told."""
         needed: dict[str, None] = {}
         for i in ids:
@@ -136,14 +136,14 @@ class Flow:
                 needed[read] = None
                 if self.faces[read].kind is Materialized.EPHEMERAL:
                     needed |= dict.fromkeys(self.models[read].reads)
-        new = [i for i in needed if i in self.models and i not in told]
-        told.update(new)
+        new = [i for i in needed if i in self.models and i not in sent]
+        sent.update(new)
         return {i: bytes(self.models[i].given) for i in new}
 
     def _take(self, i: str, entry: CompiledEntry) -> None:
-        known = [self._hashes(m) for m in (*entry.reads, *entry.mentions)]
+        hashes = [self._hashes(m) for m in (*entry.reads, *entry.mentions)]
         for node in entry.nodes:
-            self.nodes[node.id] = node, digest([self.shared, node.json, node.record, known])
+            self.nodes[node.id] = node, digest([self.shared, node.json, node.record, hashes])
         self.models[i] = CachedModel(
             face=self.faces[i],
             given=entry.given,

@@ -153,11 +153,11 @@ def _order(depends: Mapping[str, tuple[str, ...]], *, alphabetic: bool) -> tuple
     return tuple(sorted(parents)) if alphabetic else topological_order.order(parents)
 
 
-def _sorted(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
+def _sorted(diagnostics: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
     """All findings once, errors first, in the order of the files; no secret is in them."""
     clean = scrubber()
-    found = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in found)
-    return tuple(sorted(dict.fromkeys(found), key=_sort_key))
+    diagnostics = (replace(d, message=clean(d.message), hint=clean(d.hint)) for d in diagnostics)
+    return tuple(sorted(dict.fromkeys(diagnostics), key=_sort_key))
 
 
 def _sort_key(diagnostic: Diagnostic) -> tuple[bool, str, int, int, str, str]:

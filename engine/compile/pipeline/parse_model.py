@@ -98,5 +98,5 @@ def _render(
 
 def _reads(query: ParsedQuery | None) -> tuple[str, ...]:
     kinds = {"ref": "model", "source": "source"}
-    found = (f"{kinds[r.kind]}.{r.name}" for r in (query.references if query else ()) if r.kind in kinds)
-    return tuple(dict.fromkeys(found))
+    nodes = (f"{kinds[r.kind]}.{r.name}" for r in (query.references if query else ()) if r.kind in kinds)
+    return tuple(dict.fromkeys(nodes))

@@ -28,8 +28,8 @@ def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources
 
 def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict[str, frozenset[str]]:
     """The columns of models and sources, in lower case, as far as they are in the text."""
-    known = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
-    return known | {face.name: frozenset(face.selects) for face in faces}
+    columns = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
+    return columns | {face.name: frozenset(face.selects) for face in faces}
 
 
 def shared_tables(faces: Iterable[Face]) -> Iterable[Diagnostic]:
@@ -48,12 +48,12 @@ def shared_tables(faces: Iterable[Face]) -> Iterable[Diagnostic]:
 
 def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:
     """Findings about models that read one source whose files go away once they are read."""
-    known = {face.id: face for face in faces}
+    by_id = {face.id: face for face in faces}
     for source in sources.values():
         if "after_reading" not in source.spec.settings:
             continue
-        readers = [face for face in known.values() if face.kind is not Materialized.EPHEMERAL
-                   and _reaches(face, source.id, known)]  # fmt: skip
+        readers = [face for face in by_id.values() if face.kind is not Materialized.EPHEMERAL
+                   and _reaches(face, source.id, by_id)]  # fmt: skip
         for face in readers[1:]:
             first = readers[0]
             message = (
@@ -67,10 +67,10 @@ def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterabl
             yield Diagnostic("after-reading-shared", message, hint, node=face.name, location=Location(face.file))
 
 
-def _reaches(face: Face, source: str, known: Mapping[str, Face], depth: int = 0) -> bool:
+def _reaches(face: Face, source: str, faces: Mapping[str, Face], depth: int = 0) -> bool:
     """Whether a model reads a source itself or through ephemeral models; a cycle is reported elsewhere."""
-    through = (known[i] for i in face.reads if i in known and known[i].kind is Materialized.EPHEMERAL)
-    return source in face.reads or (depth < len(known) and any(_reaches(f, source, known, depth + 1) for f in through))
+    through = (faces[i] for i in face.reads if i in faces and faces[i].kind is Materialized.EPHEMERAL)
+    return source in face.reads or (depth < len(faces) and any(_reaches(f, source, faces, depth + 1) for f in through))
 
 
 def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
@@ -81,10 +81,10 @@ def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
 def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]) -> Diagnostic:
     """What to say of a cycle; `place_of` shows where a model (by id) names another (by name)."""
     path = [node.removeprefix("model.") for node in reversed(loop)]
-    said = "the model reads itself" if path[0] == path[1] else f"a cycle: {' reads '.join(path)}"
+    message = "the model reads itself" if path[0] == path[1] else f"a cycle: {' reads '.join(path)}"
     hint = "Remove one of these references; {{ this }} reads a model's own table."
     place = place_of(loop[-1], path[1])
-    return Diagnostic("ref-cycle", said, hint, node=path[0], location=place)
+    return Diagnostic("ref-cycle", message, hint, node=path[0], location=place)
 
 
 def _models_read(faces: Mapping[str, Face]) -> dict[str, tuple[str, ...]]:

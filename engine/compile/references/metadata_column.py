@@ -47,10 +47,10 @@ def star_edits(query: ParsedQuery, names: Mapping[int, str]) -> Iterator[Edit]:
 def _hiding(query: ParsedQuery, names: Mapping[int, str]) -> dict[int, list[str]]:
     """The names of the sources that each SELECT reads, in the order of the text, by its identity."""
     places = ((table.this.meta.get("start"), table) for table in query.nodes.every(exp.Table))
-    found: dict[int, dict[str, None]] = {}
+    hidden: dict[int, dict[str, None]] = {}
     for start, table in sorted(((s, t) for s, t in places if s in names), key=lambda pair: pair[0]):
-        found.setdefault(id(table.find_ancestor(exp.Select)), {})[names[start]] = None
-    return {select: list(listed) for select, listed in found.items()}
+        hidden.setdefault(id(table.find_ancestor(exp.Select)), {})[names[start]] = None
+    return {select: list(listed) for select, listed in hidden.items()}
 
 
 def _qualifier(star: exp.Star, written: Mapping[int, str]) -> str:

@@ -110,9 +110,9 @@ def _inline(
     draft: Draft, reference: RelationReference, inlined: Inlined, stream: StreamConfig | None, known: KnownNodes
 ) -> Edit:
     """The edit that puts an ephemeral model's SQL in the place of its name."""
-    found = fault(inlined, stream) if draft.certain else None
-    if found is not None:
-        draft.report(*found, stream.location if stream else reference.start)
+    problem = fault(inlined, stream) if draft.certain else None
+    if problem is not None:
+        draft.report(*problem, stream.location if stream else reference.start)
     for item in inlined.inputs:
         if draft.config.materialized is Materialized.VIEW and item.node in known.sources:
             _no_files_in_views(draft, item.name, reference)
@@ -123,11 +123,11 @@ def _inline(
 
 def _input(draft: Draft, reference: RelationReference, stream: StreamConfig | None, known: KnownNodes) -> Input | None:
     item = _source_input if reference.kind == "source" else _model_input
-    found = item(draft, reference, stream, known)
+    resolved = item(draft, reference, stream, known)
     taken = {i.view for i in draft.inputs.values()}
-    while found is not None and found.view in taken:
-        found = replace(found, view=f"{found.view[:-1]}_`")
-    return found
+    while resolved is not None and resolved.view in taken:
+        resolved = replace(resolved, view=f"{resolved.view[:-1]}_`")
+    return resolved
 
 
 def _model_input(
@@ -275,8 +275,8 @@ def _check_streams(draft: Draft, known: KnownNodes) -> None:
 
 
 def _of_source(source: Source | None) -> OnUpstreamDelete:
-    said = source.spec.settings.get("on_upstream_delete") if source else None
-    return OnUpstreamDelete(said) if said in set(OnUpstreamDelete) else OnUpstreamDelete.FAIL
+    declared = source.spec.settings.get("on_upstream_delete") if source else None
+    return OnUpstreamDelete(declared) if declared in set(OnUpstreamDelete) else OnUpstreamDelete.FAIL
 
 
 def _reads_table(item: Input, known: KnownNodes) -> bool:

@@ -52,15 +52,15 @@ def read_selectors(root: Path) -> NamedSelectors | None:
     Raises:
         ProjectError: the file cannot be read.
     """
-    found: list[Diagnostic] = []
-    text = read(root / FILE, FILE, found) if exists(root, FILE, found) else None
-    if text is None and found:
-        raise ProjectError.of(found)
+    diagnostics: list[Diagnostic] = []
+    text = read(root / FILE, FILE, diagnostics) if exists(root, FILE, diagnostics) else None
+    if text is None and diagnostics:
+        raise ProjectError.of(diagnostics)
     if text is None:
         return None
     doc, problems = load_yaml(text, FILE)
-    top = Section.of(doc, found)
-    found += problems
+    top = Section.of(doc, diagnostics)
+    diagnostics += problems
     top.check_keys(SELECTOR_FILE)
     definitions: dict[str, Section] = {}
     descriptions: dict[str, str] = {}
@@ -84,7 +84,7 @@ def read_selectors(root: Path) -> NamedSelectors | None:
                 message = f"'{default}' and '{name}' are both the default selector"
                 chosen.report("duplicate-name", message, "Remove 'default' from one of them.")
             default = name
-    return NamedSelectors(definitions, descriptions, default, found)
+    return NamedSelectors(definitions, descriptions, default, diagnostics)
 
 
 def default_selector(root: Path) -> str | None:
@@ -114,19 +114,20 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     selectors = read_selectors(root)
     if selectors is None:
         raise UsageError("usage", f"--selector needs a {FILE} beside project.yml")
-    definitions, found = selectors.definitions, selectors.found
-    if not found and name not in definitions:
+    definitions, diagnostics = selectors.definitions, selectors.found
+    if not diagnostics and name not in definitions:
         raise UsageError("usage", f"there is no selector '{name}'", _nearest(name, selectors))
     nodes = _nodes(definitions[name], choose) if name in definitions else set()
-    if found:
-        raise ProjectError.of(found)
+    if diagnostics:
+        raise ProjectError.of(diagnostics)
     return nodes
 
 
 def _nearest(name: str, selectors: NamedSelectors) -> str:
     """The nearest names, and what the selectors are for."""
-    told = "; ".join(f"{label}: {text}" for label, text in selectors.descriptions.items())
-    return f"{near(name, selectors.definitions)} ({told})" if told else near(name, selectors.definitions)
+    descriptions = "; ".join(f"{label}: {text}" for label, text in selectors.descriptions.items())
+    nearest = near(name, selectors.definitions)
+    return f"{nearest} ({descriptions})" if descriptions else nearest
 
 
 def _chosen(part: Section, text: str, choose: Choose) -> set[str]:

@@ -119,5 +119,5 @@ def _said(column: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_result(manifest: Manifest, status: str, previous: Previous) -> set[str]:
     """The nodes that ended in a way in the earlier run; `success` includes what was unchanged."""
-    wanted = {"success": {"success", "unchanged"}}.get(status, {status})
-    return {node for node in manifest.nodes if previous.results.get(node) in wanted}
+    statuses = {"success": {"success", "unchanged"}}.get(status, {status})
+    return {node for node in manifest.nodes if previous.results.get(node) in statuses}

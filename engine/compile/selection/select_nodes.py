@@ -90,11 +90,11 @@ class _Graph:
 
     def union(self, values: Iterable[str], place: Location | None = None, *, exclude: bool = False) -> set[str]:
         level = Level.WARNING if exclude else Level.ERROR
-        found: set[str] = set()
+        nodes: set[str] = set()
         for value in values:
             for part in value.split():
-                found |= self.intersection(part, level, place)
-        return found
+                nodes |= self.intersection(part, level, place)
+        return nodes
 
     def named(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
         return self.union([text], place, exclude=exclude)
@@ -122,12 +122,12 @@ class _Graph:
         if match["at"]:
             below = core | self.walk(core, self.down, _EVERYTHING)
             return self.with_tests(below | self.walk(below, self.up, _EVERYTHING))
-        found = set(core)
+        nodes = set(core)
         if match["plus_up"]:
-            found |= self.walk(core, self.up, int(match["up"] or _EVERYTHING))
+            nodes |= self.walk(core, self.up, int(match["up"] or _EVERYTHING))
         if match["plus_down"]:
-            found |= self.walk(core, self.down, int(match["down"] or _EVERYTHING))
-        return found if match["core"].startswith(_KIND_METHODS) else self.with_tests(found)
+            nodes |= self.walk(core, self.down, int(match["down"] or _EVERYTHING))
+        return nodes if match["core"].startswith(_KIND_METHODS) else self.with_tests(nodes)
 
     def walk(self, start: set[str], edges: dict[str, tuple[str, ...]], depth: int) -> set[str]:
         seen: set[str] = set()
@@ -190,15 +190,15 @@ def _name_matches(node: Node, text: str) -> bool:
     if isinstance(node, DataTest | UnitTest):
         return False
     parts = PurePosixPath(node.file).with_suffix("").parts[1:]
-    wanted = text.split(".")
-    return len(wanted) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, wanted, strict=False))
+    pattern = text.split(".")
+    return len(pattern) <= len(parts) and all(fnmatch.fnmatchcase(p, w) for p, w in zip(parts, pattern, strict=False))
 
 
 def _path(node: Node, value: str) -> bool:
-    wanted = value.rstrip("/").removeprefix("./")
+    path = value.rstrip("/").removeprefix("./")
     if isinstance(node, DataTest) and node.kind != "singular":
         return False
-    return fnmatch.fnmatchcase(node.file, wanted) or node.file.startswith(wanted + "/")
+    return fnmatch.fnmatchcase(node.file, path) or node.file.startswith(path + "/")
 
 
 def _source(node: Node, value: str) -> bool:
@@ -220,12 +220,12 @@ def _test_types(node: Node) -> tuple[str, ...]:
 
 
 def _config(model: Model, key: str) -> str | None:
-    known = {
+    settings = {
         "materialized": model.materialized.value,
         "schema": model.relation.schema,
         "alias": model.relation.name,
     }
-    return known.get(key, model.write.output_mode if key == "output_mode" else None)
+    return settings.get(key, model.write.output_mode if key == "output_mode" else None)
 
 
 _KINDS = {"resource_type": ("model", "source", "test", "unit_test"), "test_type": TEST_TYPES}

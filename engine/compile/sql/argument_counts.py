@@ -71,16 +71,16 @@ class WrongCall:
 
 def wrong_calls(tokens: Sequence[Token]) -> list[WrongCall]:
     """The calls that would be wrong; which of them are calls the tree shows (`confirmed`)."""
-    known = counts()
-    found: list[WrongCall] = []
+    counts_by_name = counts()
+    wrong: list[WrongCall] = []
     before = None
     for place, token in enumerate(tokens):
         if token.token_type is _OPEN and before is not None:
             name = before.text.lower()
-            if name in known and (place < 2 or _begins(tokens[place - 2].token_type, name)):  # noqa: PLR2004
-                found += _judged(tokens, name, place)
+            if name in counts_by_name and (place < 2 or _begins(tokens[place - 2].token_type, name)):  # noqa: PLR2004
+                wrong += _judged(tokens, name, place)
         before = token
-    return found
+    return wrong
 
 
 def _begins(kind: TokenType, name: str) -> bool:
@@ -92,17 +92,17 @@ def _judged(tokens: Sequence[Token], name: str, place: int) -> Iterator[WrongCal
     starts = _arguments(tokens, place, name)
     if starts is None:
         return
-    called, wanted, given = tokens[place - 1], counts()[name], len(starts) - 1
+    called, expected, actual = tokens[place - 1], counts()[name], len(starts) - 1
     placed = name not in _UNPLACED
-    if not wanted.takes(given):
-        message = f"{name}() takes {wanted.words}, not {given}"
-        yield WrongCall("argument-count", message, f"Write {wanted.signature}.", called.start, called.start, placed)
+    if not expected.takes(actual):
+        message = f"{name}() takes {expected.words}, not {actual}"
+        yield WrongCall("argument-count", message, f"Write {expected.signature}.", called.start, called.start, placed)
         return
     for number in constant_places().get(name, ()):
-        column = _column(tokens, starts[number], starts[number + 1] - 1) if number < given else None
+        column = _column(tokens, starts[number], starts[number + 1] - 1) if number < actual else None
         if column is not None:
             message = f"argument {number + 1} of {name}() must be a constant, and '{column.text}' is a column"
-            hint = f"Write the value itself: {wanted.signature}."
+            hint = f"Write the value itself: {expected.signature}."
             yield WrongCall("argument-constant", message, hint, called.start, column.start, placed)
 
 
@@ -165,11 +165,11 @@ class Counts:
     even: bool
     signature: str
 
-    def takes(self, given: int) -> bool:
+    def takes(self, number: int) -> bool:
         """Whether it takes so many."""
         if self.even:
-            return given % 2 == 0
-        return given in self.numbers if self.least is None else given >= self.least
+            return number % 2 == 0
+        return number in self.numbers if self.least is None else number >= self.least
 
     @property
     def words(self) -> str:
@@ -189,22 +189,22 @@ class Counts:
 @cache
 def counts() -> dict[str, Counts]:
     """By the name of a function in lower case."""
-    found = {}
+    by_name = {}
     for line in SIGNATURES.strip().splitlines():
-        said, _, signature = line.partition(" ")
-        first, _, last = said.rstrip("+").partition("-")
-        numbers = range(int(first), int(last) + 1) if last else () if said == "even" else map(int, first.split(","))
-        least = int(first) if said.endswith("+") else None
+        text, _, signature = line.partition(" ")
+        first, _, last = text.rstrip("+").partition("-")
+        numbers = range(int(first), int(last) + 1) if last else () if text == "even" else map(int, first.split(","))
+        least = int(first) if text.endswith("+") else None
         name = signature.partition("(")[0]
-        found[name] = Counts(frozenset(numbers), least, said == "even", signature)
-    return found
+        by_name[name] = Counts(frozenset(numbers), least, text == "even", signature)
+    return by_name
 
 
 @cache
 def constant_places() -> dict[str, tuple[int, ...]]:
     """By the name of a function, the places of the arguments that must be constant."""
-    found: dict[str, tuple[int, ...]] = {}
+    by_name: dict[str, tuple[int, ...]] = {}
     for line in _CONSTANT.replace("\n    ", " ").strip().splitlines():
         places, _, names = line.partition(": ")
-        found.update(dict.fromkeys(names.split(), tuple(map(int, places.split()))))
-    return found
+        by_name.update(dict.fromkeys(names.split(), tuple(map(int, places.split()))))
+    return by_name

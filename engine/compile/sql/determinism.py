@@ -33,10 +33,10 @@ def deterministic(nodes: QueryNodes) -> bool:
 def deterministic_text(*expressions: str) -> bool:
     """The same of SQL expressions that have been checked; one that sqlglot cannot read counts as not."""
     try:
-        found = [tree for text in expressions for tree in parser().parse(tokenize(text), text)]
+        trees = [tree for text in expressions for tree in parser().parse(tokenize(text), text)]
     except ValueError:
         return False
-    return all(deterministic(QueryNodes.of(tree)) for tree in found if tree is not None)
+    return all(deterministic(QueryNodes.of(tree)) for tree in trees if tree is not None)
 
 
 def _varies(node: exp.Expr) -> bool:

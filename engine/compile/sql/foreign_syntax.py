@@ -21,9 +21,9 @@ def absent(nodes: Iterable[exp.Expr]) -> Iterator[Absent]:
             yield from _named_window(node)
         else:
             rule = _RULES.get(type(node))
-            found = rule(node) if rule is not None else None
-            if found is not None:
-                yield (*found, node if _placed(node) else node.parent or node)
+            finding = rule(node) if rule is not None else None
+            if finding is not None:
+                yield (*finding, node if _placed(node) else node.parent or node)
 
 
 def _placed(node: exp.Expr) -> bool:
@@ -185,8 +185,8 @@ def _named_window(node: exp.Window) -> Iterator[Absent]:
         yield "Spark cannot extend a window of the WINDOW clause", hint, name
         return
     select = node.find_ancestor(exp.Select)
-    known = select.args.get("windows") or () if select is not None else ()
-    if name.name not in {window.name for window in known}:  # Spark is case-sensitive here.
+    windows = select.args.get("windows") or () if select is not None else ()
+    if name.name not in {window.name for window in windows}:  # Spark is case-sensitive here.
         hint = "Add WINDOW w AS (PARTITION BY a ORDER BY b) after the query."
         yield f"there is no window '{name.name}' in the WINDOW clause", hint, name
 

@@ -66,13 +66,13 @@ _ENDINGS = {TokenType.ORDER_BY: "ORDER BY", TokenType.LIMIT: "LIMIT"}
 
 def foreign_words(tokens: _Tokens) -> Iterator[Found]:
     """Message, hint and offset of the first of each kind."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for place, token in enumerate(tokens):
         rule = _RULES.get(token.token_type)
-        found = rule(tokens, place) if rule is not None else None
-        if found is not None and found[0] not in told:
-            told.add(found[0])
-            yield found
+        finding = rule(tokens, place) if rule is not None else None
+        if finding is not None and finding[0] not in reported:
+            reported.add(finding[0])
+            yield finding
 
 
 def _kind(tokens: _Tokens, place: int) -> TokenType | None:
@@ -177,9 +177,9 @@ def _type(tokens: _Tokens, at: int, *, cast: bool) -> Found | None:
             return _behind_type(tokens, place) if cast else None
         depth += (kind in _OPENS_TYPE) - (kind in _CLOSES_TYPE)
         if place == at or (_kind(tokens, place + 1) in _ENDS_TYPE and _word(tokens, place - 1) not in _NOT_BEFORE_TYPE):
-            found = _named_type(tokens, place)
-            if found is not None:
-                return found
+            finding = _named_type(tokens, place)
+            if finding is not None:
+                return finding
     return None
 
 

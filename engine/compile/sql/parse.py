@@ -128,8 +128,8 @@ class _Reader:
 
     def report(self, code: str, message: str, hint: str, offset: int) -> None:
         place = self.rendered.location(offset)
-        told = with_printed(hint, self.rendered, offset)
-        self.found.append(Diagnostic(code, message, told, node=self.node, location=place))
+        full_hint = with_printed(hint, self.rendered, offset)
+        self.found.append(Diagnostic(code, message, full_hint, node=self.node, location=place))
 
     def tokens(self) -> list[Token] | None:
         text = self.rendered.text
@@ -204,12 +204,12 @@ class _Reader:
         if description.lower().startswith("expected type"):
             self.report("sql-syntax", f"there is no type '{near_what}'", near(near_what, TYPES), token.start)
             return
-        wanted = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
+        expected = f" ('{description[10:]}' is expected)" if description.startswith("Expecting ") else ""
         hint = "Check for a missing or extra comma, keyword or bracket near this place."
         place = tokens.index(token)
         if any(before.token_type is TokenType.COLON for before in tokens[max(place - 3, 0) : place]):
             hint = "Write variant_get(v, '$.a', 'string') for v:a."
-        self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{wanted}", hint, token.start)
+        self.report("sql-syntax", f"the SQL cannot be read near '{near_what}'{expected}", hint, token.start)
 
     def wrong(self, calls: Iterable[WrongCall]) -> None:
         for call in calls:
@@ -339,5 +339,5 @@ def is_expression(text: str) -> bool:
         or not isinstance(trees[0], exp.Select)
     ):
         return False
-    said = [key for key, value in trees[0].args.items() if value]
-    return said == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias
+    arguments = [key for key, value in trees[0].args.items() if value]
+    return arguments == ["expressions"] and len(trees[0].expressions) == 1 and not trees[0].expressions[0].alias

@@ -56,11 +56,11 @@ class QueryNodes:
 
 def _below(tables: list[exp.Table]) -> dict[int, list[str]]:
     """The names of tables by every node that they are in, by its identity."""
-    found: dict[int, list[str]] = {}
+    children: dict[int, list[str]] = {}
     for table in tables:
         name = table.name.lower()
         node: exp.Expr | None = table
         while node is not None:
-            found.setdefault(id(node), []).append(name)
+            children.setdefault(id(node), []).append(name)
             node = node.parent
-    return found
+    return children

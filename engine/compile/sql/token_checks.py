@@ -160,10 +160,10 @@ def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
     if text.isascii():
         return
     for token in tokens:
-        found = _INVISIBLE.search(text, token.start, token.end + 1) if token.token_type not in _QUOTED else None
-        if found is not None:
+        match = _INVISIBLE.search(text, token.start, token.end + 1) if token.token_type not in _QUOTED else None
+        if match is not None:
             hint = "Delete it, or replace it by a space."
-            report("sql-syntax", f"an invisible character (U+{ord(found[0]):04X})", hint, found.start())
+            report("sql-syntax", f"an invisible character (U+{ord(match[0]):04X})", hint, match.start())
             return
 
 

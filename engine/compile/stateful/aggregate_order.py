@@ -29,35 +29,35 @@ def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
     Returns:
         Nothing where no order of the items gives the order of the state.
     """
-    old, new = (_groups(said) for said in (began, now))
+    old, new = (_groups(query) for query in (began, now))
     if len(old) != 1 or len(new) != 1 or new[0].select is None:
         return []
-    found: dict[str, None] = {}
+    orders: dict[str, None] = {}
     for stored in dict.fromkeys([tuple(b.key for b in old[0].aggregates), _outermost(began)]):
         if sorted(stored) != sorted(b.key for b in new[0].aggregates):
             continue
-        inner, *outer = ([*_edits(sql, said, stored)] for said in (new[0].select, *now.outer))
+        inner, *outer = ([*_edits(sql, query, stored)] for query in (new[0].select, *now.outer))
         for edits in (inner, [e for part in (inner, *outer) for e in part], [e for part in outer for e in part]):
             if edits:
-                found[_applied(sql, edits)] = None
-    return list(found)
+                orders[_applied(sql, edits)] = None
+    return list(orders)
 
 
-def _groups(said: Meaning) -> list[Block]:
-    return [block for block in blocks(said.block) if block.aggregates]
+def _groups(query: Meaning) -> list[Block]:
+    return [block for block in blocks(query.block) if block.aggregates]
 
 
-def _outermost(said: Meaning) -> tuple[str, ...]:
+def _outermost(query: Meaning) -> tuple[str, ...]:
     """The aggregates in the order of the outermost SELECT."""
-    return tuple(dict.fromkeys(call for _, column in said.columns for call in column.calls))
+    return tuple(dict.fromkeys(call for _, column in query.columns for call in column.calls))
 
 
-def _edits(sql: str, said: Selected, stored: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
-    order = _order(list(stored), said)
-    spans = _spans(sql, said.node) if order is not None else None
+def _edits(sql: str, select: Selected, stored: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+    order = _order(list(stored), select)
+    spans = _spans(sql, select.node) if order is not None else None
     if order is not None and spans is not None:
         yield from ((*span, sql[slice(*spans[index])]) for span, index in zip(spans, order, strict=True))
-        yield from _ordinals(said, order)
+        yield from _ordinals(select, order)
 
 
 def _applied(sql: str, edits: list[tuple[int, int, str]]) -> str:
@@ -66,28 +66,28 @@ def _applied(sql: str, edits: list[tuple[int, int, str]]) -> str:
     return sql
 
 
-def _ordinals(said: Selected, order: list[int]) -> list[tuple[int, int, str]]:
+def _ordinals(select: Selected, order: list[int]) -> list[tuple[int, int, str]]:
     """The positions in a GROUP BY, after the items have moved."""
-    group = said.node.args.get("group")
+    group = select.node.args.get("group")
     named = [item for item in (group.expressions if group is not None else ()) if isinstance(item, exp.Literal)]
     places = [(item.meta["start"], item.meta["end"] + 1, int(item.this) - 1) for item in named if item.is_int]
     return [(start, end, str(order.index(place) + 1)) for start, end, place in places]
 
 
-def _order(stored: list[str], said: Selected) -> list[int] | None:
+def _order(stored: list[str], select: Selected) -> list[int] | None:
     """The items in an order that names the aggregates first as they are stored."""
-    if not _may_move(said):
+    if not _may_move(select):
         return None
-    left, order, seen = list(range(len(said.items))), [], 0
+    left, order, seen = list(range(len(select.items))), [], 0
     while left:
-        fits = next((i for i in left if _continues(said.items[i], stored, seen)), None)
+        fits = next((i for i in left if _continues(select.items[i], stored, seen)), None)
         if fits is None:
             return None
         left.remove(fits)
         order.append(fits)
-        seen = max(seen, *(stored.index(key) + 1 for key in said.items[fits])) if said.items[fits] else seen
-    rest = [key for key in said.rest if key not in stored[:seen]]
-    return order if not said.rest or rest == stored[seen:] else None
+        seen = max(seen, *(stored.index(key) + 1 for key in select.items[fits])) if select.items[fits] else seen
+    rest = [key for key in select.rest if key not in stored[:seen]]
+    return order if not select.rest or rest == stored[seen:] else None
 
 
 def _continues(item: tuple[str, ...], stored: list[str], seen: int) -> bool:
@@ -95,10 +95,10 @@ def _continues(item: tuple[str, ...], stored: list[str], seen: int) -> bool:
     return fresh == stored[seen : seen + len(fresh)]
 
 
-def _may_move(said: Selected) -> bool:
+def _may_move(selected: Selected) -> bool:
     """Whether nothing refers to the items of a SELECT by their place or to one on their left."""
-    select = said.node
-    if said.aliased or select.args.get("distinct") is not None or any(item.is_star for item in select.expressions):
+    select = selected.node
+    if selected.aliased or select.args.get("distinct") is not None or any(item.is_star for item in select.expressions):
         return False
     if any(isinstance(part, exp.Query) for item in select.expressions for part in item.walk()):
         return False

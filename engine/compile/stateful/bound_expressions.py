@@ -27,8 +27,8 @@ def key_of(tree: Any) -> str:
     if is_session(tree) and gap_of(tree):
         # Sessions may continue with another gap: it is compared by itself.
         return f"session({key_of(tree.expressions[0])})"
-    said = {name: value for name, value in tree.args.items() if value not in (None, False, [])}
-    return f"{type(tree).__name__}({','.join(f'{name}={key_of(said[name])}' for name in sorted(said))})"
+    arguments = {name: value for name, value in tree.args.items() if value not in (None, False, [])}
+    return f"{type(tree).__name__}({','.join(f'{name}={key_of(arguments[name])}' for name in sorted(arguments))})"
 
 
 def is_session(tree: exp.Expr) -> bool:
@@ -129,14 +129,14 @@ def normal(node: exp.Expr) -> exp.Expr:
 def _window(node: exp.Anonymous) -> exp.Expr:
     name = node.name.lower()
     time, *lengths = node.expressions
-    known = [seconds(length) for length in lengths]
-    if any(length is None for length in known):
+    lengths_in_seconds = [seconds(length) for length in lengths]
+    if any(length is None for length in lengths_in_seconds):
         return node
-    said = [duration_text(length) for length in known if length is not None]
+    texts = [duration_text(length) for length in lengths_in_seconds if length is not None]
     if name == "window":
-        said += said[:1] if len(said) == 1 else []
-        if len(said) == 3 and said[2] == "0 seconds":  # noqa: PLR2004 - size, slide, start
-            said.pop()
-        if len(said) == 2 and said[0] == said[1]:  # noqa: PLR2004
-            said.pop()
-    return exp.Anonymous(this=name, expressions=[time.copy(), *(exp.Literal.string(text) for text in said)])
+        texts += texts[:1] if len(texts) == 1 else []
+        if len(texts) == 3 and texts[2] == "0 seconds":  # noqa: PLR2004 - size, slide, start
+            texts.pop()
+        if len(texts) == 2 and texts[0] == texts[1]:  # noqa: PLR2004
+            texts.pop()
+    return exp.Anonymous(this=name, expressions=[time.copy(), *(exp.Literal.string(text) for text in texts)])

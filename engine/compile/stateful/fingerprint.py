@@ -41,7 +41,7 @@ def facts(
         "expectations": sorted(removing),
         "inlined": {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
     }
-    known = {
+    result = {
         "materialized": materialized.value,
         "relation": str(relation),
         "sql": query.spelling,
@@ -51,7 +51,7 @@ def facts(
         "partition_by": [_said(asdict(p), "name") for p in write.partition_by],
         "stateful": stateful,
     }
-    return known | {key: value for key, value in more.items() if value}
+    return result | {key: value for key, value in more.items() if value}
 
 
 def _said(facts: dict[str, Any], key: str) -> dict[str, Any]:
@@ -76,17 +76,17 @@ def _input(item: Input, node: Any) -> dict[str, Any]:
     watermark = _said(_said(asdict(item.watermark), "max_future"), "on_null") if item.watermark else None
     if watermark and watermark["expression"]:
         watermark["expression"] = spelling_of(watermark["expression"])
-    known: dict[str, Any] = {
+    result: dict[str, Any] = {
         "name": item.name,
         "stream": item.stream,
         "watermark": watermark,
         "dedup": sorted(item.dedup),
     }
     if item.through:
-        known["through"] = item.through
+        result["through"] = item.through
     if isinstance(node, Source):
-        known["source"] = _source(node)
-    return known
+        result["source"] = _source(node)
+    return result
 
 
 def _source(node: Source) -> dict[str, Any]:
@@ -104,7 +104,7 @@ def _identified(value: Any, key: str) -> Any:
     return identified(value, key) if isinstance(value, str) and key == "path" else value
 
 
-def fingerprint(known: Mapping[str, Any]) -> str:
+def fingerprint(facts_: Mapping[str, Any]) -> str:
     """A short hash of the facts."""
-    text = json.dumps(known, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(facts_, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -17,36 +17,36 @@ from engine.compile.stateful.fingerprint import fingerprint
 from engine.times import duration_seconds
 
 
-def with_state(model: Model, known: Mapping[str, InputColumns]) -> Model:
+def with_state(model: Model, columns_of_inputs: Mapping[str, InputColumns]) -> Model:
     """A model whose facts say what its state is made of, or the keys of its table (`keyed`) where it keeps no state.
 
     Args:
         model: streaming, with its compiled SQL.
-        known: by id, the columns of what it reads.
+        columns_of_inputs: by id, the columns of what it reads.
     """
-    inputs = [_input(item, known.get(item.node)) for item in model.inputs]
+    inputs = [_input(item, columns_of_inputs.get(item.node)) for item in model.inputs]
     facts = {**model.facts, "state" if model.stateful else "keyed": {"sql": spelling_of(model.sql), "inputs": inputs}}
     return replace(model, facts=facts, fingerprint=fingerprint(facts))
 
 
 def _input(item: Input, columns: InputColumns | None) -> dict[str, Any]:
     mark = item.watermark if item.stream else None
-    known: dict[str, str | None] | None = None
+    types: dict[str, str | None] | None = None
     if columns is not None and columns.columns is not None and columns.complete:
-        said = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
-        known = {name.lower(): kind for name, kind in said.items()}
+        declared = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
+        types = {name.lower(): kind for name, kind in declared.items()}
         if mark is not None and mark.expression is not None:
-            known[mark.column.lower()] = "timestamp"
-    found: dict[str, Any] = {
+            types[mark.column.lower()] = "timestamp"
+    result: dict[str, Any] = {
         "view": item.view.lower(),
         "name": item.name,
         "stream": item.stream,
-        "columns": None if known is None else [[name, kind] for name, kind in known.items()],
+        "columns": None if types is None else [[name, kind] for name, kind in types.items()],
     }
     if mark is not None:
-        found["watermark"] = {"column": mark.column.lower(), "delay": duration_seconds(mark.delay)}
+        result["watermark"] = {"column": mark.column.lower(), "delay": duration_seconds(mark.delay)}
         if mark.expression is not None:
-            found["watermark"]["expression"] = spelling_of(mark.expression)
+            result["watermark"]["expression"] = spelling_of(mark.expression)
     if item.stream and item.dedup:
-        found["dedup"] = sorted(name.lower() for name in item.dedup)
-    return found
+        result["dedup"] = sorted(name.lower() for name in item.dedup)
+    return result

@@ -130,17 +130,17 @@ class Meaning:
     outer: tuple[Selected, ...] = ()
 
 
-def meaning(said: Mapping[str, Any]) -> Meaning:
+def meaning(facts: Mapping[str, Any]) -> Meaning:
     """Take a query apart.
 
     Args:
-        said: the facts that `state_facts` made: the SQL that runs, and its inputs with their columns.
+        facts: the facts that `state_facts` made: the SQL that runs, and its inputs with their columns.
 
     Raises:
         UnprovableError: it is compared as text.
     """
-    inputs = {str(item["view"]).replace("`", "").lower(): item for item in said["inputs"]}
-    parsed = parse(str(said["sql"]))
+    inputs = {str(item["view"]).replace("`", "").lower(): item for item in facts["inputs"]}
+    parsed = parse(str(facts["sql"]))
     tree = parsed.tree
     if not isinstance(tree, exp.Query) or parsed.native.clauses or parsed.native.streams:
         raise UnprovableError("the SQL is not read")
@@ -162,13 +162,13 @@ def meaning(said: Mapping[str, Any]) -> Meaning:
 
 
 def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[str, ...]:
-    found = []
+    streams = []
     for table in tree.find_all(exp.Table):
         item = inputs.get(".".join(part.name for part in table.parts).lower())
         if item is not None and item["stream"]:
             place = min(part.meta.get("start", 0) for part in table.find_all(exp.Identifier))
-            found.append((table.find_ancestor(exp.CTE) is None, place, str(item["name"])))
-    order = tuple(dict.fromkeys(name for *_, name in sorted(found)))
+            streams.append((table.find_ancestor(exp.CTE) is None, place, str(item["name"])))
+    order = tuple(dict.fromkeys(name for *_, name in sorted(streams)))
     clauses = list(tree.find_all(exp.With))
     if len(order) > 1 and any(clause.parent is not tree for clause in clauses):
         raise UnprovableError("a WITH inside a query of several streams")
@@ -227,11 +227,11 @@ class _Reader(ExpressionReader):
         value = ExpressionReader._column(self, node)  # noqa: SLF001 - its own base
         if not any(node.parts[0].name.lower() in names for names in self._bound):
             try:
-                found = self.scope.resolve(node)
+                column = self.scope.resolve(node)
             except AmbiguousError:
-                found = None
-            if found is not None:
-                self.recorder.resolved[id(node)] = found
+                column = None
+            if column is not None:
+                self.recorder.resolved[id(node)] = column
         return value
 
     def _window(self, node: exp.Anonymous, kind: str) -> PlanValue:
@@ -258,10 +258,10 @@ class _Wanted(NamedTuple):
     shown: frozenset[int]
 
 
-def _asked(plan: p.LogicalPlan, wanted: _Wanted) -> tuple[_Wanted, ...]:
-    every, shown = (next(iter(needed(plan, ids)))[1] for ids in wanted)
+def _asked(plan: p.LogicalPlan, columns: _Wanted) -> tuple[_Wanted, ...]:
+    every, shown = (next(iter(needed(plan, ids)))[1] for ids in columns)
     if isinstance(plan, p.Filter) and not isinstance(plan.node, exp.Having):
-        shown = (wanted.shown & frozenset(column.id for column in plan.child.columns),)
+        shown = (columns.shown & frozenset(column.id for column in plan.child.columns),)
     return tuple(map(_Wanted, every, shown))
 
 
@@ -274,60 +274,60 @@ class _Taker:
     names: dict[str, int] = field(default_factory=dict)
     outer: list[Selected] = field(default_factory=list)
 
-    def block(self, plan: p.LogicalPlan, wanted: _Wanted) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
+    def block(self, plan: p.LogicalPlan, needed: _Wanted) -> tuple[Block, _Trees]:  # noqa: PLR0911 - one a step
         """The blocks of a plan of which some columns are wanted, and the expressions of its columns."""
         while isinstance(plan, (p.With, p.Ref)):
             plan = p.in_place(plan) if isinstance(plan, p.Ref) else p.executed(plan)[0]
-        asked = _asked(plan, wanted)
+        of_children = _asked(plan, needed)
         match plan:
             case p.SourcePlan():
-                return self._read(plan, wanted.all)
+                return self._read(plan, needed.all)
             case p.Filter() if isinstance(plan.node, exp.Having):
-                return self._having(plan, asked[0])
+                return self._having(plan, of_children[0])
             case p.Filter():
-                block, trees = self.block(plan.child, asked[0])
+                block, trees = self.block(plan.child, of_children[0])
                 bind = partial(self._bind, trees=trees)
                 return _filtered(block, map(_bound, self._conditions(plan.conditions, bind))), trees
             case p.Projection():
-                block, trees = self.block(plan.child, asked[0])
-                return block, self._projected(plan, block, trees, wanted.all)
+                block, trees = self.block(plan.child, of_children[0])
+                return block, self._projected(plan, block, trees, needed.all)
             case p.Aggregate():
-                return self._group(plan, wanted, [])
+                return self._group(plan, needed, [])
             case p.Distinct() | p.Limit() | p.SortPlan():
-                return self._above(plan, asked[0])
+                return self._above(plan, of_children[0])
             case p.Join():
-                return self._join(plan, asked)
+                return self._join(plan, of_children)
             case p.UnionPlan():
-                return self._union(plan, asked)
+                return self._union(plan, of_children)
         raise UnprovableError(type(plan).__name__)
 
-    def _read(self, plan: p.SourcePlan, wanted: frozenset[int]) -> tuple[Block, _Trees]:
+    def _read(self, plan: p.SourcePlan, needed: frozenset[int]) -> tuple[Block, _Trees]:
         if plan.open or not plan.name:
             raise UnprovableError("an unknown relation")
-        said = self.inputs[plan.name]
-        name = str(said["name"])
+        facts = self.inputs[plan.name]
+        name = str(facts["name"])
         number = self.names[name] = self.names.get(name, 0) + 1
         shown = name.rsplit(".", 1)[-1] + (f"#{number}" if number > 1 else "")
-        mark = said.get("watermark") or {}
+        mark = facts.get("watermark") or {}
         used = {
             *_WORD.findall(str(mark.get("expression") or "")),
-            *(column.lower() for column in said.get("dedup") or ()),
+            *(column.lower() for column in facts.get("dedup") or ()),
         }
         block = Block(
             "read",
             plan.streaming,
             name=name,
-            columns=tuple(sorted((c.name, c.type) for c in plan.columns if c.id in wanted or c.name in used)),
+            columns=tuple(sorted((c.name, c.type) for c in plan.columns if c.id in needed or c.name in used)),
             watermark=(str(mark.get("column") or ""), str(mark.get("expression") or "")),
             delay=int(mark.get("delay") or 0),
-            dedup=tuple(sorted(column.lower() for column in said.get("dedup") or ())),
+            dedup=tuple(sorted(column.lower() for column in facts.get("dedup") or ())),
         )
         return block, {c.id: exp.column(c.name, table=shown) for c in plan.columns}
 
-    def _projected(self, plan: p.Projection, block: Block, trees: _Trees, wanted: frozenset[int]) -> _Trees:
+    def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
         made: _Trees = dict(trees)
         for column in plan.columns:
-            if column.id in trees or column.id not in wanted:
+            if column.id in trees or column.id not in needed:
                 continue
             if column.id in self.builder.made:
                 made[column.id] = self._bind(self.builder.made[column.id], trees)
@@ -342,19 +342,19 @@ class _Taker:
             self.outer.append(self._selected(plan.node, [made.get(c.id) for c in plan.columns], ()))
         return made
 
-    def _having(self, plan: p.Filter, wanted: _Wanted) -> tuple[Block, _Trees]:
+    def _having(self, plan: p.Filter, needed: _Wanted) -> tuple[Block, _Trees]:
         if not isinstance(plan.child, p.Aggregate):
             raise UnprovableError("HAVING over something else")
-        said = plan.node.this.unnest()
-        parts = [part.unnest() for part in said.flatten()] if isinstance(said, exp.And) else [said]
-        used = frozenset(self.builder.resolved[id(c)].column.id for c in said.find_all(exp.Column))
-        return self._group(plan.child, _Wanted(wanted.all | used, wanted.shown | used), parts)
+        condition = plan.node.this.unnest()
+        parts = [part.unnest() for part in condition.flatten()] if isinstance(condition, exp.And) else [condition]
+        used = frozenset(self.builder.resolved[id(c)].column.id for c in condition.find_all(exp.Column))
+        return self._group(plan.child, _Wanted(needed.all | used, needed.shown | used), parts)
 
-    def _group(self, plan: p.Aggregate, wanted: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
+    def _group(self, plan: p.Aggregate, needed: _Wanted, having: Sequence[exp.Expr]) -> tuple[Block, _Trees]:
         clause = plan.node
         if isinstance(clause, exp.Group) and any(clause.args.get(k) for k in ("rollup", "cube", "grouping_sets")):
             raise UnprovableError("grouping sets")
-        below, trees = self.block(plan.child, _asked(plan, wanted)[0])
+        below, trees = self.block(plan.child, _asked(plan, needed)[0])
         select = clause if isinstance(clause, exp.Select) else clause.parent
         if not isinstance(select, exp.Select):
             raise UnprovableError("a GROUP BY without SELECT")
@@ -362,7 +362,7 @@ class _Taker:
         grouped = {key_of(key) for key in keys}
         made: _Trees = {}
         for column in plan.columns:
-            if column.id in wanted.all:
+            if column.id in needed.all:
                 tree = trees[column.id] if column.id in trees else self._bind(self.builder.made[column.id], trees)
                 made[column.id] = wrapped(tree, grouped)
                 if has_loose(made[column.id]):
@@ -370,14 +370,14 @@ class _Taker:
         for key in plan.keys:
             if key.column is not None and key.column.id in trees:
                 made.setdefault(key.column.id, wrapped(trees[key.column.id], grouped))
-        said = [wrapped(self._bind(part, trees), grouped) for part in having]
-        if any(has_loose(tree) for tree in said):
+        conditions = [wrapped(self._bind(part, trees), grouped) for part in having]
+        if any(has_loose(tree) for tree in conditions):
             raise UnprovableError("a column that is not grouped by")
         order = select.args.get("order")
         ordered = [wrapped(self._bind(o.this, trees), grouped) for o in order.expressions] if order is not None else []
         items = [made.get(column.id) for column in plan.columns]
-        held = {key_of(a): a for tree in (*items, *said, *ordered) for a in _calls(tree)}
-        rest = tuple(dict.fromkeys(key_of(a) for tree in (*said, *ordered) for a in _calls(tree)))
+        held = {key_of(a): a for tree in (*items, *conditions, *ordered) for a in _calls(tree)}
+        rest = tuple(dict.fromkeys(key_of(a) for tree in (*conditions, *ordered) for a in _calls(tree)))
         block = Block(
             "group",
             plan.streaming,
@@ -388,26 +388,26 @@ class _Taker:
             gap=next((gap for key in keys if (gap := gap_of(key))), ""),
             select=self._selected(select, items, rest),
         )
-        return _filtered(block, map(_bound, said)), made
+        return _filtered(block, map(_bound, conditions)), made
 
     def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
         named = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
         columns = [column for item in select.expressions for column in item.find_all(exp.Column)]
-        found = [self.builder.resolved.get(id(column)) for column in columns]
-        return Selected(select, named, rest, any(one is not None and one.alias for one in found))
+        resolved = [self.builder.resolved.get(id(column)) for column in columns]
+        return Selected(select, named, rest, any(one is not None and one.alias for one in resolved))
 
     def _key(self, key: p.Key, trees: _Trees) -> exp.Expr:
         if key.column is not None and key.column.id in trees:
             return trees[key.column.id]
         return self._bind(key.node, trees)
 
-    def _above(self, plan: p.LogicalPlan, wanted: _Wanted) -> tuple[Block, _Trees]:
-        below, trees = self.block(plan.child, wanted)
+    def _above(self, plan: p.LogicalPlan, needed: _Wanted) -> tuple[Block, _Trees]:
+        below, trees = self.block(plan.child, needed)
         if isinstance(plan, p.Limit):
-            said = plan.node.args.get("expression")
-            if not isinstance(plan.node, exp.Limit) or not isinstance(said, exp.Literal):
+            limit = plan.node.args.get("expression")
+            if not isinstance(plan.node, exp.Limit) or not isinstance(limit, exp.Literal):
                 raise UnprovableError("a limit that is not a number")
-            return Block("limit", plan.streaming, children=(below,), on=(_bound(said),)), trees
+            return Block("limit", plan.streaming, children=(below,), on=(_bound(limit),)), trees
         if isinstance(plan, p.SortPlan):
             ordered = [(o, self._bind(o.this, trees)) for o in plan.node.expressions if isinstance(o, exp.Ordered)]
             on = tuple(BoundExpression(f"{key_of(t)} {o.args.get('desc')} {o.args.get('nulls_first')}", text_of(t))
@@ -419,23 +419,23 @@ class _Taker:
         keys = tuple(map(_bound, own))
         return Block("distinct", plan.streaming, children=(below,), keys=keys, event_time=event_time), {**made}
 
-    def _join(self, plan: p.Join, asked: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
+    def _join(self, plan: p.Join, of_children: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
         if plan.lateral:
             raise UnprovableError("a lateral join")
-        sides = [self.block(child, ids) for child, ids in zip(plan.children, asked, strict=True)]
+        sides = [self.block(child, ids) for child, ids in zip(plan.children, of_children, strict=True)]
         trees = {number: _of_side(tree) for _, made in sides for number, tree in made.items()}
         on = tuple(map(_bound, self._conditions(plan.conditions, partial(self._bind, trees=trees))))
         carried: tuple[tuple[BoundExpression, ...], ...] = ()
         if all(child.streaming for child in plan.children):
-            pairs = zip(plan.children, asked, strict=True)
+            pairs = zip(plan.children, of_children, strict=True)
             carried = tuple(
                 tuple(_bound(trees[c.id]) for c in child.columns if c.id in ids.shown) for child, ids in pairs
             )
         children = tuple(block for block, _ in sides)
         return Block("join", plan.streaming, children=children, name=plan.kind, on=on, carried=carried), trees
 
-    def _union(self, plan: p.UnionPlan, asked: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
-        sides = [self.block(child, ids) for child, ids in zip(plan.children, asked, strict=True)]
+    def _union(self, plan: p.UnionPlan, of_children: tuple[_Wanted, ...]) -> tuple[Block, _Trees]:
+        sides = [self.block(child, ids) for child, ids in zip(plan.children, of_children, strict=True)]
         made: _Trees = {}
         pairs = zip(plan.columns, *(child.columns for child in plan.children), strict=True)
         for column, *below in pairs:
@@ -444,9 +444,9 @@ class _Taker:
                 made[column.id] = exp.Paren(this=exp.Tuple(expressions=[part.copy() for part in parts]))
         return Block("union", plan.streaming, children=tuple(block for block, _ in sides)), made
 
-    def _conditions(self, said: tuple[p.Condition, ...], bind: Any) -> list[exp.Expr]:
+    def _conditions(self, conditions: tuple[p.Condition, ...], bind: Any) -> list[exp.Expr]:
         bound: dict[int, exp.Expr] = {}
-        for condition in said:
+        for condition in conditions:
             left, right = condition.left, condition.right
             if isinstance(condition.node, (exp.Identifier, exp.Join)):
                 if left is None or right is None or left.column is None or right.column is None:
@@ -502,8 +502,8 @@ class _Taker:
         return tree
 
 
-def _filtered(block: Block, said: Iterable[BoundExpression]) -> Block:
-    where = {item.key: item for item in (*block.where, *said)}
+def _filtered(block: Block, conditions: Iterable[BoundExpression]) -> Block:
+    where = {item.key: item for item in (*block.where, *conditions)}
     return replace(block, where=tuple(where[key] for key in sorted(where)))
 
 

@@ -48,13 +48,13 @@ def broken_rules(
     """
     if model.materialized is Materialized.EPHEMERAL or not model.sql:
         return
-    known = {item: _facts(item, inputs.get(item.node)) for item in model.inputs}
+    relations = {item: _facts(item, inputs.get(item.node)) for item in model.inputs}
     mode: Mode = model.write.output_mode.value if model.write.output_mode else "append"
     if text is None:
-        found = check_text(model.sql, {item.view: facts for item, facts in known.items()}, mode)
+        findings = check_text(model.sql, {item.view: facts for item, facts in relations.items()}, mode)
     else:
-        found = check(text[0], {placeholder(item): _short(item, facts) for item, facts in known.items()}, mode)
-    for finding in found:
+        findings = check(text[0], {placeholder(item): _short(item, facts) for item, facts in relations.items()}, mode)
+    for finding in findings:
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
             at = finding.start
             place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
@@ -91,15 +91,15 @@ def _spoken(text: str, model: Model) -> str:
 
 
 def _facts(item: Input, columns: InputColumns | None) -> StreamFacts:
-    known: dict[str, str | None] | None = None
+    types: dict[str, str | None] | None = None
     if columns is not None and columns.columns is not None:
-        known = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
+        types = {**dict(columns.columns), **(dict(columns.hidden) if item.metadata else {})}
     mark = item.watermark if item.stream else None
-    if known is not None and mark is not None and mark.expression is not None:
-        known[mark.column] = "timestamp"
+    if types is not None and mark is not None and mark.expression is not None:
+        types[mark.column] = "timestamp"
     return StreamFacts(
         streaming=item.stream,
-        columns=known,
+        columns=types,
         watermark=mark.column if mark else None,
         delay=float(duration_seconds(mark.delay)) if mark else None,
         dedup=item.stream and bool(item.dedup),

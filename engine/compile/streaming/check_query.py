@@ -44,34 +44,34 @@ def check(
     if not isinstance(tree, exp.Query):
         message = "a streaming query is a SELECT"
         return (error("not-a-query", message, "Write the SELECT alone.", tree),)
-    known = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
+    by_name = {name.replace("`", "").lower(): facts for name, facts in relations.items()}
     try:
-        found = _found(tree, Builder(known, native or Native(), bound.types), mode)
+        findings = _found(tree, Builder(by_name, native or Native(), bound.types), mode)
     except RecursionError:
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
     except PlanTooLargeError as large:
         return (error("sql-too-large", str(large), "Make a part of it a separate model.", tree),)
-    unique = {(f.code, f.start, f.level, f.message): f for f in found}
+    unique = {(f.code, f.start, f.level, f.message): f for f in findings}
     return tuple(sorted(unique.values(), key=lambda f: (f.start, not f.is_error, f.code)))
 
 
 def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[RuleFinding]:
     plan = builder.query(tree, {}, None)
-    found = list(builder.found)
+    findings = list(builder.found)
     if not plan.streaming:
         message = "the query reads no stream"
         hint = "List a source under 'streams:', or set materialized: table."
-        found.append(error("not-streaming", message, hint, tree))
+        findings.append(error("not-streaming", message, hint, tree))
     else:
         if (number := steps(plan)) > MAX_STEPS:
             message = f"the query has {number:,} steps with its CTEs in place, more than {MAX_STEPS:,}"
             raise PlanTooLargeError(message)
         query = LoweredQuery(plan, as_it_runs(plan), mode, tuple(builder.domains))
         for rule in _RULES:
-            found.extend(rule(query))
-        if not any(finding.is_error for finding in found):
-            found.extend(unused(query))
-    return found
+            findings.extend(rule(query))
+        if not any(finding.is_error for finding in findings):
+            findings.extend(unused(query))
+    return findings
 
 
 def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[RuleFinding, ...]:

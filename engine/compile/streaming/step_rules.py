@@ -29,18 +29,18 @@ def modes(query: LoweredQuery) -> Iterator[RuleFinding]:
     """Complete mode."""
     if query.mode != "complete":
         return
-    found = [step for step in walk(query.plan) if is_aggregate(step)]
-    if not found:
+    aggregates = [step for step in walk(query.plan) if is_aggregate(step)]
+    if not aggregates:
         message = "complete mode needs an aggregate, and the query has none"
         yield error("complete-needs-aggregate", message, "Set output_mode: append.", query.plan.node)
         return
-    if any(column.watermark for step in found for column in step.child.columns):
+    if any(column.watermark for step in aggregates for column in step.child.columns):
         message = "complete mode keeps every group in state, without bound; the watermark has no effect"
-        yield warning("unbounded-complete", message, "Set output_mode: append or update.", found[0].node)
+        yield warning("unbounded-complete", message, "Set output_mode: append or update.", aggregates[0].node)
         return
     message = "complete mode keeps every group in state, without bound"
     yield warning(
-        "unbounded-complete", message, "With many groups, use append mode and an event-time window.", found[0].node
+        "unbounded-complete", message, "With many groups, use append mode and an event-time window.", aggregates[0].node
     )
 
 

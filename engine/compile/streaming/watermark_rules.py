@@ -27,9 +27,9 @@ def watermarks(query: LoweredQuery) -> Iterator[RuleFinding]:
         if isinstance(step, EventTime) and step.before is not None and step.before.watermark:
             message = f"'{step.before.name}' already has a watermark"
             yield error("duplicate-watermark", message, "Keep one of them.", step.node)
-    wanted = frozenset(column.id for column in query.runs.columns)
-    for step, asked in needed(query.runs, wanted):
-        for columns in _reaching(query, step, asked):
+    selected = frozenset(column.id for column in query.runs.columns)
+    for step, of_children in needed(query.runs, selected):
+        for columns in _reaching(query, step, of_children):
             names = list(dict.fromkeys(c.name for c in columns))
             if len({c.id for c in columns}) > 1:
                 shown = " and ".join(f"'{name}'" for name in names)
@@ -39,12 +39,12 @@ def watermarks(query: LoweredQuery) -> Iterator[RuleFinding]:
                 break
 
 
-def _reaching(query: LoweredQuery, step: LogicalPlan, asked: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
+def _reaching(query: LoweredQuery, step: LogicalPlan, needed: tuple[frozenset[int], ...]) -> Iterator[list[PlanColumn]]:
     """The event-time columns that a stateful step has on each side after pruning."""
     if not step.streaming:
         return
     if isinstance(step, Join) and all(child.streaming for child in step.children) and not step.lateral:
-        for child, ids in zip(step.children, asked, strict=True):
+        for child, ids in zip(step.children, needed, strict=True):
             yield [c for c in child.columns if c.watermark and c.id in ids]
     elif isinstance(step, Aggregate):
         sessions = any(key.column is not None and key.column.window == "session" for key in step.keys)

@@ -81,10 +81,10 @@ class SecretSettings:
             part: the value; findings go to it.
             before: what `asked` said before the value was rendered.
         """
-        self._known[before:] = [replace(asked, place=part.place) for asked in self._known[before:]]
-        names = {asked.name for asked in self._known[before:]} - {asked.name for asked in self._in(text)}
+        self._known[before:] = [replace(secret, place=part.place) for secret in self._known[before:]]
+        names = {secret.name for secret in self._known[before:]} - {secret.name for secret in self._in(text)}
         if not names and self._broken(text):
-            names = {asked.name for asked in self._known[before:]}
+            names = {secret.name for secret in self._known[before:]}
         for name in sorted(names):
             message = f"the secret '{name}' is changed or used in a condition before it is passed on"
             part.report("secret-misplaced", message, _UNCHANGED.format(name))
@@ -96,7 +96,7 @@ class SecretSettings:
             return {key: self.refuse(value) for key, value in part.mapping()}
         if isinstance(part.value, list):
             return [self.refuse(item) for item in part.items()]
-        names = sorted({asked.name for asked in self._in(part.value)}) if self._holds(part.value) else []
+        names = sorted({secret.name for secret in self._in(part.value)}) if self._holds(part.value) else []
         for name in names:
             part.report("secret-misplaced", f"the secret '{name}' would be readable in '{part.name}'", _MISPLACED)
         return UNKNOWN if names else part.value
@@ -128,16 +128,16 @@ class SecretSettings:
         return self._token in self._without(text, "")
 
     def _without(self, text: str, mask: str) -> str:
-        for asked in self._in(text):
-            text = text.replace(asked.placeholder, mask).replace(quote(asked.placeholder), mask)
+        for secret in self._in(text):
+            text = text.replace(secret.placeholder, mask).replace(quote(secret.placeholder), mask)
         return text
 
     def _in(self, text: str) -> Iterator[_Asked]:
         """What is asked for in a text, as it is or in the form that an address has it (`| urlencode`)."""
         for number in re.findall(rf"{self._token}/(\d{{1,9}})(?:>|%3E)", text):
-            asked = self._known[int(number)] if int(number) < len(self._known) else None
-            if asked and (asked.placeholder in text or quote(asked.placeholder) in text):
-                yield asked
+            secret = self._known[int(number)] if int(number) < len(self._known) else None
+            if secret and (secret.placeholder in text or quote(secret.placeholder) in text):
+                yield secret
 
     def _resolved(self, value: Any, missing: list[Diagnostic]) -> Any:
         if isinstance(value, Mapping):
@@ -147,24 +147,24 @@ class SecretSettings:
         if not self._holds(value):
             return value
         texts: dict[str, str] = {}
-        for asked in self._in(value):
-            text = self._value(asked, missing)
-            texts |= {asked.placeholder: text, quote(asked.placeholder): quote(text, safe="")}
+        for secret in self._in(value):
+            text = self._value(secret, missing)
+            texts |= {secret.placeholder: text, quote(secret.placeholder): quote(text, safe="")}
         # One pass: a secret that looks like a placeholder stays what it is.
-        return re.sub("|".join(map(re.escape, texts)), lambda found: texts[found[0]], value) if texts else value
+        return re.sub("|".join(map(re.escape, texts)), lambda match: texts[match[0]], value) if texts else value
 
-    def _value(self, asked: _Asked, missing: list[Diagnostic]) -> str:
-        value = self._env.get(asked.name, asked.default)
+    def _value(self, secret: _Asked, missing: list[Diagnostic]) -> str:
+        value = self._env.get(secret.name, secret.default)
         if value is None:
-            hint = f"Set it (export {asked.name}=...), or give env_var() a default."
-            message = f"the environment variable '{asked.name}' is not set"
-            missing.append(Diagnostic("env-missing", message, hint, location=asked.place))
+            hint = f"Set it (export {secret.name}=...), or give env_var() a default."
+            message = f"the environment variable '{secret.name}' is not set"
+            missing.append(Diagnostic("env-missing", message, hint, location=secret.place))
             return ""
-        register(value, MIN_LENGTH if asked.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
-        if 0 < len(value.strip()) < MIN_LENGTH and asked.name not in _told:
-            _told.add(asked.name)
+        register(value, MIN_LENGTH if secret.name.startswith(PREFIX) else MIN_LENGTH_OTHERS)
+        if 0 < len(value.strip()) < MIN_LENGTH and secret.name not in _told:
+            _told.add(secret.name)
             message = "the secret %s has fewer than %d characters and is not masked in the output"
-            _log.warning(message, asked.name, MIN_LENGTH)
+            _log.warning(message, secret.name, MIN_LENGTH)
         return value
 
 

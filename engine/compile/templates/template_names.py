@@ -236,12 +236,12 @@ class _Target(Opaque):
     def __getattr__(self, name: str) -> str:
         if name.startswith("_"):
             raise AttributeError(name)
-        known = self._names.target
-        if not known:
+        target_facts = self._names.target
+        if not target_facts:
             raise ProjectError(
                 "jinja-undefined", "'target' cannot be used in the target's own settings", "Write it out."
             )
-        facts = {**known, "database": known.get("catalog", ""), "type": "spark"}
+        facts = {**target_facts, "database": target_facts.get("catalog", ""), "type": "spark"}
         if name not in facts:
             raise AttributeError(name)
         return facts[name]
@@ -273,9 +273,9 @@ class Placeholder(str):
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
-        said = spoken(self)
+        shown = spoken(self)
         hint = "The location of a table is set by the target: {{ target.catalog }}, {{ target.schema }}."
-        raise ProjectError("jinja-undefined", f"'{said}' is the name of a relation and has no '{name}'", hint)
+        raise ProjectError("jinja-undefined", f"'{shown}' is the name of a relation and has no '{name}'", hint)
 
 
 THIS_TABLE = Placeholder(f"`{THIS}`")

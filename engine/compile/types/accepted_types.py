@@ -150,11 +150,11 @@ hashed: collect_set
 
 
 def _entries() -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    accepted: dict[str, tuple[str, ...]] = {}
     for line in _TAKES.replace("\n    ", " ").strip().splitlines():
         wanted, _, names = line.partition(": ")
-        found.update(dict.fromkeys(names.split(), tuple(wanted.split())))
-    return found
+        accepted.update(dict.fromkeys(names.split(), tuple(wanted.split())))
+    return accepted
 
 
 TAKES = _entries()

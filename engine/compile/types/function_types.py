@@ -73,23 +73,23 @@ def _always(type_: str) -> Rule:
     return lambda _: type_
 
 
-def _two(found: Types) -> tuple[str | None, str | None]:
+def _two(types: Types) -> tuple[str | None, str | None]:
     """The first two; None where there are fewer."""
-    first, second, *_ = [*found, None, None]
+    first, second, *_ = [*types, None, None]
     return first, second
 
 
-def _first(found: Types) -> str | None:
-    return found[0] if found else None
+def _first(types: Types) -> str | None:
+    return types[0] if types else None
 
 
-def _number(found: Types) -> str | None:
+def _number(types: Types) -> str | None:
     """The type of the argument; a text is read as a number."""
-    return "double" if _first(found) in {"string", "void"} else _first(found)
+    return "double" if _first(types) in {"string", "void"} else _first(types)
 
 
-def _sum(found: Types) -> str | None:
-    type_ = _first(found)
+def _sum(types: Types) -> str | None:
+    type_ = _first(types)
     if type_ is None:
         return None
     if type_ in INTEGERS:
@@ -100,27 +100,27 @@ def _sum(found: Types) -> str | None:
     return type_ if type_.startswith("interval") else "double"
 
 
-def _avg(found: Types) -> str | None:
-    type_ = _first(found)
+def _avg(types: Types) -> str | None:
+    type_ = _first(types)
     if type_ is None:
         return None
     if type_.startswith("decimal"):
         precision, scale = digits(type_)
         return f"decimal({min(precision + 4, 38)},{min(scale + 4, 38)})"
-    return _middle(found)
+    return _middle(types)
 
 
-def _middle(found: Types) -> str | None:
-    type_ = _first(found)
+def _middle(types: Types) -> str | None:
+    type_ = _first(types)
     if type_ is None or not type_.startswith("interval"):
         return None if type_ is None else "double"
     months = type_.split()[1] in {"year", "month"}
     return "interval year to month" if months else "interval day to second"
 
 
-def _whole(found: Types) -> str | None:
+def _whole(types: Types) -> str | None:
     """Round up or down to a whole number."""
-    type_ = _first(found)
+    type_ = _first(types)
     if type_ is None:
         return None
     if type_.startswith("decimal"):
@@ -129,98 +129,98 @@ def _whole(found: Types) -> str | None:
     return "bigint"
 
 
-def _flat(found: Types) -> str | None:
-    return spark_types.element(_first(found))
+def _flat(types: Types) -> str | None:
+    return spark_types.element(_first(types))
 
 
-def _item(found: Types) -> str | None:
+def _item(types: Types) -> str | None:
     """An element of an array or the value of a map."""
-    return spark_types.element(_first(found)) or spark_types.entry(_first(found))[1]
+    return spark_types.element(_first(types)) or spark_types.entry(_first(types))[1]
 
 
-def _concat(found: Types) -> str | None:
-    if None in found or not found:
+def _concat(types: Types) -> str | None:
+    if None in types or not types:
         return None
-    if all(type_ and type_.startswith("array<") for type_ in found):
-        return widest(found)
-    return "binary" if set(found) == {"binary"} else "string"
+    if all(type_ and type_.startswith("array<") for type_ in types):
+        return widest(types)
+    return "binary" if set(types) == {"binary"} else "string"
 
 
-def _map(found: Types) -> str | None:
-    return spark_types.map_of(widest(found[::2]), widest(found[1::2]))
+def _map(types: Types) -> str | None:
+    return spark_types.map_of(widest(types[::2]), widest(types[1::2]))
 
 
-def _entries(found: Types) -> str | None:
-    key, value = spark_types.entry(_first(found))
+def _entries(types: Types) -> str | None:
+    key, value = spark_types.entry(_first(types))
     return spark_types.array(spark_types.struct([("key", key), ("value", value)]))
 
 
-def _from_entries(found: Types) -> str | None:
-    pair = spark_types.fields(spark_types.element(_first(found))) or ()
+def _from_entries(types: Types) -> str | None:
+    pair = spark_types.fields(spark_types.element(_first(types))) or ()
     return spark_types.map_of(*_two([type_ for _, type_ in pair]))
 
 
-def _with_element(found: Types) -> str | None:
-    inner, new = spark_types.element(_first(found)), found[-1] if found else None
+def _with_element(types: Types) -> str | None:
+    inner, new = spark_types.element(_first(types)), types[-1] if types else None
     if inner != "double" and new == "float" and inner is not None and is_numeric(inner):
         return spark_types.array("float")
     return spark_types.array(wider(inner, new))
 
 
-def _same_array(found: Types) -> str | None:
-    return "array<void>" if _first(found) == "void" else _first(found)
+def _same_array(types: Types) -> str | None:
+    return "array<void>" if _first(types) == "void" else _first(types)
 
 
-def _padded(found: Types) -> str | None:
-    return "binary" if set(found[::2]) == {"binary"} else "string" if _first(found) else None
+def _padded(types: Types) -> str | None:
+    return "binary" if set(types[::2]) == {"binary"} else "string" if _first(types) else None
 
 
-def _sequence(found: Types) -> str | None:
-    start = widest(found[:2])
+def _sequence(types: Types) -> str | None:
+    start = widest(types[:2])
     return spark_types.array(start if start != "string" else None)
 
 
 def _pair(sign: str) -> Rule:
-    return lambda found: arithmetic(sign, *_two(found))
+    return lambda types: arithmetic(sign, *_two(types))
 
 
-def _shifted(found: Types) -> str | None:
-    return "bigint" if _first(found) == "bigint" else "int" if _first(found) else None
+def _shifted(types: Types) -> str | None:
+    return "bigint" if _first(types) == "bigint" else "int" if _first(types) else None
 
 
-def _reverse(found: Types) -> str | None:
-    type_ = _first(found)
+def _reverse(types: Types) -> str | None:
+    type_ = _first(types)
     return type_ if type_ is None or type_.startswith("array<") else "string"
 
 
-def _percentile(found: Types) -> str | None:
-    many = len(found) > 1 and str(found[1]).startswith("array<")
-    middle = _middle(found)
+def _percentile(types: Types) -> str | None:
+    many = len(types) > 1 and str(types[1]).startswith("array<")
+    middle = _middle(types)
     return spark_types.array(middle) if many else middle
 
 
-def _approximate(found: Types) -> str | None:
-    many = len(found) > 1 and str(found[1]).startswith("array<")
-    return spark_types.array(_number(found)) if many else _number(found)
+def _approximate(types: Types) -> str | None:
+    many = len(types) > 1 and str(types[1]).startswith("array<")
+    return spark_types.array(_number(types)) if many else _number(types)
 
 
-def _piece(found: Types) -> str | None:
+def _piece(types: Types) -> str | None:
     """A part of a text, or of bytes."""
-    type_ = _first(found)
+    type_ = _first(types)
     return type_ if type_ is None or type_ == "binary" else "string"
 
 
-def _null_or_zero(found: Types) -> str | None:
-    return wider(_first(found), "int")
+def _null_or_zero(types: Types) -> str | None:
+    return wider(_first(types), "int")
 
 
-def _bits_of_all(found: Types) -> str | None:
+def _bits_of_all(types: Types) -> str | None:
     """bit_and() and its like, which read NULL as a whole number."""
-    return "int" if _first(found) == "void" else _first(found)
+    return "int" if _first(types) == "void" else _first(types)
 
 
-def _bits(found: Types) -> str | None:
-    type_ = _first(found)
+def _bits(types: Types) -> str | None:
+    type_ = _first(types)
     return type_ if type_ is None or is_numeric(type_) else None
 
 
@@ -265,26 +265,26 @@ _RULES: dict[str, Rule] = {
     **dict.fromkeys(("mod", "try_mod", "pmod"), _pair("%")),
     **dict.fromkeys(("array_max", "array_min", "flatten", "explode", "explode_outer"), _flat),
     **dict.fromkeys(("element_at", "try_element_at", "get"), _item),
-    **dict.fromkeys(("collect_list", "collect_set", "array_agg"), lambda found: spark_types.array(_first(found))),
+    **dict.fromkeys(("collect_list", "collect_set", "array_agg"), lambda types: spark_types.array(_first(types))),
     **dict.fromkeys(("array_append", "array_prepend", "array_insert"), _with_element),
     **dict.fromkeys(("shiftleft", "shiftright", "shiftrightunsigned"), _shifted),
     **dict.fromkeys(("array_union", "map_concat"), widest),
     **dict.fromkeys(("approx_percentile", "percentile_approx"), _approximate),
     **dict.fromkeys(("left", "overlay", "substr", "substring"), _piece),
-    "array": lambda found: spark_types.array(widest(found)),
-    "array_repeat": lambda found: spark_types.array(_first(found)),
+    "array": lambda types: spark_types.array(widest(types)),
+    "array_repeat": lambda types: spark_types.array(_first(types)),
     "bit_count": lambda _: "int",
     "bitnot": _bits,
     "concat": _concat,
-    "current_time": lambda found: None if found else "time(6)",
+    "current_time": lambda types: None if types else "time(6)",
     "map": _map,
     "map_entries": _entries,
-    "map_from_arrays": lambda found: spark_types.map_of(*map(spark_types.element, _two(found))),
+    "map_from_arrays": lambda types: spark_types.map_of(*map(spark_types.element, _two(types))),
     "map_from_entries": _from_entries,
-    "map_keys": lambda found: spark_types.array(spark_types.entry(_first(found))[0]),
-    "map_values": lambda found: spark_types.array(spark_types.entry(_first(found))[1]),
+    "map_keys": lambda types: spark_types.array(spark_types.entry(_first(types))[0]),
+    "map_values": lambda types: spark_types.array(spark_types.entry(_first(types))[1]),
     "median": _middle,
-    "nvl2": lambda found: wider(*_two(found[1:])),
+    "nvl2": lambda types: wider(*_two(types[1:])),
     "percentile": _percentile,
     "percentile_cont": _percentile,
     "percentile_disc": _percentile,
@@ -309,10 +309,10 @@ def known(name: str) -> bool:
     return name in _RULES
 
 
-def returned(name: str, found: Types) -> str | None:
+def returned(name: str, types: Types) -> str | None:
     """The type that a function returns for arguments of these types."""
     rule = _RULES.get(name)
-    return rule(found) if rule is not None else None
+    return rule(types) if rule is not None else None
 
 
 def rounded(name: str, type_: str | None, places: int | None) -> str | None:

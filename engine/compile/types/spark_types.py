@@ -83,15 +83,15 @@ def _type(words: deque[str]) -> str:
 
 
 def _inside(words: deque[str], read: Callable[[deque[str]], str]) -> list[str]:
-    found: list[str] = []
+    parts: list[str] = []
     if words.popleft() != "<":
         raise ValueError("<")
     while words[0] != ">":
-        if found and words.popleft() != ",":
+        if parts and words.popleft() != ",":
             raise ValueError(",")
-        found.append(read(words))
+        parts.append(read(words))
     words.popleft()
-    return found
+    return parts
 
 
 def _field(words: deque[str]) -> str:

@@ -23,10 +23,10 @@ def is_numeric(type_: str) -> bool:
     return type_ in _ORDER or type_.startswith("decimal")
 
 
-def widest(found: Iterable[str | None]) -> str | None:
+def widest(types: Iterable[str | None]) -> str | None:
     """The type of what holds values of all these types."""
     result: str | None = "void"
-    for type_ in found:
+    for type_ in types:
         result = wider(result, type_)
     return result
 

@@ -94,19 +94,19 @@ class Columns:
 
     def of(self, node_id: str) -> Mapping[str, Column]:
         """The columns of a node by their names in lower case."""
-        known = self._known.get(node_id)
-        if known is None:
+        read_before = self._known.get(node_id)
+        if read_before is None:
             node = self.manifest.nodes.get(node_id)
             columns = node.columns if isinstance(node, Model | Source) else ()
-            known = self._known[node_id] = {column.name.lower(): column for column in columns}
-        return known
+            read_before = self._known[node_id] = {column.name.lower(): column for column in columns}
+        return read_before
 
     def find(self, spot: ColumnSpot) -> Column | None:
         """The column that a spot is, or is a field of."""
-        known, path = self.of(spot.node), spot.column.lower()
-        while path not in known and "." in path:
+        columns, path = self.of(spot.node), spot.column.lower()
+        while path not in columns and "." in path:
             path = path.rpartition(".")[0]
-        return known.get(path)
+        return columns.get(path)
 
 
 def spot_named(manifest: Manifest, text: str) -> ColumnSpot:
@@ -124,11 +124,11 @@ def spot_named(manifest: Manifest, text: str) -> ColumnSpot:
         if node is None:
             continue
         spot = ColumnSpot(node.id, ".".join(parts[cut:]))
-        found = columns.find(spot)
-        if found is None:
+        known_column = columns.find(spot)
+        if known_column is None:
             hint = near(spot.column, (column.name for column in node.columns))
             raise UsageError("usage", f"'{node.name}' has no column '{spot.column}'", hint)
-        return ColumnSpot(node.id, found.name + spot.column[len(found.name) :])
+        return ColumnSpot(node.id, known_column.name + spot.column[len(known_column.name) :])
     hint = near(parts[0], nodes) or "Write model.column, or source.table.column."
     raise UsageError("usage", f"there is no column '{text}'", hint)
 
@@ -192,14 +192,14 @@ def impact(columns: Columns, start: ColumnSpot) -> Impact:
 
 def _closure(columns: Columns, start: ColumnSpot, *, stars_only: bool) -> tuple[ColumnSpot, ...]:
     """The columns computed from a column; or only those that a star hands on."""
-    found: dict[ColumnSpot, None] = {}
+    reached: dict[ColumnSpot, None] = {}
     waiting = deque([start])
     while waiting:
         for spot, sql in _computed(columns, waiting.popleft()):
-            if spot not in found and spot != start and (sql == STAR or not stars_only):
-                found[spot] = None
+            if spot not in reached and spot != start and (sql == STAR or not stars_only):
+                reached[spot] = None
                 waiting.append(spot)
-    return tuple(found)
+    return tuple(reached)
 
 
 def _computed(columns: Columns, spot: ColumnSpot) -> Iterator[tuple[ColumnSpot, str]]:
@@ -224,14 +224,14 @@ def _naming(columns: Columns, spot: ColumnSpot) -> Iterator[str]:
 
 
 def _below(columns: Columns, nodes: Iterable[str]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    nodes_below: dict[str, None] = {}
     waiting = deque(nodes)
     while waiting:
         for model in columns.readers.get(waiting.popleft(), ()):
-            if model.id not in found:
-                found[model.id] = None
+            if model.id not in nodes_below:
+                nodes_below[model.id] = None
                 waiting.append(model.id)
-    return tuple(found)
+    return tuple(nodes_below)
 
 
 def _tests(manifest: Manifest, gone: Iterable[ColumnSpot], stopped: set[str]) -> tuple[str, ...]:
@@ -249,8 +249,9 @@ def named_in(manifest: Manifest, test: UnitTest) -> Iterator[ColumnSpot]:
     """The columns that a unit test gives or expects by name, each once."""
     model = manifest.nodes[test.model]
     nodes = {item.view: item.node for item in model.inputs} if isinstance(model, Model) else {}
-    given = [rows for rows in (*test.static, *(g for step in test.steps for g in step.given)) if rows.view in nodes]
+    every = (*test.static, *(rows for step in test.steps for rows in step.given))
+    rows_given = [rows for rows in every if rows.view in nodes]
     ends = [end.rows for end in (test.expect, *(step.expect for step in test.steps)) if end and end.rows]
-    spots = [ColumnSpot(nodes[rows.view], name) for rows in given for name, _ in rows.rows.columns]
+    spots = [ColumnSpot(nodes[rows.view], name) for rows in rows_given for name, _ in rows.rows.columns]
     spots += [ColumnSpot(test.model, name) for rows in ends for name, _ in rows.columns]
     yield from dict.fromkeys(spots)

@@ -63,37 +63,37 @@ class FreshnessStatus:
     filter: str | None = None
 
 
-def write_freshness(found: Iterable[FreshnessStatus], folder: Path, project: str, seconds: float) -> Path:
+def write_freshness(statuses: Iterable[FreshnessStatus], folder: Path, project: str, seconds: float) -> Path:
     """Write sources.json; `seconds` is how long it took in all."""
-    return write_text(folder, FILE, freshness_text(found, project, seconds))
+    return write_text(folder, FILE, freshness_text(statuses, project, seconds))
 
 
-def freshness_text(found: Iterable[FreshnessStatus], project: str, seconds: float) -> str:
+def freshness_text(statuses: Iterable[FreshnessStatus], project: str, seconds: float) -> str:
     """The content of sources.json; `seconds` is how long it took in all."""
-    results = [_result(freshness, project) for freshness in found]
+    results = [_result(freshness, project) for freshness in statuses]
     record = {"metadata": artifact_metadata("sources/v3"), "results": results, "elapsed_time": round(seconds, 3)}
     return json.dumps(record, indent=1)
 
 
-def _result(found: FreshnessStatus, project: str) -> dict[str, Any]:
-    name = unique_id(found.source, project)
-    if found.status is Fresh.FAILED or found.newest is None:
-        return {"unique_id": name, "status": Fresh.FAILED.value, "error": found.error or "there is no row"}
+def _result(status: FreshnessStatus, project: str) -> dict[str, Any]:
+    name = unique_id(status.source, project)
+    if status.status is Fresh.FAILED or status.newest is None:
+        return {"unique_id": name, "status": Fresh.FAILED.value, "error": status.error or "there is no row"}
     return {
         "unique_id": name,
-        "status": found.status.value,
-        "max_loaded_at": found.newest.isoformat(),
-        "snapshotted_at": found.looked_at.isoformat(),
-        "max_loaded_at_time_ago_in_s": (found.looked_at - found.newest).total_seconds(),
+        "status": status.status.value,
+        "max_loaded_at": status.newest.isoformat(),
+        "snapshotted_at": status.looked_at.isoformat(),
+        "max_loaded_at_time_ago_in_s": (status.looked_at - status.newest).total_seconds(),
         "criteria": {
-            "warn_after": _bound(found.warn_after),
-            "error_after": _bound(found.error_after),
-            "filter": found.filter,
+            "warn_after": _bound(status.warn_after),
+            "error_after": _bound(status.error_after),
+            "filter": status.filter,
         },
         "adapter_response": {},
         "timing": [],
         "thread_id": "",
-        "execution_time": round(found.seconds, 3),
+        "execution_time": round(status.seconds, 3),
     }
 
 
@@ -106,12 +106,12 @@ def read_freshness(folder: Path) -> dict[str, FreshnessStatus]:
     with TargetFolder(folder) as target:
         content = target.read(FILE)
     try:
-        known = json.loads(content or b"")
+        document = json.loads(content or b"")
     except (ValueError, RecursionError):
         return {}
-    listed = known.get("results") if isinstance(known, dict) else None
+    listed = document.get("results") if isinstance(document, dict) else None
     results = (_read(item) for item in listed if isinstance(item, dict)) if isinstance(listed, list) else ()
-    return {found.source: found for found in results if found}
+    return {status.source: status for status in results if status}
 
 
 def _read(item: Mapping[str, Any]) -> FreshnessStatus | None:
@@ -119,8 +119,8 @@ def _read(item: Mapping[str, Any]) -> FreshnessStatus | None:
     looked_at = format_values.instant(item.get("snapshotted_at")) or datetime.fromtimestamp(0).astimezone()
     if not isinstance(name, str) or status not in set(Fresh):
         return None
-    given = item.get("criteria")
-    bounds = given if isinstance(given, dict) else {}
+    criteria = item.get("criteria")
+    bounds = criteria if isinstance(criteria, dict) else {}
     error = item.get("error")
     return FreshnessStatus(
         own_id(name),
@@ -133,6 +133,6 @@ def _read(item: Mapping[str, Any]) -> FreshnessStatus | None:
     )
 
 
-def _read_bound(given: Any) -> AgeBound | None:
-    count, period = (given.get("count"), given.get("period")) if isinstance(given, dict) else (None, None)
+def _read_bound(bound: Any) -> AgeBound | None:
+    count, period = (bound.get("count"), bound.get("period")) if isinstance(bound, dict) else (None, None)
     return AgeBound(count, period) if isinstance(count, int) and isinstance(period, str) else None

@@ -26,7 +26,7 @@ class Link:
 
 def links_of(manifest: Manifest) -> dict[Link, bool]:
     """What names what in the project, and whether it is read as a stream."""
-    found: dict[Link, bool] = {}
+    links: dict[Link, bool] = {}
     for model in manifest.models:
         reads = [(item.node, item.stream) for item in model.inputs if not item.through]
         inlined = [manifest.nodes.get(f"model.{name}") for name in model.inlined]
@@ -34,8 +34,8 @@ def links_of(manifest: Manifest) -> dict[Link, bool]:
         for node, stream in reads:
             if node in manifest.nodes:
                 link = Link(node, model.id)
-                found[link] = found.get(link, False) or stream
-    return found
+                links[link] = links.get(link, False) or stream
+    return links
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,15 +57,15 @@ class Detail:
 def source_words(source: Source) -> Iterator[Detail]:
     """How a source is read."""
     spec = source.spec
-    said = spec.settings
+    settings = spec.settings
     yield Detail("Source", f"{spec.format or 'an unknown format'}, {location(spec)}".rstrip(", "))
     if spec.stream is False:
         yield Detail("Read", "in full at each build, never as a stream")
     if start := _start(source):
         yield Detail("Starts at", start)
-    if limit := said.get("max_files_per_trigger"):
+    if limit := settings.get("max_files_per_trigger"):
         yield Detail("Micro-batch", f"at most {files(limit)}")
-    if limit := said.get("max_offsets_per_trigger"):
+    if limit := settings.get("max_offsets_per_trigger"):
         yield Detail("Micro-batch", f"at most {limit:,} records")
     if spec.timezone or "timestamp" in spec.schema:
         yield Detail("Time zone", f"timestamps without a zone are read as {spec.timezone or 'UTC'}")
@@ -74,18 +74,18 @@ def source_words(source: Source) -> Iterator[Detail]:
         yield Detail("Event time", f"{event_time(source.watermark)}; {late}, unless a model overrides it")
     if source.dedup:
         yield Detail("Duplicates", f"duplicates of {listed(source.dedup)} are dropped")
-    if said.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
+    if settings.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
         yield Detail("Deletions", "are skipped: rows that were read stay")
     yield Detail("Bad records", _BAD_RECORDS[spec.on_bad_record])
 
 
 def _start(source: Source) -> str:
     """Where a stream of it begins, if not with the first record."""
-    said = source.spec.settings
-    offsets = said.get("starting_offsets")
-    if at := said.get("starting_timestamp"):
+    settings = source.spec.settings
+    offsets = settings.get("starting_offsets")
+    if at := settings.get("starting_timestamp"):
         return str(at)
-    if snapshot := said.get("starting_snapshot"):
+    if snapshot := settings.get("starting_snapshot"):
         return f"snapshot {snapshot}"
     if offsets == "latest":
         return "data that arrives after the first build"

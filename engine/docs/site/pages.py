@@ -65,15 +65,15 @@ def _details(details: Iterable[page_header.Detail]) -> list[list[str]]:
 
 
 def _columns(facts: Facts, node: Model | Source) -> Iterator[Record]:
-    said = {field.name.lower(): field.description for field in node.columns}
+    descriptions = {field.name.lower(): field.description for field in node.columns}
     tests: dict[str, list[DataTest]] = {}
     for data_test in facts.tests.get(node.id, ()):
         tests.setdefault((data_test.column or "").lower(), []).append(data_test)
     for column in own_columns(node):
-        yield _column(facts, column, said, tests.get(column.name.lower(), ()))
+        yield _column(facts, column, descriptions, tests.get(column.name.lower(), ()))
 
 
-def _column(facts: Facts, column: Column, said: Mapping[str, str], tests: Iterable[DataTest]) -> Record:
+def _column(facts: Facts, column: Column, descriptions: Mapping[str, str], tests: Iterable[DataTest]) -> Record:
     origins = [[facts.numbers[o.node], o.column] for o in column.origins if o.node in facts.numbers]
     fields = fields_of(column) if column.type else ()
     return slim(
@@ -83,7 +83,7 @@ def _column(facts: Facts, column: Column, said: Mapping[str, str], tests: Iterab
             "description": column.description,
             "sql": column.sql,
             "origins": origins,
-            "fields": [[path, kind, said.get(path.lower(), "")] for path, kind in fields],
+            "fields": [[path, kind, descriptions.get(path.lower(), "")] for path, kind in fields],
             "meta": [[key, format_values.value(value)] for key, value in column.meta.items()],
             "tests": [_test(facts, data_test) for data_test in tests],
         }
@@ -105,12 +105,12 @@ def _test(facts: Facts, data_test: DataTest) -> Record:
 
 def _unit_test(facts: Facts, unit_test: UnitTest) -> Record:
     place = str(unit_test.location or unit_test.file)
-    told = {
+    counts = {
         "name": unit_test.name,
         "what": page_header.unit_test_words(unit_test),
         "description": unit_test.description,
     }
-    return slim({**told, "place": place, "broken": unit_test.broken, **_ended(facts, unit_test.id)})
+    return slim({**counts, "place": place, "broken": unit_test.broken, **_ended(facts, unit_test.id)})
 
 
 def _ended(facts: Facts, test: str) -> Record:
@@ -119,33 +119,33 @@ def _ended(facts: Facts, test: str) -> Record:
 
 
 def _fresh(fresh: FreshnessStatus) -> Record:
-    known = {"status": fresh.status.value, "at": moment(fresh.looked_at), "newest": moment(fresh.newest)}
+    record = {"status": fresh.status.value, "at": moment(fresh.looked_at), "newest": moment(fresh.newest)}
     bounds = (("warns after", fresh.warn_after), ("fails after", fresh.error_after))
-    told = ", ".join(f"{text} {bound}" for text, bound in bounds if bound)
-    return slim({**known, "bounds": told, "error": fresh.error})
+    limits = ", ".join(f"{text} {bound}" for text, bound in bounds if bound)
+    return slim({**record, "bounds": limits, "error": fresh.error})
 
 
 def _source_facts(source: Source) -> list[list[str]]:
     options = ", ".join(f"{key}: {value}" for key, value in sorted(shown(source.spec.options).items()))
-    known = (
+    rows = (
         ("Source", source.group),
         ("Options", options),
         *((f"Meta: {key}", format_values.value(value)) for key, value in source.meta.items()),
         ("Declared in", str(source.location or source.file)),
     )
-    return [[term, text] for term, text in known if text]
+    return [[term, text] for term, text in rows if text]
 
 
 def _model_facts(model: Model) -> list[list[str]]:
     properties = ", ".join(f"{key}: {value}" for key, value in sorted(shown(model.write.table_properties).items()))
-    known = (
+    rows = (
         ("View" if model.materialized is Materialized.VIEW else "Table", str(model.relation) if model.stored else ""),
         ("Properties", properties),
         *((f"Meta: {key}", format_values.value(value)) for key, value in model.meta.items()),
         ("Written in", model.file),
         ("Fingerprint", model.fingerprint),
     )
-    return [[term, text] for term, text in known if text]
+    return [[term, text] for term, text in rows if text]
 
 
 def _trimmed(sql: str) -> str:

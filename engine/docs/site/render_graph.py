@@ -49,9 +49,9 @@ def graph(manifest: Manifest, chosen: Iterable[str]) -> Drawn:
     return Drawn(nodes, tuple(edges))
 
 
-def path(manifest: Manifest, found: Trace, impact: Impact, columns: Columns) -> Drawn:
+def path(manifest: Manifest, column_trace: Trace, impact: Impact, columns: Columns) -> Drawn:
     """The path of a column, up and down, with the expressions on its arrows."""
-    spots = [step.spot for step in found.steps] + list(impact.values)
+    spots = [step.spot for step in column_trace.steps] + list(impact.values)
     nodes = {_id(spot): (_name(manifest, spot), spot.node.partition(".")[0]) for spot in spots}
     edges: dict[tuple[str, str], Edge] = {}
     for spot in spots:
@@ -82,7 +82,7 @@ def as_record(drawn: Drawn) -> dict[str, Any]:
     }
 
 
-def column_record(manifest: Manifest, found: Trace, impact: Impact) -> dict[str, Any]:
+def column_record(manifest: Manifest, column_trace: Trace, impact: Impact) -> dict[str, Any]:
     """Everything about a column, as plain data."""
 
     def name(spot: ColumnSpot) -> str:
@@ -92,12 +92,12 @@ def column_record(manifest: Manifest, found: Trace, impact: Impact) -> dict[str,
         return [{"model": manifest.nodes[d.model].name, "column": name(d.spot), "kind": d.kind} for d in deciders]
 
     return {
-        "column": name(found.steps[0].spot),
+        "column": name(column_trace.steps[0].spot),
         "steps": [
             {"column": name(s.spot), "type": s.type, "sql": s.sql, "origins": [name(o) for o in s.origins]}
-            for s in found.steps
+            for s in column_trace.steps
         ],
-        "indirect": rows(found.deciders),
+        "indirect": rows(column_trace.deciders),
         "impact": {
             "values": [name(spot) for spot in impact.values],
             "rows": rows(impact.rows),
@@ -155,29 +155,29 @@ def _flat(text: str) -> str:
     return _SPACE.sub(" ", text).strip()
 
 
-def tree(manifest: Manifest, found: Trace) -> Iterator[str]:
+def tree(manifest: Manifest, column_trace: Trace) -> Iterator[str]:
     """A column's way to the sources: each column with its type and the text that makes it."""
-    steps = {step.spot: step for step in found.steps}
+    steps = {step.spot: step for step in column_trace.steps}
 
-    def shown(spot: ColumnSpot, before: str, branch: str, told: frozenset[ColumnSpot]) -> Iterator[str]:
+    def shown(spot: ColumnSpot, before: str, branch: str, shown_before: frozenset[ColumnSpot]) -> Iterator[str]:
         step = steps[spot]
         kind = f"  {step.type}" if step.type else ""
         yield plain(f"{before}{branch}{_name(manifest, spot)}{kind}")
         inner = before + {"": "", "├── ": "│   ", "└── ": "    "}[branch]
-        origins = step.origins if spot not in told else ()
+        origins = step.origins if spot not in shown_before else ()
         if isinstance(manifest.nodes[spot.node], Model):
             yield plain(f"{inner}{'│' if origins else ' '}     = {_flat(step.sql) or 'unknown'}")
         for place, origin in enumerate(origins):
             last = place == len(origins) - 1
-            yield from shown(origin, inner, "└── " if last else "├── ", told | {spot})
+            yield from shown(origin, inner, "└── " if last else "├── ", shown_before | {spot})
 
-    yield from shown(found.steps[0].spot, "", "", frozenset())
+    yield from shown(column_trace.steps[0].spot, "", "", frozenset())
 
 
-def deciders(manifest: Manifest, found: Iterable[Decider]) -> Iterator[str]:
+def deciders(manifest: Manifest, row_deciders: Iterable[Decider]) -> Iterator[str]:
     """What decides on rows, a line for each model."""
     by_model: dict[str, list[str]] = {}
-    for decider in found:
+    for decider in row_deciders:
         text = f"{_name(manifest, decider.spot)} ({decider.kind})"
         by_model.setdefault(decider.model, []).append(text)
     for model, texts in by_model.items():

@@ -108,9 +108,9 @@ def _first_sentence(text: str) -> str:
 
 def run_in_short(model: Model, run: NodeRun) -> Record:
     """How a model ended, with the numbers that there can be of it."""
-    known = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
+    record = {"status": run.status, "tone": run.tone.value, "at": moment(run.at)}
     numbers = {key: number for key, number in run.numbers.items() if number or key not in _absent(model)}
-    return slim({**known, "counted": [list(item) for item in run.counted]}) | numbers
+    return slim({**record, "counted": [list(item) for item in run.counted]}) | numbers
 
 
 def _absent(model: Model) -> frozenset[str]:
@@ -131,15 +131,15 @@ def _table_in_short(table: StoredTable) -> Record:
     }
 
 
-def _problem(facts: Facts, found: Diagnostic) -> Record:
-    nodes = (f"{kind}.{found.node}" for kind in ("model", "source"))
+def _problem(facts: Facts, diagnostic: Diagnostic) -> Record:
+    nodes = (f"{kind}.{diagnostic.node}" for kind in ("model", "source"))
     node = next((facts.numbers[node] for node in nodes if node in facts.numbers), None)
     return {
-        "level": found.level.value,
-        "code": found.code,
-        "message": found.message,
-        "hint": found.hint,
-        "place": str(found.location) if found.location else "",
+        "level": diagnostic.level.value,
+        "code": diagnostic.code,
+        "message": diagnostic.message,
+        "hint": diagnostic.hint,
+        "place": str(diagnostic.location) if diagnostic.location else "",
         "node": node,
     }
 
@@ -169,13 +169,13 @@ def lineage_records(facts: Facts) -> Iterator[Record]:
 
 def _unit_tests(facts: Facts) -> Mapping[str, list[list[Any]]]:
     """For each node its unit tests and the columns of it that unit tests name: name, column, number of the model."""
-    found: dict[str, list[list[Any]]] = defaultdict(list)
+    by_model: dict[str, list[list[Any]]] = defaultdict(list)
     for unit_test in facts.manifest.unit_tests:
         of = facts.numbers[unit_test.model]
-        found[unit_test.model].append([unit_test.name, "", of])
+        by_model[unit_test.model].append([unit_test.name, "", of])
         for spot in named_in(facts.manifest, unit_test):
-            found[spot.node].append([unit_test.name, spot.column, of])
-    return found
+            by_model[spot.node].append([unit_test.name, spot.column, of])
+    return by_model
 
 
 def _fields(column: Column) -> Iterator[list[list[str]]]:

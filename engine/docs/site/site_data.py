@@ -84,10 +84,10 @@ class Facts:
 
 
 def _by_model(tests: Iterable[_Test]) -> dict[str, list[_Test]]:
-    found: dict[str, list[_Test]] = {}
+    by_model: dict[str, list[_Test]] = {}
     for test in tests:
-        found.setdefault(test.model, []).append(test)
-    return found
+        by_model.setdefault(test.model, []).append(test)
+    return by_model
 
 
 def slim(record: Mapping[str, Any]) -> Record:

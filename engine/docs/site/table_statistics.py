@@ -70,22 +70,22 @@ def read_tables(manifest: Manifest, catalog: CatalogConfig) -> dict[str, StoredT
     lake = Lake(catalog)
     models = [m for m in manifest.models if m.stored and m.materialized is not Materialized.VIEW]
     try:
-        known = {schema: set(lake.names(schema)) for schema in {m.relation.schema for m in models}}
+        names = {schema: set(lake.names(schema)) for schema in {m.relation.schema for m in models}}
         with ThreadPoolExecutor(_READERS) as pool:
-            found = pool.map(lambda model: _table(lake, model, known[model.relation.schema]), models)
-            return {model.id: table for model, table in zip(models, found, strict=True) if table}
+            tables = pool.map(lambda model: _table(lake, model, names[model.relation.schema]), models)
+            return {model.id: table for model, table in zip(models, tables, strict=True) if table}
     except EngineError as error:
         _log.warning("the tables cannot be shown: %s", error.diagnostic.message)
         return {}
 
 
-def _table(lake: Lake, model: Model, known: Iterable[str]) -> StoredTable | None:
+def _table(lake: Lake, model: Model, names: Iterable[str]) -> StoredTable | None:
     relation = model.relation
-    facts = lake.table(relation.schema, relation.name) if relation.name in known else None
+    facts = lake.table(relation.schema, relation.name) if relation.name in names else None
     if facts is None:
         return None
     beside = f"{relation.name}{QUARANTINE}"
-    quarantine = lake.table(relation.schema, beside) if beside in known else None
+    quarantine = lake.table(relation.schema, beside) if beside in names else None
     now = facts.history[0].summary if facts.history else {}
     return StoredTable(
         uuid=facts.uuid,

@@ -16,7 +16,7 @@ _log = logging.getLogger("engine.docs")
 
 def read_watermarks(manifest: Manifest, target: Target) -> dict[str, datetime]:
     """The watermark with which the next micro-batch of each model begins, by the models' ids; some have none."""
-    found = {}
+    watermarks = {}
     for model in manifest.models:
         if not model.streaming:
             continue
@@ -26,7 +26,7 @@ def read_watermarks(manifest: Manifest, target: Target) -> dict[str, datetime]:
             state = folder.load()
             mark = next_watermark(folder.checkpoint(state.generation)) if state else None
             if mark is not None:
-                found[model.id] = datetime.fromtimestamp(mark / 1000, UTC)
+                watermarks[model.id] = datetime.fromtimestamp(mark / 1000, UTC)
         except (EngineError, OSError, ValueError, OverflowError) as error:
             _log.warning("the watermark of %s cannot be shown: %s", model.name, error)
-    return found
+    return watermarks

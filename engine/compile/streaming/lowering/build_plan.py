@@ -131,20 +131,20 @@ class Builder:
         return With(node=node, columns=plan.columns, children=(*definitions, plan), open=plan.open)
 
     def _ctes(self, clause: exp.Expr, env: Env, outer: PlanScope | None, definitions: list[LogicalPlan]) -> Env:
-        known = dict(env)
+        ctes = dict(env)
         for cte in clause.expressions:
             name = cte.alias.lower()
             recursive = clause.args.get("recursive") and any(
                 t.name.lower() == name for t in cte.this.find_all(exp.Table)
             )
-            plan = self._recursive(cte, known, outer) if recursive else self.query(cte.this, known, outer)
+            plan = self._recursive(cte, ctes, outer) if recursive else self.query(cte.this, ctes, outer)
             plan = self._renamed(plan, cte)
             if _PIPE.fullmatch(name):
-                known[name] = plan
+                ctes[name] = plan
                 continue
             definitions.append(plan)
-            known[name] = Ref(node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan)
-        return known
+            ctes[name] = Ref(node=cte, columns=plan.columns, open=plan.open, streaming=plan.streaming, definition=plan)
+        return ctes
 
     def _recursive(self, cte: exp.Expr, env: Env, outer: PlanScope | None) -> LogicalPlan:
         """A CTE that reads itself: first as if that were a table, to see whether it streams."""
@@ -219,9 +219,9 @@ class Builder:
         if where is None:
             return plan
         values = self.values(scope, env)
-        said = conditions(where.this, values)
+        terms = conditions(where.this, values)
         plan = self.widened(plan, values)
-        return Filter(node=where, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
+        return Filter(node=where, columns=plan.columns, children=(plan,), conditions=terms, open=plan.open)
 
     def _items(self, node: exp.Select, values: ExpressionReader, source: From) -> Iterator[GroupedItem]:
         """The columns of a SELECT, `*` written out. A later one may use the name of an earlier one."""

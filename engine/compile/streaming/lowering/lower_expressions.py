@@ -89,9 +89,9 @@ class ExpressionReader:
 
     def of(self, node: exp.Expr) -> PlanValue:
         """What an expression is."""
-        known = self._seen.get(id(node))
-        if known is not None:
-            return known
+        read_before = self._seen.get(id(node))
+        if read_before is not None:
+            return read_before
         # Long sums lean to the left: read from the bottom, they need no deep recursion.
         spine = [node]
         while isinstance(spine[-1], exp.Binary) and isinstance(spine[-1].this, exp.Binary):
@@ -140,22 +140,22 @@ class ExpressionReader:
         if any(parts[0] in names for names in self._bound):
             return PlanValue()
         try:
-            found = self.scope.resolve(node)
+            resolved = self.scope.resolve(node)
         except AmbiguousError:
             self._fault("ambiguous-column", f"two inputs have a column '{parts[0]}'", "Qualify it.", node)
             return PlanValue()
-        if found is None:
+        if resolved is None:
             shown = ".".join(parts)
             self._fault("unknown-column", f"there is no column '{shown}'", "Correct the name.", node)
             return PlanValue()
-        column = found.column
-        if found.alias:
+        column = resolved.column
+        if resolved.alias:
             # Spark computes it in a step of its own, where the watermark is lost (measured).
             lost = node if column.watermark else column.lost
             value = PlanValue(None, None, frozenset({column.id}), column.type, column.fields, lost=lost, alias=True)
         else:
             value = PlanValue(column, column, frozenset({column.id}), column.type, column.fields)
-        return self._field(value, found.path, node) if found.path else value
+        return self._field(value, resolved.path, node) if resolved.path else value
 
     def _field(self, value: PlanValue, path: tuple[str, ...], node: exp.Expr) -> PlanValue:
         """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""
@@ -233,16 +233,16 @@ class ExpressionReader:
             message = "window() needs its lengths as strings"
             self._fault("window-length", message, "Write window(ts, '5 minutes').", node)
             return
-        known = [seconds(length) for length in lengths]
-        size, slide = known[0] if known else None, known[1] if len(known) > 1 else None
+        in_seconds = [seconds(length) for length in lengths]
+        size, slide = in_seconds[0] if in_seconds else None, in_seconds[1] if len(in_seconds) > 1 else None
         if size is not None and size <= 0:
             self._fault("window-slide", "window must be longer than zero", "Write at least 1 second.", node)
         elif size is not None and slide is not None and not 0 < slide <= size:
             message = "the slide must be greater than zero and at most as long as the window"
             hint = "window(ts, size, slide): make the slide at most as long as the size."
             self._fault("window-slide", message, hint, node)
-        elif size is not None and len(known) > len(("size", "slide")):
-            start, step = known[2], slide if slide is not None else size
+        elif size is not None and len(in_seconds) > len(("size", "slide")):
+            start, step = in_seconds[2], slide if slide is not None else size
             if start is not None and abs(start) >= step:
                 message = "the start of a window must be shorter than its slide"
                 self._fault("window-slide", message, "Use a shorter start.", node)

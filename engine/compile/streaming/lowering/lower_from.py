@@ -44,13 +44,13 @@ def lower_from(queries: Queries, select: exp.Select, env: Env, outer: PlanScope 
     start = select.args.get("from_")
     if start is None:
         return From(SourcePlan(node=select), (), ())
-    found = _item(queries, start.this, env, outer)
+    relation = _item(queries, start.this, env, outer)
     for join in select.args.get("joins") or ():
-        found = _join(queries, found, join, env, outer)
+        relation = _join(queries, relation, join, env, outer)
     for view in select.args.get("laterals") or ():
-        found = _view(queries, found, view, env, outer)
+        relation = _view(queries, relation, view, env, outer)
     sample = select.args.get("sample")
-    return _sampled(found, sample) if sample is not None else found
+    return _sampled(relation, sample) if sample is not None else relation
 
 
 def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -> From:
@@ -84,20 +84,20 @@ def _item(queries: Queries, node: exp.Expr, env: Env, outer: PlanScope | None) -
         columns = tuple(renamed(c, queries.number(), n) for c, n in zip(plan.columns, names, strict=True))
         made = tuple((new.id, frozenset({old.id})) for new, old in zip(columns, plan.columns, strict=True))
         plan = Projection(node=node, columns=columns, children=(plan,), sources=made)
-    found = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
-    return _behind(queries, found, node, env, outer)
+    relation = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
+    return _behind(queries, relation, node, env, outer)
 
 
-def _behind(queries: Queries, found: From, node: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+def _behind(queries: Queries, relation: From, node: exp.Expr, env: Env, outer: PlanScope | None) -> From:
     """Pivots, and joins inside brackets."""
     for pivot in node.args.get("pivots") or ():
-        scope = PlanScope(list(found.named), found.visible, queries.number, outer)
-        plan = lower_pivots.lower_pivot(found.plan, pivot, queries.values(scope, env), queries.number)
-        alias = pivot.alias.lower() or (found.named[0].alias if found.named else "")
-        found = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
+        scope = PlanScope(list(relation.named), relation.visible, queries.number, outer)
+        plan = lower_pivots.lower_pivot(relation.plan, pivot, queries.values(scope, env), queries.number)
+        alias = pivot.alias.lower() or (relation.named[0].alias if relation.named else "")
+        relation = From(plan, (NamedRelation(alias, plan.columns, plan.open),), plan.columns)
     for join in node.args.get("joins") or ():
-        found = _join(queries, found, join, env, outer)
-    return found
+        relation = _join(queries, relation, join, env, outer)
+    return relation
 
 
 def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> LogicalPlan:
@@ -111,19 +111,19 @@ def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> LogicalPla
     if facts is None:
         return SourcePlan(node=node, name=name, open=True)
     first = next(node.find_all(exp.Identifier))
-    said = first.meta.get("start") in queries.native.streams and facts.streamable
+    declared = first.meta.get("start") in queries.native.streams and facts.streamable
     marked = (facts.watermark or "").lower()
-    known = {n.lower(): (t or "").lower() for n, t in (facts.columns or {}).items()}
-    streaming = facts.streaming or said
+    types = {n.lower(): (t or "").lower() for n, t in (facts.columns or {}).items()}
+    streaming = facts.streaming or declared
     if marked and streaming:
-        known.setdefault(marked, "timestamp")
-    columns = tuple(PlanColumn(queries.number(), n, t, watermark=streaming and n == marked) for n, t in known.items())
+        types.setdefault(marked, "timestamp")
+    columns = tuple(PlanColumn(queries.number(), n, t, watermark=streaming and n == marked) for n, t in types.items())
     unknown = facts.columns is None
     return SourcePlan(node=node, name=name, columns=columns, open=unknown, streaming=streaming, dedup=facts.dedup)
 
 
-def _sampled(found: From, sample: exp.Expr) -> From:
-    return replace(found, plan=_sampled_plan(found.plan, sample))
+def _sampled(relation: From, sample: exp.Expr) -> From:
+    return replace(relation, plan=_sampled_plan(relation.plan, sample))
 
 
 def _sampled_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
@@ -134,12 +134,12 @@ def _sampled_plan(plan: LogicalPlan, sample: exp.Expr | None) -> LogicalPlan:
     return made(node=sample, columns=plan.columns, children=(plan,), open=plan.open)
 
 
-def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+def _view(queries: Queries, relation: From, view: exp.Expr, env: Env, outer: PlanScope | None) -> From:
     """LATERAL VIEW explode(..)."""
-    scope = PlanScope(list(found.named), found.visible, queries.number, outer)
+    scope = PlanScope(list(relation.named), relation.visible, queries.number, outer)
     values = queries.values(scope, env)
     refs = values.of(view.this).refs
-    plan = queries.widened(found.plan, values)
+    plan = queries.widened(relation.plan, values)
     names = [name.lower() for name in view.alias_column_names] or _generated(view.this)
     made = tuple(PlanColumn(queries.number(), name) for name in names)
     sources = tuple((c.id, refs) for c in made)
@@ -151,7 +151,8 @@ def _view(queries: Queries, found: From, view: exp.Expr, env: Env, outer: PlanSc
         renamed=sources,
         open=plan.open or not names,
     )
-    return From(generated, (*found.named, NamedRelation(view.alias.lower(), made, not names)), found.visible + made)
+    named = NamedRelation(view.alias.lower(), made, not names)
+    return From(generated, (*relation.named, named), relation.visible + made)
 
 
 def _generated(call: exp.Expr) -> list[str]:
@@ -165,32 +166,32 @@ def _generated(call: exp.Expr) -> list[str]:
     return []
 
 
-def _join(queries: Queries, found: From, join: exp.Expr, env: Env, outer: PlanScope | None) -> From:
+def _join(queries: Queries, relation: From, join: exp.Expr, env: Env, outer: PlanScope | None) -> From:
     lateral = isinstance(join.this, exp.Lateral)
-    read = partial(_lateral, left=found) if lateral else _item
+    read = partial(_lateral, left=relation) if lateral else _item
     right = read(queries, join.this, env, outer)
     kind = _kind(join)
-    named = (*found.named, *right.named)
-    both = PlanScope(list(named), found.visible + right.visible, queries.number, outer)
+    named = (*relation.named, *right.named)
+    both = PlanScope(list(named), relation.visible + right.visible, queries.number, outer)
     values = queries.values(both, env)
-    said = conditions(join.args["on"], values) if join.args.get("on") is not None else ()
-    pairs = _pairs(join, found, right)
-    said += tuple(equal(left, other, node) for node, left, other in pairs)
+    terms = conditions(join.args["on"], values) if join.args.get("on") is not None else ()
+    pairs = _pairs(join, relation, right)
+    terms += tuple(equal(left, other, node) for node, left, other in pairs)
     plan: LogicalPlan = Join(
         node=join,
-        columns=found.plan.columns if kind in {"semi", "anti"} else found.plan.columns + right.plan.columns,
-        children=(found.plan, right.plan),
-        uses=NO_IDS.union(*(c.refs for c in said), right.plan.uses if lateral else NO_IDS),
-        open=found.plan.open or right.plan.open,
+        columns=relation.plan.columns if kind in {"semi", "anti"} else relation.plan.columns + right.plan.columns,
+        children=(relation.plan, right.plan),
+        uses=NO_IDS.union(*(c.refs for c in terms), right.plan.uses if lateral else NO_IDS),
+        open=relation.plan.open or right.plan.open,
         kind=kind,
-        conditions=said,
+        conditions=terms,
         lateral=lateral,
     )
     if kind in {"semi", "anti"}:
-        return From(plan, found.named, found.visible)
+        return From(plan, relation.named, relation.visible)
     merged, plan = _merged(queries, plan, kind, pairs)
     left_ids, right_ids = {left.id for _, left, _ in pairs}, {other.id for _, _, other in pairs}
-    rest = tuple(c for c in found.visible if c.id not in left_ids)
+    rest = tuple(c for c in relation.visible if c.id not in left_ids)
     rest += tuple(c for c in right.visible if c.id not in right_ids)
     return From(plan, named, merged + rest)
 

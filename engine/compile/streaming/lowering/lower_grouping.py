@@ -51,14 +51,14 @@ def group(
     keys = list(_keys(clause, items, values)) if clause is not None else []
     _check_aliases(queries, clause, keys, values)
     having = node.args.get("having")
-    said = conditions(having.this, values) if having is not None else ()
+    having_terms = conditions(having.this, values) if having is not None else ()
     read_order(node, values, items)
     _check_grouped(queries, plan, keys, items, values)
     _check_behind(queries, plan, node, keys, items, values)
     plan = queries.widened(plan, values)
     refs = {item.column.id: item.value.refs for item in items}
     refs |= {key.column.id: frozenset({key.column.id}) for key in keys if key.column is not None}
-    uses = NO_IDS.union(*(c.refs for c in said)) - refs.keys()
+    uses = NO_IDS.union(*(c.refs for c in having_terms)) - refs.keys()
     columns = tuple(item.column for item in items)
     hidden = tuple(k.column for k in keys if k.column is not None and k.column.id not in {c.id for c in columns})
     is_open = any(not c.name for c in columns) or (plan.open and any(i.node.is_star for i in items))
@@ -218,8 +218,8 @@ def _check_behind(
         if next(_loose(part, ids, set(), values), None) is None:
             continue
         texts = {_text(key.node, values) for key in keys} | {_text(item.node, values) for item in items}
-        found = (c for c in _loose(part, ids, texts, values) if not _is_name(c, names))
-        column = next(found, None)
+        loose = (c for c in _loose(part, ids, texts, values) if not _is_name(c, names))
+        column = next(loose, None)
         if column is not None:
             name = ".".join(part.name for part in column.parts) if isinstance(column, exp.Column) else column.name
             message = f"{clause} sees groups, and '{name}' is neither grouped by nor inside an aggregate"
@@ -274,11 +274,11 @@ def _loose(
 
 def _is_loose(node: exp.Column, ids: set[int], texts: set[str], values: ExpressionReader) -> bool:
     try:
-        found = values.scope.resolve(node)
+        column = values.scope.resolve(node)
     except AmbiguousError:
         return False
     own = {c.id for c in values.scope.visible} | {c.id for n in values.scope.relations for c in n.columns}
-    return found is not None and found.column.id in own - ids and not (texts and _text(node, values) in texts)
+    return column is not None and column.column.id in own - ids and not (texts and _text(node, values) in texts)
 
 
 def _text(node: exp.Expr, values: ExpressionReader) -> str:

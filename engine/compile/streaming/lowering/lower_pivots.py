@@ -25,8 +25,8 @@ def lower_pivot(plan: LogicalPlan, pivot: exp.Expr, values: ExpressionReader, nu
     pivoted = tuple(c for c in plan.columns if any(c.id in v.refs for v in fields))
     refs = NO_IDS.union(*(v.refs for v in aggregates))
     names = [identifier.name.lower() for identifier in pivot.args.get("columns") or ()]
-    known = bool(names) and all(names)
-    results = tuple(PlanColumn(number(), name) for name in (names if known else [""] * len(aggregates)))
+    named = bool(names) and all(names)
+    results = tuple(PlanColumn(number(), name) for name in (names if named else [""] * len(aggregates)))
     made = tuple((c.id, frozenset({c.id})) for c in kept + pivoted) + tuple((c.id, refs) for c in results)
     if all(v.type in _FIXED or v.type.startswith("decimal") for v in aggregates):
         plan = Aggregate(
@@ -44,7 +44,7 @@ def lower_pivot(plan: LogicalPlan, pivot: exp.Expr, values: ExpressionReader, nu
         keys=keys,
         sources=made,
         uses=refs,
-        open=plan.open or not known,
+        open=plan.open or not named,
     )
 
 

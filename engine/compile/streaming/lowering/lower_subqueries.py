@@ -61,10 +61,10 @@ def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Q
 
 def beside_groups(items: Iterable[exp.Expr], correlated: Iterable[exp.Query], keys: set[int]) -> Iterator[RuleFinding]:
     """In the list of a SELECT with GROUP BY, neither inside an aggregate nor in a key (`keys`: ids of those items)."""
-    wanted = {id(node) for node in correlated if is_scalar(node)}
+    scalar = {id(node) for node in correlated if is_scalar(node)}
     for item in items:
         for node in item.find_all(exp.Query) if id(item) not in keys else ():
-            if id(node) in wanted and not _aggregated(node, item):
+            if id(node) in scalar and not _aggregated(node, item):
                 message = "a subquery with columns of the outer query is neither grouped by nor inside an aggregate"
                 yield error("agg-not-grouped", message, "Add it to the GROUP BY, or use any_value().", node)
 

@@ -75,13 +75,13 @@ class PlanScope:
             AmbiguousError: two relations have it.
         """
         parts = [part.name.lower() for part in node.parts]
-        found = self._here(parts)
-        if found is not None or self.outer is None:
-            return found
-        found = self.outer.resolve(node)
-        if found is not None:
-            self.outer.hits.add(found.column.id)
-        return found
+        column = self._here(parts)
+        if column is not None or self.outer is None:
+            return column
+        column = self.outer.resolve(node)
+        if column is not None:
+            self.outer.hits.add(column.column.id)
+        return column
 
     def shared(self, name: str) -> bool:
         """Whether several relations have a column of this name."""
@@ -111,11 +111,11 @@ class PlanScope:
         return self._guess(relation.alias, name) if relation.open else None
 
     def _bare(self, name: str) -> PlanColumn | None:
-        found = {column.id: column for column in self.visible if column.name == name}
-        if len(found) > 1:
+        matching = {column.id: column for column in self.visible if column.name == name}
+        if len(matching) > 1:
             raise AmbiguousError(name)
-        if found:
-            return next(iter(found.values()))
+        if matching:
+            return next(iter(matching.values()))
         if name in self.extra:
             return self.extra[name]
         if name in _WORDS or self.open:

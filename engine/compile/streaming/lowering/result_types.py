@@ -31,8 +31,8 @@ def result_type(node: exp.Expr, parts: Sequence[str], types: Mapping[int, str]) 
         return f"{base}{_COLLATE}{node.expression.name.lower()}"
     if isinstance(node, _HANDING_ON) and (collated := next((part for part in parts if _COLLATE in part), "")):
         return collated
-    known = types.get(id(node))
-    if known is None and isinstance(node, exp.Cast):
+    type_ = types.get(id(node))
+    if type_ is None and isinstance(node, exp.Cast):
         # The expression of a WATERMARK clause is not part of the query; a collation is not part of its types.
         return spark_types.of_node(node.to) or str(node.to.sql(dialect="spark").lower())
-    return known or ""
+    return type_ or ""

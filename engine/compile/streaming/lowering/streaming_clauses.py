@@ -62,17 +62,17 @@ class _SyntaxError(ValueError):
 
 def parse(text: str) -> ParsedStatement:
     """Parse a statement as Spark 4.1 reads it."""
-    found: list[RuleFinding] = []
+    findings: list[RuleFinding] = []
 
     def report(code: str, message: str, hint: str, start: int) -> None:
-        found.append(RuleFinding(code, message, hint, start=start))
+        findings.append(RuleFinding(code, message, hint, start=start))
 
     try:
         tokens = tokenize(text)
         check_depth(tokens, report)
         check_commas(tokens, report)
-        if found or not tokens:
-            return ParsedStatement(None, findings=tuple(found) or (_fault("there is no SQL", 0),))
+        if findings or not tokens:
+            return ParsedStatement(None, findings=tuple(findings) or (_fault("there is no SQL", 0),))
         words, clauses, streams = text.upper(), dict[str, Clause](), frozenset[int]()
         if "STREAM" in words or "WATERMARK" in words:
             tokens, clauses, streams = _taken_out(tokens, text)
@@ -96,13 +96,13 @@ def parse(text: str) -> ParsedStatement:
 
 def _by_relation(tree: exp.Expr, clauses: Mapping[str, Clause]) -> dict[int, Clause]:
     """The clauses by their relations, which get the alias of the user in place of what stood for the clause."""
-    found = {}
+    by_relation = {}
     for alias in list(tree.find_all(exp.TableAlias)) if clauses else ():
         clause = clauses.get(alias.name)
         if clause is not None and alias.parent is not None:
-            found[id(alias.parent)] = clause
+            by_relation[id(alias.parent)] = clause
             alias.set("this", exp.to_identifier(clause.alias) if clause.alias else None)
-    return found
+    return by_relation
 
 
 def _fault(message: str, start: int) -> RuleFinding:
@@ -191,10 +191,10 @@ def _clause(tokens: list[Token], text: str, alias: str) -> Clause:
     first = tokens[0]
     tree = parser().parse([_token(TokenType.SELECT, "SELECT", first), *tokens[:delay]], text)[0]
     length = text[tokens[delay + 2].start : tokens[-1].end + 1].lower().removeprefix("interval").replace("'", "")
-    said = exp.Literal.string(length)
+    literal = exp.Literal.string(length)
     item = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else exp.Null()
     name = item.alias.lower()
-    return Clause(item.this if isinstance(item, exp.Alias) else item, name, seconds(said), alias)
+    return Clause(item.this if isinstance(item, exp.Alias) else item, name, seconds(literal), alias)
 
 
 def _without_stream(tokens: list[Token]) -> tuple[list[Token], frozenset[int]]:

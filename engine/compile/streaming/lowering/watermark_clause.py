@@ -17,8 +17,8 @@ def event_time(queries: Queries, plan: LogicalPlan, clause: Clause, env: Env) ->
     """The relation with the clause behind it: this column carries the event time, and no other does."""
     scope = PlanScope([NamedRelation("", plan.columns, plan.open)], plan.columns, queries.number)
     values = queries.values(scope, env)
-    known = plan.open or any(column.name == clause.node.name.lower() for column in plan.columns)
-    if isinstance(clause.node, exp.Column) and len(clause.node.parts) == 1 and not known:
+    exists = plan.open or any(column.name == clause.node.name.lower() for column in plan.columns)
+    if isinstance(clause.node, exp.Column) and len(clause.node.parts) == 1 and not exists:
         message = f"there is no column '{clause.node.name}' for the watermark"
         queries.report(error("watermark-missing-column", message, "Use a column of the relation.", clause.node))
         return plan

@@ -55,10 +55,10 @@ def _parts(node: exp.Expr) -> list[tuple[float, str]] | None:
 def _span(text: str, first: str, last: str, sign: float) -> list[tuple[float, str]] | None:
     """`'1 02:03:04' DAY TO SECOND`: numbers from the first unit to the last."""
     units = [_unit(first), _unit(last)]
-    known = _MONTH_UNITS if units[0] in _MONTH_UNITS else _SPAN_UNITS
-    if any(unit not in known for unit in units):
+    units_of_length = _MONTH_UNITS if units[0] in _MONTH_UNITS else _SPAN_UNITS
+    if any(unit not in units_of_length for unit in units):
         return None
-    between = known[known.index(units[0]) : known.index(units[1]) + 1]
+    between = units_of_length[units_of_length.index(units[0]) : units_of_length.index(units[1]) + 1]
     text = text.strip()
     sign = -sign if text.startswith("-") else sign
     numbers = re.split(r"[-: ]+", text.lstrip("+-"))
@@ -70,10 +70,10 @@ def _span(text: str, first: str, last: str, sign: float) -> list[tuple[float, st
 
 def _text(text: str) -> list[tuple[float, str]] | None:
     text = text.strip().lower().removeprefix("interval").strip()
-    found = _PART.findall(text)
-    if not found or _PART.sub("", text).strip():
+    matches = _PART.findall(text)
+    if not matches or _PART.sub("", text).strip():
         return None
-    parts = [(float(number), _unit(unit)) for number, unit in found]
+    parts = [(float(number), _unit(unit)) for number, unit in matches]
     return parts if all(unit for _, unit in parts) else None
 
 

@@ -27,14 +27,14 @@ def event_time_equality(join: Join) -> bool:
     )
 
 
-def bounds_state(of: LogicalPlan, by: LogicalPlan, said: tuple[Condition, ...]) -> bool:
+def bounds_state(of: LogicalPlan, by: LogicalPlan, conditions: tuple[Condition, ...]) -> bool:
     """Whether a condition bounds a column of one side from below by the watermark of the other.
 
     Spark solves `a < b` for the column; what it cannot compute is not a bound. A bound by constants counts too.
     """
     if not any(column.watermark for column in by.columns):
         return False
-    return any(_bounds(of, by, condition) for condition in said)
+    return any(_bounds(of, by, condition) for condition in conditions)
 
 
 def _bounds(of: LogicalPlan, by: LogicalPlan, condition: Condition) -> bool:

@@ -279,17 +279,17 @@ def executed(plan: LogicalPlan) -> tuple[LogicalPlan, ...]:
     return plan.children
 
 
-def steps(plan: LogicalPlan, known: dict[int, int] | None = None) -> int:
+def steps(plan: LogicalPlan, counted: dict[int, int] | None = None) -> int:
     """How many steps a query has when it runs; a CTE counts as often as it is read.
 
     Args:
         plan: the query.
-        known: the numbers of the plans that were counted, by identity.
+        counted: the numbers of the plans that were counted, by identity.
     """
-    known = {} if known is None else known
-    if id(plan) not in known:
-        known[id(plan)] = 1 + sum(steps(below, known) for below in executed(plan))
-    return known[id(plan)]
+    counted = {} if counted is None else counted
+    if id(plan) not in counted:
+        counted[id(plan)] = 1 + sum(steps(below, counted) for below in executed(plan))
+    return counted[id(plan)]
 
 
 def renamed(column: PlanColumn, number: int, name: str | None = None) -> PlanColumn:

@@ -87,10 +87,11 @@ def _computes(plan: Projection) -> bool:
     return any(not isinstance(item.unalias(), (exp.Column, exp.Star)) for item in items)
 
 
-def _filtered(plan: LogicalPlan, said: _Conditions) -> LogicalPlan:
-    if not said:
+def _filtered(plan: LogicalPlan, conditions: _Conditions) -> LogicalPlan:
+    if not conditions:
         return plan
-    return Filter(node=said[0].node, columns=plan.columns, children=(plan,), conditions=said, open=plan.open)
+    node = conditions[0].node
+    return Filter(node=node, columns=plan.columns, children=(plan,), conditions=conditions, open=plan.open)
 
 
 def _through(condition: Condition, made: dict[int, frozenset[int]], below: LogicalPlan) -> Condition:
@@ -128,9 +129,9 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
     kind = _kind(plan, above)
     plan = replace(plan, kind=kind)
     if kind == "inner":
-        items, said = _items(plan, above)
+        items, conditions = _items(plan, above)
         if len(items) > 2 and not any(item.lateral for item in items):  # noqa: PLR2004
-            return _ordered(items, said)
+            return _ordered(items, conditions)
         return _inner(plan, plan.left, plan.right, plan.conditions + above)
     left, right = _ids(plan.left), _ids(plan.right)
     on_left = tuple(c for c in plan.conditions if c.refs and c.refs <= left and kind in {"right", "semi"})
@@ -146,10 +147,10 @@ def _join(plan: Join, above: _Conditions) -> LogicalPlan:
     )
 
 
-def _inner(plan: Join, left: LogicalPlan, right: LogicalPlan, said: _Conditions) -> Join:
+def _inner(plan: Join, left: LogicalPlan, right: LogicalPlan, conditions: _Conditions) -> Join:
     """An inner join whose conditions on one side have moved into that side."""
-    children = optimised(left, _within(said, left)), optimised(right, _within(said, right))
-    own = tuple(c for c in said if not c.refs or not (c.refs <= _ids(left) or c.refs <= _ids(right)))
+    children = optimised(left, _within(conditions, left)), optimised(right, _within(conditions, right))
+    own = tuple(c for c in conditions if not c.refs or not (c.refs <= _ids(left) or c.refs <= _ids(right)))
     return replace(plan, kind="inner", conditions=own, children=children, uses=plan.uses if plan.lateral else NO_IDS)
 
 
@@ -171,23 +172,23 @@ def _items(plan: LogicalPlan, above: _Conditions) -> tuple[list[Join], _Conditio
     if isinstance(plan, Filter) and isinstance(plan.child, Join):
         return _items(plan.child, above + plan.conditions)
     if isinstance(plan, Join) and _kind(plan, above) == "inner":
-        items, said = _items(plan.left, above + plan.conditions)
-        return [*items, replace(plan, children=(plan.right, plan.right), streaming=plan.right.streaming)], said
+        items, conditions = _items(plan.left, above + plan.conditions)
+        return [*items, replace(plan, children=(plan.right, plan.right), streaming=plan.right.streaming)], conditions
     first = Join(node=plan.node, children=(plan, plan))
     return [first], above
 
 
-def _ordered(items: list[Join], said: _Conditions) -> LogicalPlan:
+def _ordered(items: list[Join], conditions: _Conditions) -> LogicalPlan:
     """Spark's order: next comes the first relation that has a condition with what is joined already."""
     first, *rest = items
-    joined: LogicalPlan = optimised(first.left, _within(said, first.left))
+    joined: LogicalPlan = optimised(first.left, _within(conditions, first.left))
     while rest:
         ids = _ids(joined)
-        chosen = next((item for item in rest if _connected(item, ids, said)), rest[0])
+        chosen = next((item for item in rest if _connected(item, ids, conditions)), rest[0])
         rest.remove(chosen)
         both = ids | _ids(chosen.left)
-        spans = tuple(c for c in said if c.refs <= both and not c.refs <= ids and not c.refs <= _ids(chosen.left))
-        right = optimised(chosen.left, _within(said, chosen.left))
+        spans = tuple(c for c in conditions if c.refs <= both and not c.refs <= ids and not c.refs <= _ids(chosen.left))
+        right = optimised(chosen.left, _within(conditions, chosen.left))
         joined = Join(
             node=chosen.node,
             columns=joined.columns + right.columns,
@@ -198,48 +199,48 @@ def _ordered(items: list[Join], said: _Conditions) -> LogicalPlan:
     return joined
 
 
-def _connected(item: Join, ids: frozenset[int], said: _Conditions) -> bool:
+def _connected(item: Join, ids: frozenset[int], conditions: _Conditions) -> bool:
     own = _ids(item.left)
-    return any(c.refs <= ids | own and not c.refs <= ids and not c.refs <= own for c in said)
+    return any(c.refs <= ids | own and not c.refs <= ids and not c.refs <= own for c in conditions)
 
 
-def _within(said: _Conditions, plan: LogicalPlan) -> _Conditions:
+def _within(conditions: _Conditions, plan: LogicalPlan) -> _Conditions:
     ids = _ids(plan)
-    return tuple(c for c in said if c.refs and c.refs <= ids)
+    return tuple(c for c in conditions if c.refs and c.refs <= ids)
 
 
 def _ids(plan: LogicalPlan) -> frozenset[int]:
     return frozenset(column.id for column in plan.columns)
 
 
-def needed(plan: LogicalPlan, wanted: frozenset[int]) -> Iterator[tuple[LogicalPlan, tuple[frozenset[int], ...]]]:
-    """Each step with the columns that it needs of each child, when `wanted` are needed of the plan."""
-    asked = tuple(_asked(plan, child, wanted) for child in plan.children)
-    yield plan, asked
-    for child, ids in zip(plan.children, asked, strict=True):
+def needed(plan: LogicalPlan, columns: frozenset[int]) -> Iterator[tuple[LogicalPlan, tuple[frozenset[int], ...]]]:
+    """Each step with the columns that it needs of each child, when `columns` are needed of the plan."""
+    of_children = tuple(_asked(plan, child, columns) for child in plan.children)
+    yield plan, of_children
+    for child, ids in zip(plan.children, of_children, strict=True):
         yield from needed(child, ids)
 
 
-def _asked(plan: LogicalPlan, child: LogicalPlan, wanted: frozenset[int]) -> frozenset[int]:
+def _asked(plan: LogicalPlan, child: LogicalPlan, columns: frozenset[int]) -> frozenset[int]:
     ids = _ids(child)
     if isinstance(plan, (Distinct, Except, Intersect)):
         return ids
     if isinstance(plan, UnionPlan):
         names = [column.id for column in plan.columns]
-        return frozenset(c.id for name, c in zip(names, child.columns, strict=False) if name in wanted)
+        return frozenset(c.id for name, c in zip(names, child.columns, strict=False) if name in columns)
     if isinstance(plan, (Projection, Aggregate, Generate)):
         made = dict(plan.renamed if isinstance(plan, Generate) else plan.sources)
-        own = NO_IDS.union(*(made[i] for i in wanted if i in made), plan.uses)
+        own = NO_IDS.union(*(made[i] for i in columns if i in made), plan.uses)
         if isinstance(plan, Aggregate):
             own = own.union(*(key.refs for key in plan.keys))
         else:
-            own |= wanted - made.keys()
+            own |= columns - made.keys()
         return own & ids
     if isinstance(plan, Over):
-        return (wanted | plan.uses) & ids
-    return (wanted | plan.uses | _condition_refs(plan)) & ids
+        return (columns | plan.uses) & ids
+    return (columns | plan.uses | _condition_refs(plan)) & ids
 
 
 def _condition_refs(plan: LogicalPlan) -> frozenset[int]:
-    said = plan.conditions if isinstance(plan, (Filter, Join)) else ()
-    return NO_IDS.union(*(c.refs for c in said))
+    conditions = plan.conditions if isinstance(plan, (Filter, Join)) else ()
+    return NO_IDS.union(*(c.refs for c in conditions))

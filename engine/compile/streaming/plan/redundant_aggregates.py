@@ -218,5 +218,5 @@ def _asks_results(plan: Filter, results: frozenset[int]) -> bool:
 
 def is_one(plan: Limit) -> bool:
     """Whether it is LIMIT 1."""
-    said = plan.node.args.get("expression") or plan.node.args.get("size")
-    return isinstance(said, exp.Literal) and said.this == "1"
+    number = plan.node.args.get("expression") or plan.node.args.get("size")
+    return isinstance(number, exp.Literal) and number.this == "1"
