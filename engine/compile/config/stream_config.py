@@ -102,7 +102,7 @@ def node_name(text: str) -> str:
 def read_windows_config(section: Section) -> tuple[WindowConfig, ...]:
     """Read `windows:` as names and texts."""
     windows = ((name, part, part.text()) for name, part in section.mapping() if part.value is not UNKNOWN)
-    return tuple(WindowConfig(name, text, part.place) for name, part, text in windows if text)
+    return tuple(WindowConfig(name, text, part.place) for name, part, text in windows if text or part.value == "")
 
 
 def read_watermark(section: Section) -> Watermark | None:
