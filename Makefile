@@ -180,6 +180,10 @@ docs: $(DEV) ## Generate the example's lineage site, and the pages of error code
 	@$(BIN)/python -m engine.diagnostics.error_pages
 	@$(BIN)/engine docs generate
 
+.PHONY: reference
+reference: $(DEV) ## Write the reference of keys in docs/reference, and the JSON Schemas of editors, from engine/schema
+	@$(BIN)/python -m engine.schema docs/reference
+
 .PHONY: lock
 lock: ## Write requirements/ anew from pyproject.toml, keeping versions that still fit
 	@UPGRADE='$(UPGRADE)' PYTHON='$(PYTHON)' UV= sh scripts/lock.sh

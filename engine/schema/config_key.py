@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from pathlib import Path
 
+# Of the package: the JSON Schemas of editors, which are made from the keys.
+FOLDER_OF_SCHEMAS = Path(__file__).parent / "json"
 # The version in which keys came that do not say another one.
 FIRST = "0.1"
 REQUIRED = "required"
@@ -31,6 +34,7 @@ class ValueForm(StrEnum):
     MAPPING = "mapping"  # dict[str, str]
     BLOCK = "mapping of keys"  # a mapping with the keys of a block
     TREE = "any value"  # as YAML has it; whoever reads it checks it
+    VALUES = "mapping of values"  # names of the user, each with any value
     BLOCKS = "list of mappings"  # each with the keys of a block
     BY_NAME = "mapping by name"  # names of the user, each with a block
     TESTS = "list of tests"  # names of tests, or a mapping of one name to its arguments

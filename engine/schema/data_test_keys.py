@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from engine.schema.config_key import NONE, ConfigBlock, ConfigKey, ValueForm
@@ -40,7 +41,7 @@ _OPTIONS = (
         "store_failures: true",
     ),
     ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection; the model's are added", "tags: [nightly]"),
-    ConfigKey("meta", ValueForm.TREE, NONE, "anything; manifest.json has it", "meta: {owner: sales}"),
+    ConfigKey("meta", ValueForm.VALUES, NONE, "anything; manifest.json has it", "meta: {owner: sales}"),
     ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: the test does not exist", "enabled: false"),
 )
 
@@ -60,7 +61,7 @@ DATA_TEST: Final = ConfigBlock(
     (
         ConfigKey(
             "arguments",
-            ValueForm.TREE,
+            ValueForm.VALUES,
             NONE,
             "arguments of the test's macro, as dbt has them; they may also be beside the options",
             "arguments: {values: [a, b]}",
@@ -86,6 +87,13 @@ DATA_TESTS: Final = ConfigKey(
     block="data_test",
 )
 
+# The same for a whole table.
+_EXPRESSION = '[{expression: {expression: "amount > 0"}}]'
+TABLE_TESTS: Final = (
+    replace(DATA_TESTS, example=f"data_tests: {_EXPRESSION}"),
+    replace(TESTS, example=f"tests: {_EXPRESSION}"),
+)
+
 COLUMN: Final = ConfigBlock(
     "column",
     "a column",
@@ -106,7 +114,7 @@ COLUMN: Final = ConfigBlock(
         ConfigKey("data_type", ValueForm.TEXT, NONE, "the same as `type`, as in dbt", "data_type: string"),
         TESTS,
         DATA_TESTS,
-        ConfigKey("meta", ValueForm.TREE, NONE, "anything; the docs site shows it", "meta: {pii: true}"),
+        ConfigKey("meta", ValueForm.VALUES, NONE, "anything; the docs site shows it", "meta: {pii: true}"),
     ),
     plain=(ValueForm.TEXT,),
 )

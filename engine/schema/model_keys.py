@@ -15,7 +15,7 @@ from engine.schema.config_key import (
     ConfigKey,
     ValueForm,
 )
-from engine.schema.data_test_keys import DATA_TESTS, TESTS
+from engine.schema.data_test_keys import TABLE_TESTS
 
 _STREAMING = (STREAMING_TABLE,)
 _TABLES = (STREAMING_TABLE, TABLE)
@@ -29,7 +29,7 @@ _ABOUT = (
     ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection; those of the folders add up", "tags: [hourly]"),
     ConfigKey(
         "meta",
-        ValueForm.TREE,
+        ValueForm.VALUES,
         NONE,
         "anything; the docs site shows it; merged with the folders'",
         "meta: {owner: sales}",
@@ -305,7 +305,7 @@ MODEL: Final = ConfigBlock(
     "YAML between `/*---` and `---*/` at the top of a model's file; `{{ config(..) }}` takes the same keys.",
     (
         *_ABOUT,
-        *(replace(key, kinds=_STORED) for key in (DATA_TESTS, TESTS)),
+        *(replace(key, kinds=_STORED) for key in TABLE_TESTS),
         *_READ,
         *_WRITE,
         *_LAYOUT,

@@ -46,7 +46,7 @@ PROJECT: Final = ConfigBlock(
             "targets: {dev: {schema: shop_dev}, prod: {schema: shop}}",
             block="target",
         ),
-        ConfigKey("vars", ValueForm.TREE, NONE, "values of `var()`; `--vars` overrides them", "vars: {days: 7}"),
+        ConfigKey("vars", ValueForm.VALUES, NONE, "values of `var()`; `--vars` overrides them", "vars: {days: 7}"),
         ConfigKey(
             "models",
             ValueForm.TREE,

@@ -12,8 +12,10 @@ TERM: Final = ConfigBlock(
     "definition: method and value",
     "One term with what is upstream and downstream of it.",
     (
-        ConfigKey("method", ValueForm.TEXT, REQUIRED, "a selection method, or `fqn` for names", "method: tag"),
-        ConfigKey("value", ValueForm.TEXT, REQUIRED, "what the method looks for", "value: hourly"),
+        ConfigKey(
+            "method", ValueForm.TEXT, "required with `value`", "a selection method, or `fqn` for names", "method: tag"
+        ),
+        ConfigKey("value", ValueForm.TEXT, "required with `method`", "what the method looks for", "value: hourly"),
         ConfigKey("parents", ValueForm.BOOLEAN, "`false`", "with what is upstream: `+x`", "parents: true"),
         ConfigKey("children", ValueForm.BOOLEAN, "`false`", "with what is downstream: `x+`", "children: true"),
         ConfigKey(

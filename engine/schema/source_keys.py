@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from engine.schema.config_key import NONE, REQUIRED, ConfigBlock, ConfigKey, ValueForm
-from engine.schema.data_test_keys import DATA_TESTS, TESTS
+from engine.schema.data_test_keys import TABLE_TESTS
 from engine.schema.stream_keys import ON_BAD_RECORD, STREAM
 
 VERSION: Final = ConfigKey(
@@ -55,7 +55,7 @@ FRESHNESS: Final = ConfigBlock(
 _OF_ALL = (
     ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection; those of source and table add up", "tags: [raw]"),
     ConfigKey(
-        "meta", ValueForm.TREE, NONE, "anything; the docs site shows it; the table's wins", "meta: {owner: sales}"
+        "meta", ValueForm.VALUES, NONE, "anything; the docs site shows it; the table's wins", "meta: {owner: sales}"
     ),
     ConfigKey(
         "loaded_at_field",
@@ -110,7 +110,7 @@ SOURCE: Final = ConfigBlock(
             "tables",
             ValueForm.BLOCKS,
             REQUIRED,
-            "topics, folders of files, tables, ..",
+            "its tables: topics, folders of files, Iceberg tables",
             "tables: [{name: orders, format: rate}]",
             block="source_table",
         ),
@@ -123,7 +123,7 @@ _READING = (
     ConfigKey(
         "format",
         ValueForm.TEXT,
-        REQUIRED,
+        "required, here or under `targets`",
         "`json`, `csv`, `text`, `parquet`, `orc`, `avro`, `kafka`, `iceberg`, `rate`, `socket`, or `spark.<name>` for "
         "any other reader of Spark",
         "format: json",
@@ -140,7 +140,7 @@ _READING = (
         ValueForm.MAPPING,
         NONE,
         "options of Spark's reader, checked by name and value",
-        "options: {multiLine: true}",
+        "options: {header: true}",
     ),
     ConfigKey(
         "allow_unknown_options",
@@ -187,8 +187,7 @@ SOURCE_TABLE: Final = ConfigBlock(
             also=(ValueForm.BLOCKS,),
             block="column",
         ),
-        DATA_TESTS,
-        TESTS,
+        *TABLE_TESTS,
         *_OF_ALL,
         ConfigKey(
             "targets",

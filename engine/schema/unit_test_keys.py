@@ -62,7 +62,7 @@ EXPECT: Final = ConfigBlock(
 
 _GIVEN_KEY = ConfigKey(
     "given",
-    ValueForm.TREE,
+    ValueForm.VALUES,
     NONE,
     "rows of inputs; inputs without rows are empty",
     "given: {orders: [{id: 1}]}",
@@ -87,7 +87,7 @@ STEP: Final = ConfigBlock(
     (
         ConfigKey(
             "given",
-            ValueForm.TREE,
+            ValueForm.VALUES,
             NONE,
             "one micro-batch with these rows, and the batch without rows that follows",
             "given: {orders: [{id: 1}]}",
@@ -133,15 +133,15 @@ OVERRIDES: Final = ConfigBlock(
     "overrides",
     "What is different while the test's model is compiled.",
     (
-        ConfigKey("vars", ValueForm.TREE, NONE, "values of `var()`", "vars: {least: 10}"),
+        ConfigKey("vars", ValueForm.VALUES, NONE, "values of `var()`", "vars: {least: 10}"),
         ConfigKey("macros", ValueForm.MAPPING, NONE, "texts that macros give", "macros: {is_big: amount > 10}"),
-        ConfigKey("env_vars", ValueForm.TREE, NONE, "values of `env_var()`", "env_vars: {REGION: eu}", later=True),
+        ConfigKey("env_vars", ValueForm.VALUES, NONE, "values of `env_var()`", "env_vars: {REGION: eu}", later=True),
     ),
 )
 
 _CONFIG = (
     ConfigKey("tags", ValueForm.TEXTS, NONE, "for selection", "tags: [slow]"),
-    ConfigKey("meta", ValueForm.TREE, NONE, "anything; manifest.json has it", "meta: {owner: sales}"),
+    ConfigKey("meta", ValueForm.VALUES, NONE, "anything; manifest.json has it", "meta: {owner: sales}"),
     ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: the test does not exist", "enabled: false"),
 )
 UNIT_TEST_CONFIG: Final = ConfigBlock(

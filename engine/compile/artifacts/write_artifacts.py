@@ -12,6 +12,7 @@ from typing import Any
 from engine import __version__
 from engine.compile.artifacts import written_files
 from engine.compile.artifacts.dbt_manifest import About, macro_dict, node_dict, unique_id
+from engine.compile.artifacts.editor_schemas import SCHEMAS, write_schemas
 from engine.compile.artifacts.node_json import to_json
 from engine.compile.artifacts.pyspark_script import script
 from engine.compile.artifacts.written_files import WrittenFiles
@@ -34,7 +35,7 @@ _EMPTY = (
 
 
 def write_artifacts(manifest: Manifest, folder: Path) -> None:
-    """Write the manifest, the compiled SQL and each stream as a PySpark script below target/.
+    """Write the manifest, the compiled SQL, each stream as a PySpark script and the schemas of editors below target/.
 
     What is there as it was written is left alone. What an earlier compilation wrote and belongs to no model now is
     removed, and nothing else. Commands that do this at the same time take turns.
@@ -64,6 +65,7 @@ def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, Writte
     if whole is None or not whole.stands(key, folder):
         whole = WrittenFiles(key, {MANIFEST: written_files.write(folder, MANIFEST, clean(manifest_text(manifest)))})
     now[""] = whole
+    now[SCHEMAS] = write_schemas(folder, before)
     return now
 
 
