@@ -281,7 +281,7 @@ REJECTED: dict[str, tuple[Any, str]] = {
     "target.require_replayable": (True, "source-not-replayable"),
     **{f"{file}.version": (3, "bad-value") for file in ("source_file", "unit_test_file")},
     "source.name": ("other", "unknown-source"),
-    "kafka.connection": ("other", "connection-unknown"),
+    "kafka.connection": ("other", "unknown-connection"),
     "watermark.column": ("other", "watermark-missing-column"),
     "column.name": ("nothing", "unknown-column"),
     "column.type": ("int", "column-type"),
