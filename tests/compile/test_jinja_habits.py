@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from engine.compile.templates.dbt_functions import dbt_names
-from tests.compile.cases import Case, read_cases
-from tests.project.small_projects import PROJECT, clean, compiled, findings, line, lines, only
+from tests.fixtures import Pair, read_pairs
+from tests.project.small_projects import PROJECT, clean, compiled, findings, line, lines, model, only
 
-CASES = read_cases("jinja")
+CASES = read_pairs(Path(__file__).parent / "fixtures" / "jinja")
 VARS = (
     "vars: {limits: [1, '{{ 1 + 1 }}'], root: 's3://{{ env_var(\"BUCKET\") }}', path: \"{{ var('root') }}/orders\"}\n"
 )
@@ -25,12 +26,11 @@ ENV = {"BUCKET": "bucket"}
 FROM = "from {{ source('shop', 'orders') }}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_a_template_becomes(case: Case, tmp_path):
-    model = f"/*---\n{case.header}\n---*/\n{case.given}\n"
-    manifest = compiled(tmp_path, {**FILES, "models/case.sql": model}, env=ENV).manifest
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_a_template_becomes(case: Pair, tmp_path):
+    manifest = compiled(tmp_path, {**FILES, **model(case.parts["header"], case.given)}, env=ENV).manifest
     assert [line(d) for d in manifest.errors if d.code not in {"unknown-column", "type-mismatch"}] == []
-    assert manifest.model("case").sql.strip() == case.expected
+    assert manifest.model("a").sql.strip() == case.expected
 
 
 def test_there_are_cases():

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.compile.cases import Case, read_cases
-from tests.project.small_projects import ORDERS, compiled, lines
+from tests.fixtures import Pair, read_pairs
+from tests.project.small_projects import ORDERS, compiled, lines, model
 
 OTHERS: dict[str, str | bytes] = {
     "models/flights.sql": f"/*---\nstreams: [shop.orders]\n---*/\n{ORDERS}",
@@ -13,13 +15,12 @@ OTHERS: dict[str, str | bytes] = {
     "models/renamed.sql": f"/*---\nalias: other\nschema: marts\n---*/\n{ORDERS}",
     "macros/quoted.sql": "{% macro quoted(name) %}`{{ name }}`{% endmacro %}",
 }
-CASES = read_cases("lowering")
+CASES = read_pairs(Path(__file__).parent / "fixtures" / "lowering")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_sql_that_runs(case: Case, tmp_path):
-    model = f"/*---\n{case.header}\n---*/\n{case.given}\n"
-    manifest = compiled(tmp_path, {**OTHERS, "models/case.sql": model}).manifest
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_the_sql_that_runs(case: Pair, tmp_path):
+    manifest = compiled(tmp_path, {**OTHERS, **model(case.parts["header"], case.given, "case")}).manifest
     found = tuple(d for d in manifest.diagnostics if d.code not in {"window-unused", "watermark-unused"})
     assert lines(found) == []
     assert manifest.model("case").sql == case.expected

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from engine.compile.nodes.macro_docs import macros_used
-from tests.compile.cases import Case, read_cases
+from tests.fixtures import Pair, read_pairs
 from tests.lab import REPOSITORY
-from tests.project.small_projects import clean, findings, line, lines, only
+from tests.project.small_projects import clean, findings, line, lines, model, only
 
-CASES = read_cases("macros")
+CASES = read_pairs(Path(__file__).parent / "fixtures" / "macros")
 FROM = "from {{ source('shop', 'orders') }}"
 EXAMPLE = re.compile(r"```sql\n(.*?)```\n\nbecomes\n\n```sql\n(.*?)```", re.DOTALL)
 HANDBOOK = (REPOSITORY / "docs" / "macros.md").read_text(encoding="utf-8")
 EXAMPLES = EXAMPLE.findall(HANDBOOK)
 
 
-def model(sql: str) -> dict[str, str | bytes]:
+def selected(sql: str) -> dict[str, str | bytes]:
     return {"models/a.sql": f"select\n  {sql}\n{FROM}"}
 
 
@@ -34,10 +35,9 @@ def test_every_macro_is_in_the_handbook():
     assert len(EXAMPLES) >= len(names)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_what_a_macro_becomes(case: Case, tmp_path):
-    text = f"/*---\n{case.header}\n---*/\n{case.given}\n"
-    assert clean(tmp_path, {"models/case.sql": text}).model("case").sql.strip() == case.expected
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_what_a_macro_becomes(case: Pair, tmp_path):
+    assert clean(tmp_path, model(case.parts["header"], case.given)).model("a").sql.strip() == case.expected
 
 
 WRONG = [
@@ -56,7 +56,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("sql", "finding"), WRONG)
 def test_a_wrong_call_of_the_engines_macros_stands_at_the_call(sql, finding, tmp_path):
-    found = only(findings(tmp_path, model(sql)))
+    found = only(findings(tmp_path, selected(sql)))
     code, place, message = finding.split(" ", 2)
     assert line(found).startswith(f"{code} models/a.sql:{place} {message}")
 
@@ -69,7 +69,7 @@ KIT = "packages/kit/macros/kit.sql"
 def test_the_projects_macro_wins_over_the_engines(tmp_path):
     files = {"macros/m.sql": "{% macro safe_cast(a, b) %}{{ engine.safe_cast(a, b) }} as {{ a }}_{% endmacro %}"}
     assert (
-        clean(tmp_path, {**files, **model("{{ safe_cast('id', 'int') }}")})
+        clean(tmp_path, {**files, **selected("{{ safe_cast('id', 'int') }}")})
         .model("a")
         .sql.startswith("select\n  try_cast(id as int) as id_")
     )
@@ -81,13 +81,13 @@ def test_a_package_sees_its_own_macros_first_then_the_projects_then_the_engines(
         "{% macro two() %}1 as two{% endmacro %}",
         "macros/m.sql": "{% macro two() %}never{% endmacro %}{% macro three() %}3 as three{% endmacro %}",
     }
-    sql = clean(tmp_path, {**files, **model("{{ kit.one() }}")}).model("a").sql
+    sql = clean(tmp_path, {**files, **selected("{{ kit.one() }}")}).model("a").sql
     assert sql.startswith("select\n  1 as two, 3 as three, try_cast(id as int) as c")
 
 
 def test_a_macro_of_a_package_needs_its_name(tmp_path):
     files = {KIT: "{% macro cents(c) %}{{ c }} * 100{% endmacro %}"}
-    found = only(findings(tmp_path, {**files, **model("{{ cents('amount') }}")}))
+    found = only(findings(tmp_path, {**files, **selected("{{ cents('amount') }}")}))
     assert line(found) == "jinja-undefined models/a.sql:2:6 'cents' is undefined"
 
 
@@ -96,7 +96,7 @@ def test_packages_lie_where_the_paths_say(tmp_path):
         "project.yml": "name: shop\npaths: {packages: lib}\ntargets: {dev: {catalog: {type: sqlite}, schema: main}}\n",
         "lib/kit/macros/deep/m.jinja": "{% macro cents(c) %}{{ c }} * 100{% endmacro %}",
     }
-    assert "amount * 100" in clean(tmp_path, {**files, **model("{{ kit.cents('amount') }} as cents")}).model("a").sql
+    assert "amount * 100" in clean(tmp_path, {**files, **selected("{{ kit.cents('amount') }} as cents")}).model("a").sql
 
 
 def test_a_package_may_have_the_name_of_dbts(tmp_path):
@@ -107,7 +107,7 @@ def test_a_package_may_have_the_name_of_dbts(tmp_path):
 
 def test_a_macro_with_an_underscore_before_its_name(tmp_path):
     files = {"macros/m.sql": "{% macro _mine() %}1 as a{% endmacro %}"}
-    assert clean(tmp_path, {**files, **model("{{ _mine() }}")}).model("a").sql.startswith("select\n  1 as a")
+    assert clean(tmp_path, {**files, **selected("{{ _mine() }}")}).model("a").sql.startswith("select\n  1 as a")
 
 
 # what clashes
@@ -141,7 +141,7 @@ CLASHES = [
 
 @pytest.mark.parametrize(("files", "finding"), CLASHES, ids=lambda value: str(value)[:50])
 def test_names_that_clash(files, finding, tmp_path):
-    found = only(findings(tmp_path, {**files, **model("id")}))
+    found = only(findings(tmp_path, {**files, **selected("id")}))
     assert line(found) == finding
     assert found.hint
 
@@ -152,7 +152,7 @@ def test_a_folder_that_is_linked_is_not_followed(tmp_path):
     (root / "packages").mkdir(parents=True)
     (root / "packages" / "kit").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "elsewhere" / "macros" / "a.sql").write_text("{% macro x() %}{% endmacro %}")
-    found = only(findings(root, model("id")))
+    found = only(findings(root, selected("id")))
     assert (found.code, str(found.location)) == ("path-outside", "packages/kit/macros:1:1")
 
 
@@ -164,7 +164,7 @@ def test_an_error_deep_in_a_package_names_all_calls(tmp_path):
         KIT: "{% macro outer() %}\n  {{ inner(1) }}{% endmacro %}\n{% macro inner(x) %}\n  {{ wrod }}{% endmacro %}",
         "macros/m.sql": "{% macro mine() %}{{ kit.outer() }}{% endmacro %}",
     }
-    found = only(findings(tmp_path, {**files, **model("{{ mine() }}")}))
+    found = only(findings(tmp_path, {**files, **selected("{{ mine() }}")}))
     assert line(found) == f"jinja-undefined {KIT}:4:6 'wrod' is undefined"
     assert found.hint.endswith(f"Called from {KIT}:2:6, from macros/m.sql:1:26, from models/a.sql:2:6.")
 
@@ -182,7 +182,7 @@ def test_an_error_in_a_block_that_a_macro_calls(tmp_path):
 
 def test_a_macro_that_calls_itself_for_ever(tmp_path):
     files = {"macros/m.sql": "{% macro m() %}\n  {{ m() }}{% endmacro %}"}
-    found = only(findings(tmp_path, {**files, **model("{{ m() }}")}))
+    found = only(findings(tmp_path, {**files, **selected("{{ m() }}")}))
     assert line(found) == "jinja-error macros/m.sql:2:6 the template is nested too deeply"
     assert len(found.hint) < 200
 
@@ -192,14 +192,14 @@ def test_a_package_that_cannot_be_read_is_reported_once(tmp_path):
         KIT: "{% macro x() %}{{ 1 + }}{% endmacro %}{% macro y() %}{% endmacro %}",
         "models/b.sql": "select {{ kit.y() }}",
     }
-    assert lines(findings(tmp_path, {**files, **model("{{ kit.x() }}")})) == [
+    assert lines(findings(tmp_path, {**files, **selected("{{ kit.x() }}")})) == [
         f"jinja-syntax {KIT}:1:23 Jinja: unexpected '}}}}'"
     ]
 
 
 def test_a_package_without_such_a_macro(tmp_path):
     files = {KIT: "{% macro cents() %}{% endmacro %}"}
-    found = only(findings(tmp_path, {**files, **model("{{ kit.cent() }}")}))
+    found = only(findings(tmp_path, {**files, **selected("{{ kit.cent() }}")}))
     assert line(found) == "unknown-macro models/a.sql:2:6 the macro package 'kit' has no macro 'cent'"
     assert found.hint == "Did you mean 'cents'?"
 
@@ -247,7 +247,7 @@ def test_macros_of_packages_are_told_by_the_names_that_models_call(tmp_path):
     files = {
         KIT: "{# Cents of an amount. #}\n{% macro cents(column) %}{{ column }} * 100{% endmacro %}",
         "macros/m.sql": "{% macro cents(c) %}{{ kit.cents(c) }}{% endmacro %}",
-        **model("{{ kit.cents('amount') }} as cents"),
+        **selected("{{ kit.cents('amount') }} as cents"),
     }
     manifest = clean(tmp_path, files)
     assert [(macro.name, macro.file) for macro in manifest.macros] == [("cents", "macros/m.sql"), ("kit.cents", KIT)]
@@ -258,7 +258,7 @@ def test_macros_of_packages_are_told_by_the_names_that_models_call(tmp_path):
 
 def test_a_package_is_not_changed_by_a_template(tmp_path):
     files = {KIT: "{% macro macros() %}1 as a{% endmacro %}{% macro name() %}2 as b{% endmacro %}"}
-    manifest = clean(tmp_path, {**files, **model("{{ kit.macros() }}, {{ kit.name() }}")})
+    manifest = clean(tmp_path, {**files, **selected("{{ kit.macros() }}, {{ kit.name() }}")})
     assert manifest.model("a").sql.startswith("select\n  1 as a, 2 as b")
-    found = only(findings(tmp_path, {**files, **model("{% do kit._macros.clear() %}id")}))
+    found = only(findings(tmp_path, {**files, **selected("{% do kit._macros.clear() %}id")}))
     assert (found.code, str(found.location)) == ("jinja-security", "models/a.sql:2:13")

@@ -44,6 +44,11 @@ def write(root: Path, files: dict[str, str | bytes]) -> Path:
     return root
 
 
+def model(header: str, sql: str = ORDERS, name: str = "a") -> dict[str, str | bytes]:
+    """A model with a header, as a file of a project."""
+    return {f"models/{name}.sql": f"/*---\n{header.rstrip()}\n---*/\n{sql}"}
+
+
 def sql(text: str) -> str:
     """A model written inside a test, without the test's indentation."""
     return dedent(text).lstrip("\n")

@@ -1,42 +1,21 @@
-"""Reads the fixtures of Avro: `-- case: name`, then parts that begin with `-- word`."""
+"""The fixture pairs of Avro: schemas and their columns; a writer's and a reader's schema and what is read."""
 
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tests.fixtures import Pair, read_pairs
 
 FOLDER = Path(__file__).parent / "fixtures" / "avro"
 
 
-@dataclass(frozen=True)
-class Case:
-    name: str
-    given: str
-    parts: dict[str, str]
-
-    @property
-    def expected(self) -> str:
-        return self.parts["expect"]
-
-    @property
-    def values(self) -> list[tuple[Any, Any]]:
-        """What was written, and what is read; a text for what cannot be read."""
-        pairs = (line.split(" -> ") for line in self.parts["values"].splitlines())
-        return [(json.loads(wrote), json.loads(reads)) for wrote, reads in pairs]
-
-    def __str__(self) -> str:
-        return self.name
+def read_cases(name: str) -> list[Pair]:
+    return read_pairs(FOLDER, f"{name}.txt")
 
 
-def read_cases(name: str) -> list[Case]:
-    text = (FOLDER / f"{name}.txt").read_text(encoding="utf-8")
-    _, *found = re.split(r"^-- case: (.*)$", text, flags=re.MULTILINE)
-    cases = []
-    for title, body in zip(found[::2], found[1::2], strict=True):
-        given, *parts = re.split(r"^-- (\w+)$", body, flags=re.MULTILINE)
-        named = dict(zip(parts[::2], (part.strip() for part in parts[1::2]), strict=True))
-        cases.append(Case(title, given.strip("\n"), named))
-    return cases
+def values_of(case: Pair) -> list[tuple[Any, Any]]:
+    """What was written, and what is read; a string for what cannot be read."""
+    pairs = (line.split(" -> ") for line in case.expected.splitlines())
+    return [(json.loads(wrote), json.loads(reads)) for wrote, reads in pairs]

@@ -22,7 +22,7 @@ from engine.sources.avro.unknown_schemas import told_by_worker
 from engine.sources.avro.value_options import AvroValue, Framing, read_value
 from engine.sources.registry.registry_client import Registry, RegistrySettings
 from tests.services.registry import Gateway, running
-from tests.sources.avro_cases import read_cases
+from tests.sources.avro_cases import read_cases, values_of
 
 pytestmark = pytest.mark.spark
 
@@ -106,11 +106,11 @@ def resolved(lab_session, registry) -> tuple[Seen, list[int]]:
 
     session, frames, ids = lab_session.spark, [], []
     for index, case in enumerate(CASES):
-        subject, writer = f"case{index}-{uuid.uuid4().hex[:8]}", case.parts["writer"]
+        subject, writer = f"case{index}-{uuid.uuid4().hex[:8]}", case.given
         ids.append(registry.register(subject, writer))
         value = AvroValue(Framing.CONFLUENT, "main", (subject,), schema_file="x.avsc")
         reading = prepare(value, Registry(settings(registry.url)), file=case.parts["reader"])
-        values = [framed(ids[-1], json.loads(writer), wrote) for wrote, _ in case.values]
+        values = [framed(ids[-1], json.loads(writer), wrote) for wrote, _ in values_of(case)]
         raw = session.createDataFrame([(bytearray(v), (i,)) for i, v in enumerate(values)], FRAME).coalesce(1)
         for way, one in (("known", reading), ("worker", by_worker(reading))):
             made = decode(raw, one)
@@ -123,10 +123,12 @@ def resolved(lab_session, registry) -> tuple[Seen, list[int]]:
     return seen, ids
 
 
-@pytest.mark.parametrize("index", range(len(CASES)), ids=[str(case) for case in CASES])
+@pytest.mark.parametrize("index", range(len(CASES)), ids=map(str, CASES))
 def test_each_record_is_read_by_its_own_writers_schema(resolved, index):
     seen, number = resolved[0], resolved[1][index]
-    for (_, reads), known, worker in zip(CASES[index].values, seen[index, "known"], seen[index, "worker"], strict=True):
+    for (_, reads), known, worker in zip(
+        values_of(CASES[index]), seen[index, "known"], seen[index, "worker"], strict=True
+    ):
         if not isinstance(reads, str):
             assert known == worker == (reads, None)
         elif reads.startswith("! incompatible: "):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from engine.sources.avro.schema_resolution import Resolution, UnsuitableError, _rest, resolve
 from engine.sources.avro_schema.binary_encoding import CorruptError, read_long, write_long
 from engine.sources.avro_schema.parse_schema import parse
-from tests.sources.avro_cases import read_cases
+from tests.sources.avro_cases import read_cases, values_of
 
 CASES = read_cases("resolution")
 WIDE = '{"type":"record","name":"r","fields":[{"name":"a","type":"long"},{"name":"b","type":["null","string"]}]}'
@@ -42,8 +42,8 @@ def resolution(writer: str, reader: str) -> Resolution:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_value_moves_into_the_readers_schema(case):
-    writer, reader = case.parts["writer"], case.parts["reader"]
-    for wrote, reads in case.values:
+    writer, reader = case.given, case.parts["reader"]
+    for wrote, reads in values_of(case):
         if isinstance(reads, str) and reads.startswith("! incompatible: "):
             with pytest.raises(UnsuitableError) as refused:
                 resolution(writer, reader)
@@ -64,13 +64,13 @@ def test_a_value_moves_into_the_readers_schema(case):
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_value_that_ends_too_early_is_told_from_one_that_does_not(case):
-    writer, reader = case.parts["writer"], case.parts["reader"]
-    if "! incompatible" in case.parts["values"]:
+    writer, reader = case.given, case.parts["reader"]
+    if "! incompatible" in case.expected:
         return
     made = resolution(writer, reader)
     if made.transcode is _rest:  # left as it is, and judged when Spark decodes it
         return
-    for wrote, reads in case.values:
+    for wrote, reads in values_of(case):
         value = encoded(writer, wrote) if not isinstance(reads, str) else b""
         for length in range(len(value)):
             with pytest.raises(CorruptError):

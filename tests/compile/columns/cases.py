@@ -1,14 +1,13 @@
-"""Reads the fixtures: a query, and the columns it must have.
+"""The fixture pairs of columns: a query, and the columns it must have.
 
 `tables.txt` declares what the queries read: the id of a node and its columns; a query calls it by the last part
-of the id. A fixture has cases: `-- case: name`, perhaps `-- window: name kind time`, the SQL, `-- expect`, one line
-a column (`name: type <- origins`, `?` for an unknown type), one line a kind of influence (`by filter: origins`),
-`unknown columns` if a star cannot be expanded.
+of the id. `-- window: name kind time` declares a window. Expected is one line a column (`name: type <- origins`, `?`
+for an unknown type), one line a kind of influence (`by filter: origins`), `unknown columns` if a star cannot be
+expanded.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,9 +19,9 @@ from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.parse import restore_hidden
 from engine.compile.sql.token_checks import parseable
+from tests.fixtures import read_pairs
 
 FOLDER = Path(__file__).parent / "fixtures"
-_BLOCK = re.compile(r"^-- case: (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -34,16 +33,15 @@ class Case:
 
 
 def read_cases() -> list[Case]:
-    cases = []
-    for file in sorted(FOLDER.glob("*.sql")):
-        _, *parts = _BLOCK.split(file.read_text(encoding="utf-8"))
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
-            given, expected = body.split("-- expect\n")
-            windows = dict(re.findall(r"^-- window: (\w+) (.*)$", given, re.MULTILINE))
-            sql = re.sub(r"^-- window: .*\n", "", given, flags=re.MULTILINE)
-            pairs = {window: TimeWindow(*text.split(" ", 1), "1 hours") for window, text in windows.items()}
-            cases.append(Case(f"{file.stem}: {name}", sql.strip(), expected.strip(), pairs))
-    return cases
+    return [
+        Case(pair.name, pair.given, pair.expected, dict(map(_window, pair.parts.get("window", "").splitlines())))
+        for pair in read_pairs(FOLDER)
+    ]
+
+
+def _window(text: str) -> tuple[str, TimeWindow]:
+    name, kind, time = text.split(" ", 2)
+    return name, TimeWindow(kind, time, "1 hours")
 
 
 def split(text: str) -> list[str]:

@@ -1,19 +1,21 @@
-"""Reads the fixtures of the rules.
+"""The fixture pairs of the rules: a query, and the findings of each output mode.
 
-A file holds cases: `-- case: name`, `-- modes: append update`, the SQL, `-- expect`, then the findings of each
-mode: `error code @ text`, where the text begins at the finding's place; a line without findings says `ok`. A
-line that begins with modes and a colon counts for these modes only. The relations are those of the oracle.
+`-- modes: append update` names the modes. A finding is `error code @ text`, where the text begins at its place; a
+query without findings has a line `ok`. A line that begins with modes and a colon counts for these modes only. The
+relations are those of the oracle.
 """
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from engine.compile.streaming import RuleFinding
+from tests.fixtures import read_pairs
 
 FOLDER = Path(__file__).parent / "fixtures"
+MODES = {"append", "update", "complete"}
 
 
 @dataclass(frozen=True)
@@ -25,28 +27,20 @@ class Case:
 
 
 def read_cases() -> list[Case]:
-    cases = []
-    for path in sorted(FOLDER.glob("*.sql")):
-        _, *parts = re.split(r"^-- case: (.*)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-        for name, body in zip(parts[::2], parts[1::2], strict=True):
-            cases += _case(f"{path.stem}: {name}", body)
-    return cases
+    return [
+        Case(pair.name, mode, pair.given, tuple(line for line in _lines(pair.expected, mode) if line != "ok"))
+        for pair in read_pairs(FOLDER)
+        for mode in pair.parts["modes"].split()
+    ]
 
 
-def _case(name: str, body: str) -> list[Case]:
-    head, expected = re.split(r"^-- expect$", body, flags=re.MULTILINE)
-    modes_line, sql = re.fullmatch(r"\s*-- modes: (.*?)\n(.*)", head, flags=re.DOTALL).groups()  # type: ignore[union-attr]
-    cases = []
-    for mode in modes_line.split():
-        lines = []
-        for line in expected.strip().splitlines():
-            only, colon, rest = line.partition(": ")
-            if colon and set(only.split()) <= {"append", "update", "complete"}:
-                lines += [rest] if mode in only.split() else []
-            else:
-                lines.append(line)
-        cases.append(Case(name, mode, sql.strip(), tuple(line for line in lines if line != "ok")))
-    return cases
+def _lines(expected: str, mode: str) -> Iterator[str]:
+    for line in expected.splitlines():
+        only, colon, rest = line.partition(": ")
+        if not colon or not set(only.split()) <= MODES:
+            yield line
+        elif mode in only.split():
+            yield rest
 
 
 def shown(finding: RuleFinding, sql: str) -> str:
