@@ -60,6 +60,14 @@ sources:
 """
 
 
+def event(
+    number: int | None, at: str | int = "10:00", kind: str | None = "paid", amount: float | None = 1.0
+) -> dict[str, Any]:
+    """A row of EVENTS. `at` is a time of the first of May ("10:05"), the minute after ten (5), or a date and a time."""
+    time = f"10:{at:02}" if isinstance(at, int) else at
+    return {"id": number, "at": f"{time if 'T' in time else f'2024-05-01T{time}'}:00Z", "kind": kind, "amount": amount}
+
+
 class LabSession:
     """The shared session and its lake; it opens at the first use, also after `close`."""
 

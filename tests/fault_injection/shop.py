@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 _STREAM = "shop.events: {watermark: at delay 10 minutes, max_files_per_trigger: 1DEDUP}"
 _WATERMARKED = _STREAM.replace("DEDUP", "")
@@ -44,8 +44,8 @@ MODELS = {"hourly": HOURLY, "joined": JOINED, "uniq": UNIQUE}
 LAST = 2
 
 
-def event(number: int, at: str) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": float(number)}
+def paid(number: int, at: str) -> dict[str, Any]:
+    return event(number, at, amount=float(number))
 
 
 def sent(number: int, at: str) -> dict[str, Any]:
@@ -58,16 +58,16 @@ def prepare(lab: Lab, endings: Iterable[str] = ("",)) -> None:
     for ending in endings:
         for name, text in MODELS.items():
             lab.model(name + ending, text)
-    lab.land("a", [event(1, "10:05"), event(2, "10:50")])
+    lab.land("a", [paid(1, "10:05"), paid(2, "10:50")])
     lab.land("a", [sent(1, "10:10")], "landing/shipped")
-    lab.land("b", [event(3, "11:40"), event(4, "10:45")])
+    lab.land("b", [paid(3, "11:40"), paid(4, "10:45")])
     lab.land("b", [sent(4, "10:50"), sent(9, "10:50")], "landing/shipped")
-    lab.land("c", [event(5, "13:15"), event(3, "11:40")])
+    lab.land("c", [paid(5, "13:15"), paid(3, "11:40")])
     lab.land("c", [sent(3, "11:45"), sent(5, "13:20")], "landing/shipped")
 
 
 def land_later(lab: Lab) -> None:
-    lab.land("d", [event(5, "13:15"), event(6, "13:20")])
+    lab.land("d", [paid(5, "13:15"), paid(6, "13:20")])
 
 
 def check(lab: Lab, ending: str = "", *, later: bool = True) -> None:

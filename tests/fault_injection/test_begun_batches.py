@@ -6,13 +6,12 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from engine.errors import RunError
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -38,10 +37,6 @@ select id, at, kind, amount from {{ source('shop', 'events') }}
 
 
 OTHER = "decode(kind, 'deleted', 'paid', 'gone', 'deleted', kind) as kind"
-
-
-def event(number: int, time: str, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T{time}:00Z", "kind": kind, "amount": amount}
 
 
 @contextmanager

@@ -88,11 +88,11 @@ def test_a_merge_that_meets_a_compaction_is_made_again(
 ) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("latest", LATEST)
-    lab.land("a", [shop.event(1, "10:00"), shop.event(2, "10:00")])
+    lab.land("a", [shop.paid(1, "10:00"), shop.paid(2, "10:00")])
     lab.build()
-    lab.land("b", [shop.event(2, "10:01"), shop.event(3, "10:00")])
+    lab.land("b", [shop.paid(2, "10:01"), shop.paid(3, "10:00")])
     lab.build()
-    lab.land("c", [shop.event(1, "10:02") | {"amount": 7.0}])
+    lab.land("c", [shop.paid(1, "10:02") | {"amount": 7.0}])
     reading, compacted = lab.root / "reading", lab.root / "compacted"
 
     def slow(number: int) -> int:

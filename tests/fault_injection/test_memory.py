@@ -25,8 +25,8 @@ def test_a_build_without_memory_says_so_and_the_next_goes_on(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("big", BIG)
     lab.model("plain", PLAIN)
-    lab.land("a", [shop.event(1, "10:00")])
-    lab.land("b", [shop.event(2, "10:00") | {"amount": 2000.0}])
+    lab.land("a", [shop.paid(1, "10:00")])
+    lab.land("b", [shop.paid(2, "10:00") | {"amount": 2000.0}])
     ended = run_alone(lab.root, "build")
     assert "java.lang.OutOfMemoryError" in (lab.root / "target" / "logs" / "spark.log").read_text()
     assert ended.returncode == 1, ended.stdout + ended.stderr

@@ -15,7 +15,7 @@ import pytest
 from engine.errors import StateError
 from engine.lake import commit_guard, merge_statement, table_writer
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -28,7 +28,7 @@ STAGED = PAID.replace("---*/", "publish: on_tests_pass\ncolumns: {id: {tests: [n
 
 def land(lab: Lab, *numbers: int) -> None:
     for number in numbers:
-        lab.land(f"{number:03}", [{"id": number, "at": "2024-05-01T10:00:00Z", "kind": "paid", "amount": 1.0}])
+        lab.land(f"{number:03}", [event(number)])
 
 
 def ids(lab: Lab, name: str) -> list[int]:

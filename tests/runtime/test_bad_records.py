@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from tests.lab import Lab
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -64,8 +64,8 @@ POISON = ["{no json", '{"id": "three", "at": "2024-05-01T10:00:00Z"}', '{"id": 3
 AFTER = "[1, 2]"
 
 
-def event(number: int, at: str) -> str:
-    return json.dumps({"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": 1.0})
+def record(number: int, at: str) -> str:
+    return json.dumps(event(number, at))
 
 
 def land(lab: Lab, name: str, lines: list[str], folder: str = "landing/events") -> None:
@@ -79,9 +79,9 @@ def land(lab: Lab, name: str, lines: list[str], folder: str = "landing/events") 
 def shop(lab: Lab, kind: str, policy: str) -> Lab:
     lab.write("sources/shop.yml", SOURCES.format(policy=policy))
     lab.model("sales", MODELS[kind])
-    land(lab, "a", [event(1, "10:05"), *POISON, event(2, "11:05")])
-    land(lab, "b", [event(4, "12:10")])
-    land(lab, "c", [AFTER, event(9, "16:00")])
+    land(lab, "a", [record(1, "10:05"), *POISON, record(2, "11:05")])
+    land(lab, "b", [record(4, "12:10")])
+    land(lab, "c", [AFTER, record(9, "16:00")])
     for name, numbers in (("a", (1, 2)), ("b", (4,))):
         refund = [json.dumps({"id": n, "refunded_at": f"2024-05-01T{9 + n if n < 4 else 12}:15:00Z"}) for n in numbers]
         land(lab, name, refund, "landing/refunds")
@@ -127,7 +127,7 @@ def test_a_bad_record_stops_the_model_until_it_is_corrected(lab: Lab, kind: str)
     assert "on_bad_record: quarantine" in found["hint"]
     assert "Traceback" not in failed.text
     assert not lab.table("sales").history  # type: ignore[union-attr]
-    land(lab, "a", [event(1, "10:05"), event(2, "11:05")])
+    land(lab, "a", [record(1, "10:05"), record(2, "11:05")])
     corrected = lab.run("build")
     assert "landing/events/c.json:1: " in corrected.text
     assert "a record of shop.events cannot be read" in corrected.text
@@ -140,7 +140,7 @@ def test_a_bad_record_stops_the_model_until_it_is_corrected(lab: Lab, kind: str)
 
 def test_what_is_bad_does_not_depend_on_the_query(lab: Lab) -> None:
     lab.write("sources/shop.yml", SOURCES.format(policy="fail"))
-    land(lab, "a", [event(1, "10:05"), POISON[1], POISON[2]])
+    land(lab, "a", [record(1, "10:05"), POISON[1], POISON[2]])
     for query in ("select count(*) as n", "select kind", "select id"):
         for where in ("", " where id > 100", " where kind is not null and amount < 0", " where 1 = 0", " limit 0"):
             lab.model("sales", f"{query} from {{{{ source('shop', 'events') }}}}{where}")
@@ -160,7 +160,7 @@ def test_what_is_bad_does_not_depend_on_the_query(lab: Lab) -> None:
 def test_a_quarantined_record_says_where_it_came_from_and_why(lab: Lab) -> None:
     lab.write("sources/shop.yml", SOURCES.format(policy="quarantine"))
     lab.model("sales", STATELESS)
-    land(lab, "a", [event(1, "10:05"), POISON[1]])
+    land(lab, "a", [record(1, "10:05"), POISON[1]])
     lab.build()
     (row,) = lab.rows("sales__quarantine")
     assert row["raw"].decode() == POISON[1]
@@ -181,13 +181,13 @@ def test_a_time_that_cannot_be_computed_or_is_far_ahead_is_a_bad_record(lab: Lab
     mark = "{column: time, as: cast(at as timestamp), delay: 10 minutes, max_future: 1 hour}"
     lab.model("sales", HOURLY.replace("at delay 10 minutes", mark).replace("tumbling(at", "tumbling(time"))
     rows = [
-        event(1, "10:05"),
+        record(1, "10:05"),
         '{"id": 2, "at": "noon"}',
         '{"id": 3, "at": "2099-01-01T00:00:00Z"}',
         '{"id": 4, "at": null}',
     ]
     land(lab, "a", rows)
-    land(lab, "b", [event(5, "12:10")])
+    land(lab, "b", [record(5, "12:10")])
     result = lab.build().model("sales")
     assert result["bad_records"] == {"shop.events": 3}
     assert ids(lab) == [1]
@@ -206,8 +206,8 @@ def test_bad_records_of_a_static_side_are_counted_once_however_often_it_is_read(
         "select e.id from {{ source('shop', 'events') }} e left join {{ source('shop', 'refunds') }} r on r.id = e.id"
     )
     lab.model("sales", f"/*---\nstreams: {{shop.events: {{max_files_per_trigger: 1}}}}\n---*/\n{joined}\n")
-    land(lab, "a", [event(1, "10:05"), POISON[0]])
-    land(lab, "b", [event(2, "10:05")])
+    land(lab, "a", [record(1, "10:05"), POISON[0]])
+    land(lab, "b", [record(2, "10:05")])
     land(lab, "a", ["not a refund"], "landing/refunds")
     result = lab.build().model("sales")
     assert result["bad_records"] == {"shop.events": 1, "shop.refunds": 1}
@@ -217,15 +217,15 @@ def test_bad_records_of_a_static_side_are_counted_once_however_often_it_is_read(
 def test_a_batch_table_sets_aside_what_it_cannot_read(lab: Lab) -> None:
     lab.write("sources/shop.yml", SOURCES.format(policy="quarantine"))
     lab.model("sales", "select id from {{ source('shop', 'events') }}")
-    land(lab, "a", [event(1, "10:05"), *POISON])
+    land(lab, "a", [record(1, "10:05"), *POISON])
     result = lab.build().model("sales")
     assert (result["bad_records"], result["quarantined"], result["rows_out"]) == ({"shop.events": 3}, 3, 1)
     assert quarantined(lab) == sorted(POISON)
-    land(lab, "a", [event(1, "10:05"), POISON[0]])
+    land(lab, "a", [record(1, "10:05"), POISON[0]])
     lab.build()
     assert quarantined(lab) == [POISON[0]]
     lab.write("sources/shop.yml", SOURCES.format(policy="fail"))
-    land(lab, "b", [event(2, "10:05")])
+    land(lab, "b", [record(2, "10:05")])
     failed = lab.run("build")
     assert failed.codes() == ["bad-record"]
     assert "landing/events/a.json:2: " in failed.text
@@ -237,7 +237,7 @@ def test_a_full_refresh_quarantines_what_it_reads_again(lab: Lab) -> None:
     assert ids(lab) == [1, 2, 4]
     # Rows of the generation before stay.
     assert quarantined(lab) == sorted([*POISON, AFTER] * 2)
-    land(lab, "d", [POISON[0], event(10, "18:00")])
+    land(lab, "d", [POISON[0], record(10, "18:00")])
     assert lab.build().model("sales")["quarantined"] == 1
     assert len(quarantined(lab)) == 9
 

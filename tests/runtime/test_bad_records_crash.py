@@ -14,7 +14,7 @@ import pytest
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
 from tests.lab import Lab, killed_alone
-from tests.runtime.test_bad_records import AFTER, MODELS, POISON, event, land, shop
+from tests.runtime.test_bad_records import AFTER, MODELS, POISON, land, record, shop
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ def marks(lab: Lab, table: str) -> Iterator[str | None]:
 def test_a_batch_killed_between_its_commits_takes_effect_once(lab: Lab) -> None:
     shop(lab, "stateless", "quarantine")
     land(lab, "c", [json.dumps({"id": 9, "refunded_at": "2024-05-01T16:30:00Z"})], "landing/refunds")
-    land(lab, "a", [event(number, "10:00") for number in range(64)], "landing/plain")
+    land(lab, "a", [record(number, "10:00") for number in range(64)], "landing/plain")
     sources = lab.root / "sources" / "shop.yml"
     sources.write_text(sources.read_text() + PLAIN)
     (lab.root / "models" / "sales.sql").unlink()

@@ -8,16 +8,12 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, Result
+from tests.lab import EVENTS, Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
 SOURCE = "{{ source('shop', 'events') }}"
 BIG = 5_000_000_000
-
-
-def event(number: int, amount: float = 1.25) -> dict[str, Any]:
-    return {"id": number, "at": "2024-05-01T10:05:00Z", "kind": "paid", "amount": amount}
 
 
 def stream(lab: Lab, name: str, columns: str, settings: str = "") -> None:
@@ -54,13 +50,13 @@ def test_a_type_that_the_table_cannot_hold_is_rejected_by_name(lab: Lab) -> None
     for name, (settings, before, *_) in CHANGED.items():
         stream(lab, name, f"id, {before}", settings)
     lab.model("parts", partitions.format("to_date(at)") + SOURCE)
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, amount=1.25)])
     lab.build()
     before = {name: (lab.snapshot(name), lab.table(name).columns) for name in [*CHANGED, "parts"]}  # type: ignore[union-attr]
     for name, (settings, _, after, *_) in CHANGED.items():
         stream(lab, name, f"id, {after}", settings)
     lab.model("parts", partitions.format("at") + SOURCE)
-    lab.land("b", [event(2, 2.75)])
+    lab.land("b", [event(2, amount=2.75)])
     result = lab.run("build")
     assert result.code == 1
     found = messages(result)
@@ -105,7 +101,7 @@ def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: 
     stream(lab, "narrow", APPENDED.format(id="cast(id as bigint)", real="double", decimal="decimal(12,2)"))
     lab.model("merged", MERGED.format("id"))
     lab.model("down", DOWN.format(""))
-    lab.land("a", [event(1), event(2), event(3) | {"kind": "gone"}])
+    lab.land("a", [event(1, amount=1.25), event(2, amount=1.25), event(3, kind="gone")])
     lab.build()
     # The same columns as ever: nothing is altered, and nothing is said.
     assert lab.build().model("wide")["note"] == ""
@@ -113,8 +109,8 @@ def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: 
     stream(lab, "wide", APPENDED.format(id=big, real="double", decimal="decimal(12,2)"))
     stream(lab, "narrow", APPENDED.format(id="id", real="float", decimal="decimal(5,2)"))
     lab.model("merged", MERGED.format(f"if(kind = 'new', {big}, id)"))
-    lab.land("b", [event(4, 0.1), event(2, 8.0) | {"at": "2024-05-02T10:05:00Z"}, event(6) | {"kind": "new"}])
-    lab.land("c", [event(3, 9.0), event(1) | {"kind": "gone", "at": "2024-05-03T10:05:00Z"}])
+    lab.land("b", [event(4, amount=0.1), event(2, "2024-05-02T10:05", amount=8.0), event(6, kind="new", amount=1.25)])
+    lab.land("c", [event(3, amount=9.0), event(1, "2024-05-03T10:05", "gone")])
     result = lab.build()
     assert "'id' widened from int to bigint, 'f' widened from float to double" in result.model("wide")["note"]
     types = dict(lab.table("wide").columns)  # type: ignore[union-attr]
@@ -140,15 +136,15 @@ def test_a_wider_type_alters_the_table_and_a_narrower_one_keeps_its_values(lab: 
 def test_a_full_refresh_takes_a_key_of_another_type(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("merged", MERGED.format("id"))
-    lab.land("a", [event(1), event(2) | {"kind": "gone"}])
+    lab.land("a", [event(1, amount=1.25), event(2, kind="gone", amount=1.25)])
     lab.build()
     lab.model("merged", MERGED.format("concat('n', id)"))
-    lab.land("b", [event(3), event(4) | {"kind": "gone"}])
+    lab.land("b", [event(3, amount=1.25), event(4, kind="gone", amount=1.25)])
     rejected = lab.run("build")
     assert rejected.codes() == ["model-changed"]
     assert "'id' changed from" in rejected.text
     lab.build("-f")
-    lab.land("c", [event(4), event(5)])
+    lab.land("c", [event(4, amount=1.25), event(5, amount=1.25)])
     lab.build()
     assert sorted(row["id"] for row in lab.rows("merged")) == ["n1", "n3", "n5"]
 
@@ -175,13 +171,12 @@ def test_letter_case_of_columns_makes_no_difference(lab: Lab) -> None:
         lab.model("hourly", f"/*---\n{window}\n---*/\n{sql}\n")
 
     write(str)
-    lab.land("a", [event(1, 1.0), event(2, 2.0), event(3, 3.0)])
+    lab.land("a", [event(1), event(2, amount=2.0), event(3, amount=3.0)])
     lab.build()
     before = {name: lab.table(name).columns for name in CASED}  # type: ignore[union-attr]
     write(str.upper)
-    later = {"at": "2024-05-01T12:05:00Z"}
-    lab.land("b", [event(2, 5.0) | later, event(3) | later | {"kind": "gone"}, event(4, 4.0) | later])
-    lab.land("c", [event(9, 9.0) | {"at": "2024-05-02T12:05:00Z"}])
+    lab.land("b", [event(2, "12:05", amount=5.0), event(3, "12:05", "gone", 1.25), event(4, "12:05", amount=4.0)])
+    lab.land("c", [event(9, "2024-05-02T12:05", amount=9.0)])
     lab.build()
     assert {name: lab.table(name).columns for name in CASED} == before  # type: ignore[union-attr]
     assert {(row["id"], row["v"], row["s"]["n"]) for row in lab.rows("appended")} >= {(1, 1.0, 1), (4, 4.0, 4)}
@@ -233,19 +228,19 @@ def test_a_column_that_the_query_no_longer_gives_is_rejected_unless_the_policy_a
         "beside",
         f"/*---\nstreams: [shop.events]\n---*/\nselect e.id, s.* except (id) from {SOURCE} e join {{{{ ref('static') }}}} s on s.id = e.id",
     )
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, amount=1.25)])
     lab.build()
     before = lab.snapshots()
 
     # A column of somebody else's is no column that the query gave.
     lab.session.spark.sql(f"alter table lake.{lab.schema}.plain add column theirs string")  # type: ignore[union-attr]
-    lab.land("b", [event(2)])
+    lab.land("b", [event(2, amount=1.25)])
     lab.build()
     for name, settings in kinds.items():
         stream(lab, name, "id, kind", settings)
     lab.model("parts", PARTS.format("") + f"id, kind from {SOURCE}")
     lab.model("static", "select id, 7 as other from range(5)")
-    lab.land("c", [event(3)])
+    lab.land("c", [event(3, amount=1.25)])
     after = lab.snapshots()
     assert after != before
     result = lab.run("build")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -23,10 +23,6 @@ limit 3
 """
 
 
-def event(number: int, kind: str | None, amount: float = 1.0) -> dict[str, object]:
-    return {"id": number, "at": "2024-05-01T10:00:00Z", "kind": kind, "amount": amount}
-
-
 def ranking(lab: Lab) -> dict[str, tuple[int, float]]:
     return {r["kind"]: (r["n"], r["amount"]) for r in lab.rows("ranking")}
 
@@ -34,8 +30,8 @@ def ranking(lab: Lab) -> dict[str, tuple[int, float]]:
 def test_the_table_is_what_the_query_says_of_all_rows(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("ranking", RANKING)
-    lab.land("a", [event(1, "a"), event(2, "a"), event(3, "b"), event(4, "c"), event(5, "d")])
-    lab.land("b", [event(6, "d"), event(7, "d"), event(8, "e"), event(9, "e")])
+    lab.land("a", [event(1, kind="a"), event(2, kind="a"), event(3, kind="b"), event(4, kind="c"), event(5, kind="d")])
+    lab.land("b", [event(6, kind="d"), event(7, kind="d"), event(8, kind="e"), event(9, kind="e")])
     result = lab.build().model("ranking")
     assert ranking(lab) == {"d": (3, 3.0), "a": (2, 2.0), "e": (2, 2.0)}
     assert result["rows_out"] == 6
@@ -48,8 +44,8 @@ def test_the_table_is_what_the_query_says_of_all_rows(lab: Lab) -> None:
     assert lab.snapshot("ranking") == before
 
     # A ranking that becomes empty empties its table, once.
-    lab.land("c", [event(10, kind, -10.0) for kind in "abcde"])
-    lab.land("d", [event(11, "a", -10.0)])
+    lab.land("c", [event(10, kind=kind, amount=-10.0) for kind in "abcde"])
+    lab.land("d", [event(11, kind="a", amount=-10.0)])
     lab.build()
     assert ranking(lab) == {}
     table = lab.table("ranking")
@@ -57,7 +53,7 @@ def test_the_table_is_what_the_query_says_of_all_rows(lab: Lab) -> None:
     assert [s.marker("batch-id") for s in table.history] == ["2", "1", "0"]
 
     # Rows that must not be are left out of the table in each batch, and counted.
-    lab.land("e", [event(12, None, 50.0), event(13, "a", 100.0)])
+    lab.land("e", [event(12, kind=None, amount=50.0), event(13, kind="a", amount=100.0)])
     lab.build()
     assert ranking(lab) == {"a": (5, 82.0)}
     lab.build("-f")

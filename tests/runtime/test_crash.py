@@ -18,6 +18,7 @@ import pytest
 
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
+from tests.fault_injection.shop import paid
 from tests.lab import EVENTS, REPOSITORY, Lab, killed_alone
 
 pytestmark = pytest.mark.spark
@@ -36,10 +37,6 @@ group by hour
 """
 PLAIN = "/*---\nstreams: {shop.events: {max_files_per_trigger: 1}}\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
 COPY = "/*---\nstreams: [plain]\n---*/\nselect id from {{ ref('plain') }}\n"
-
-
-def event(number: int, at: str) -> dict[str, object]:
-    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": float(number)}
 
 
 def hour(number: int) -> datetime:
@@ -63,9 +60,9 @@ def shop(lab: Lab) -> Shop:
     lab.model("hourly", HOURLY)
     lab.model("plain", PLAIN)
     lab.model("copy", COPY)
-    lab.land("a", [event(1, "10:05"), event(2, "10:50")])
-    lab.land("b", [event(3, "11:40"), event(4, "10:45")])
-    lab.land("c", [event(5, "13:15")])
+    lab.land("a", [paid(1, "10:05"), paid(2, "10:50")])
+    lab.land("b", [paid(3, "11:40"), paid(4, "10:45")])
+    lab.land("c", [paid(5, "13:15")])
     return Shop(lab)
 
 
@@ -82,7 +79,7 @@ def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: 
     killed_alone(shop.lab.root, "build", script=killing({"copy": ("committed", 0)}))
     assert spark_checkpoint.last_committed(shop.checkpoint("copy")) is None
     assert len(shop.lab.rows("copy")) == 5
-    shop.lab.land("d", [event(6, "13:20")])
+    shop.lab.land("d", [paid(6, "13:20")])
     shop.lab.build()
     assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5, 6]
 
@@ -107,7 +104,7 @@ def test_a_batch_table_killed_after_its_commit_is_built_again(shop: Shop) -> Non
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop, sent: signal.Signals) -> None:
     for number in range(20):
-        shop.lab.land(f"x{number:02}", [event(100 + number, "13:20")])
+        shop.lab.land(f"x{number:02}", [paid(100 + number, "13:20")])
     begin = time.monotonic()
     building = subprocess.Popen(
         [

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, Result
+from tests.lab import EVENTS, Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -31,10 +30,6 @@ select hour.start as hour, count(*) as n from {{ source('shop', 'events') }} gro
 """
 TABLE = "/*---\nmaterialized: table\n---*/\nselect count(*) as n from {{ ref('MODEL') }}"
 VIEW = "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('MODEL') }}"
-
-
-def event(number: int, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T10:{number:02}:00Z", "kind": kind, "amount": amount}
 
 
 def notes(done: Result) -> list[str]:
@@ -59,8 +54,8 @@ def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None
     lab.model("hourly", HOURLY)
     lab.model("totals", TABLE.replace("MODEL", "orders"))
     lab.model("seen", VIEW.replace("MODEL", "orders"))
-    lab.land("a", [event(1), event(2), event(3, amount=-1.0)])
-    lab.land("b", [event(2, "void"), event(4)])
+    lab.land("a", [event(1, 1), event(2, 2), event(3, 3, amount=-1.0)])
+    lab.land("b", [event(2, 2, "void"), event(4, 4)])
     assert notes(lab.build()) == []
     assert warehouse(lab) == ["hourly", "orders", "orders__deleted", "orders__quarantine", "seen", "totals"]
 
@@ -88,7 +83,7 @@ def test_what_a_rename_and_a_delete_leave_is_noted_and_dropped(lab: Lab) -> None
     assert lab.session is not None
     assert not lab.session.spark.catalog.tableExists(f"lake.{s}.orders")
 
-    lab.land("c", [event(5)])
+    lab.land("c", [event(5, 5)])
     done = lab.build()
     assert notes(done) == []
     assert done.model("sales")["rows_out"] == 1
@@ -103,12 +98,12 @@ def test_another_alias_or_schema_leaves_the_table_and_moves_what_reads_it(lab: L
     lab.model("later", "/*---\nstreams: [orders]\n---*/\nselect id from {{ ref('orders') }}")
     lab.model("seen", VIEW.replace("MODEL", "orders"))
     lab.model("over", VIEW.replace("MODEL", "orders").replace("view", "view\nschema: marts"))
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, 1)])
     lab.build()
     text = (lab.root / "models/orders.sql").read_text()
     lab.model("orders", text.replace("---*/", "alias: bought\n---*/", 1))
     lab.model("over", VIEW.replace("MODEL", "orders"))
-    lab.land("b", [event(2)])
+    lab.land("b", [event(2, 2)])
     s = lab.schema
     # The stream stands on the table before.
     rejected = lab.run("build")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab
-from tests.runtime.test_streams import event, hour
+from tests.lab import EVENTS, Lab, event
+from tests.runtime.test_streams import hour
 
 pytestmark = pytest.mark.spark
 

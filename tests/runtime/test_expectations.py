@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -54,17 +54,13 @@ REFUNDS = """      - name: refunds
 KINDS = {"stateless": STATELESS, "window": HOURLY, "dedup": UNIQUE, "join": JOINED}
 
 
-def event(number: int, at: str, amount: float | None) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": amount}
-
-
 def shop(lab: Lab, kind: str, policy: str, check: str = "amount > 0") -> Lab:
     lab.write("sources/shop.yml", EVENTS + REFUNDS)
     lab.model("sales", KINDS[kind].format(expectations=EXPECTATION.format(check=f"{check!r}", policy=policy)))
     # Three rows come out of every kind of model: 5.0, -5.0 and NULL; and 7.0 in a batch of its own.
-    lab.land("a", [event(1, "10:05", 5.0), event(2, "11:05", -5.0), event(3, "12:05", None)])
-    lab.land("b", [event(4, "14:00", 7.0)])
-    lab.land("c", [event(5, "16:00", 8.0)])
+    lab.land("a", [event(1, "10:05", amount=5.0), event(2, "11:05", amount=-5.0), event(3, "12:05", amount=None)])
+    lab.land("b", [event(4, "14:00", amount=7.0)])
+    lab.land("c", [event(5, "16:00", amount=8.0)])
     refunds = [
         {"id": n, "refunded_at": f"2024-05-01T{h}:10:00Z", "amount": 0.0} for n, h in ((1, 10), (2, 11), (3, 12))
     ]
@@ -102,7 +98,7 @@ def test_rows_that_fail_are_counted_and_go_where_the_policy_says(lab: Lab, kind:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_row_that_must_not_be_stops_the_model_and_nothing_of_its_batch_is_written(lab: Lab, kind: str) -> None:
     shop(lab, kind, "fail", "amount <> 7")
-    lab.land("d", [event(6, "18:00", 1.0)])
+    lab.land("d", [event(6, "18:00")])
     failed = lab.run("build")
     assert failed.code == 1
     assert failed.codes() == ["expectation-failed"]
@@ -128,7 +124,7 @@ def test_a_row_that_must_not_be_stops_the_model_and_nothing_of_its_batch_is_writ
 def test_up_to_three_rows_are_shown(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("sales", STATELESS.format(expectations=EXPECTATION.format(check="id < 100", policy="fail")))
-    lab.land("a", [event(100 + n, "10:00", 1.0) for n in range(50)])
+    lab.land("a", [event(100 + n) for n in range(50)])
     failed = lab.run("build")
     (found,) = [e for e in failed.events if e["event"] == "Diagnosed"]
     assert found["message"].startswith("50 rows fail the expectation 'positive' (id < 100): {")
@@ -146,7 +142,7 @@ def test_a_row_that_fails_several_checks_is_quarantined_with_all_their_names(lab
     listed = "".join(f'  - {{name: {n}, check: "{c}", on_fail: {p}}}\n' for n, c, p in checks)
     text = STATELESS.replace("id, amount", "id, amount, kind, at")
     lab.model("sales", text.format(expectations=f"expectations:\n{listed}"))
-    rows = [event(1, "10:00", 1.0), event(2, "10:00", 50.0), event(3, "10:00", 2.0), event(4, "10:00", 70.0)]
+    rows = [event(1), event(2, amount=50.0), event(3, amount=2.0), event(4, amount=70.0)]
     rows[3]["kind"] = "lost"
     lab.land("a", rows)
     result = lab.build().model("sales")
@@ -163,7 +159,7 @@ def test_a_check_that_cannot_be_computed_fails_its_row_not_the_model(lab: Lab) -
     lab.write("sources/shop.yml", EVENTS)
     check = EXPECTATION.format(check="cast(kind as int) > 0", policy="quarantine")
     lab.model("sales", STATELESS.replace("id, amount", "id, kind").format(expectations=check))
-    lab.land("a", [{**event(1, "10:00", 1.0), "kind": "12"}, event(2, "10:00", 1.0)])
+    lab.land("a", [event(1, kind="12"), event(2)])
     assert lab.build().model("sales")["failed_checks"] == {"positive": 1}
     assert [r["id"] for r in lab.rows("sales")] == [1]
 
@@ -176,15 +172,15 @@ def test_a_batch_table_and_its_quarantine_are_those_of_the_last_build(lab: Lab) 
         + "---*/\nselect id, amount from {{{{ source('shop', 'events') }}}}\n"
     )
     lab.model("sales", text.format(policy="quarantine"))
-    lab.land("a", [event(1, "10:00", 1.0), event(2, "10:00", -1.0)])
+    lab.land("a", [event(1), event(2, amount=-1.0)])
     first = lab.build().model("sales")
     assert (first["failed_checks"], first["quarantined"], first["rows_out"]) == ({"positive": 1}, 1, 1)
     assert quarantined(lab) == [(-1.0, ("positive",))]
-    lab.land("a", [event(1, "10:00", 1.0), event(2, "10:00", 2.0)])
+    lab.land("a", [event(1), event(2, amount=2.0)])
     again = lab.build().model("sales")
     assert (again["failed_checks"], again["quarantined"], again["rows_out"]) == ({}, 0, 2)
     assert quarantined(lab) == []
-    lab.land("b", [event(3, "10:00", -3.0)])
+    lab.land("b", [event(3, amount=-3.0)])
     for policy, code, rows in (("fail", 1, [1, 2]), ("warn", 0, [1, 2, 3]), ("drop", 0, [1, 2])):
         lab.model("sales", text.format(policy=policy))
         result = lab.run("build")

@@ -19,7 +19,7 @@ from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.runtime.inputs import initial_snapshot
 from engine.runtime.lifecycle import full_refresh
 from engine.state import ModelState, Phase
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -32,10 +32,6 @@ unique_key: id
 ---*/
 select id, at from {{ source('shop', 'events') }}
 """
-
-
-def event(number: int, minute: int = 0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": "paid", "amount": 1.0}
 
 
 def ids(lab: Lab, name: str) -> list[int]:

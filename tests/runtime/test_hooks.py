@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -33,7 +33,7 @@ def test_hooks_run_around_the_model_and_once_reads_all_in_one_batch(lab: Lab) ->
         f'/*---\npre_hook: "set spark.sql.ansi.enabled=false"\npost_hook: "{AUDIT}"\n---*/\nselect cast(\'x\' as int) as n',
     )
     for name in "abc":
-        lab.land(name, [{"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "paid", "amount": 1.0}])
+        lab.land(name, [event(1)])
     result = lab.build()
     assert "trigger-once" in result.codes()
     counted = result.model("counted")
@@ -51,7 +51,7 @@ def test_hooks_run_around_the_model_and_once_reads_all_in_one_batch(lab: Lab) ->
     )
 
     lab.model("counted", COUNTED.format(post="select no_such_column"))
-    lab.land("d", [{"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "paid", "amount": 1.0}])
+    lab.land("d", [event(1)])
     failed = lab.run("build", "-s", "counted")
     (found,) = [e for e in failed.events if e["event"] == "Diagnosed" and e["level"] == "error"]
     assert (found["code"], found["file"], found["line"]) == ("hook-failed", "models/counted.sql", 7)

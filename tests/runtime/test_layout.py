@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, writable_catalog
+from tests.lab import EVENTS, Lab, event, writable_catalog
 
 pytestmark = pytest.mark.spark
 
@@ -40,10 +40,6 @@ def spec(table: Any) -> list[tuple[str, str, str]]:
     return [(f.name, str(f.transform), columns[f.source_id]) for f in table.spec().fields]
 
 
-def event(number: int, at: str, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": f"{at}:00Z", "kind": kind, "amount": amount}
-
-
 SPEC = [
     ("hour", "hour", "at"), ("part", "bucket[4]", "id"), ("kind_trunc", "truncate[2]", "kind"),
     ("money", "identity", "amount"),
@@ -54,7 +50,7 @@ def test_a_table_is_laid_out_as_its_model_says_from_its_first_snapshot_and_after
     lab.write("sources/shop.yml", EVENTS)
     lab.model("all_of_them", ALL)
     lab.model("by_month", BATCH)
-    lab.land("a", [event(1, "2024-05-01T10:05"), event(2, "2024-05-01T11:05", "open"), event(3, "2024-06-01T11:05")])
+    lab.land("a", [event(1, "10:05"), event(2, "11:05", "open"), event(3, "2024-06-01T11:05")])
     lab.build()
     table = table_of(lab, "all_of_them")
     assert (spec(table), len(table.specs())) == (SPEC, 1)
@@ -109,11 +105,11 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
     policies = ("fail", "append_columns", "ignore")
     for policy in policies:
         lab.model(policy, COPY.format(policy=policy, columns="id, kind"))
-    lab.land("a", [event(1, "2024-05-01T10:05")])
+    lab.land("a", [event(1, "10:05")])
     lab.build()
     for policy in policies:
         lab.model(policy, COPY.format(policy=policy, columns="amount, id, struct(kind as k, array(id) as ids) as more"))
-    lab.land("b", [event(2, "2024-05-01T10:05", amount=7.0)])
+    lab.land("b", [event(2, "10:05", amount=7.0)])
     result = lab.run("build")
     assert result.codes() == ["table-schema"]
     assert result.model("fail")["message"] == (
@@ -132,7 +128,7 @@ def test_a_new_column_is_added_or_left_out_or_refused(lab: Lab) -> None:
 
 def test_a_column_that_the_table_was_partitioned_by_gets_another_type(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
-    lab.land("a", [{"id": 1, "at": "2024-05-01T10:00:00Z", "kind": "paid", "amount": 1.0}])
+    lab.land("a", [event(1)])
     daily = "/*---\npartition_by: {by}\n---*/\nselect id, {at} as at from {{{{ source('shop', 'events') }}}}\n"
     types = {"at": "timestamptz", "cast(at as string)": "string", "named_struct('of', at)": "struct<"}
     for at, type_ in [*types.items(), *types.items()]:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import kill, reached
-from tests.lab import EVENTS, Lab, Result
+from tests.lab import EVENTS, Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -47,8 +47,8 @@ def write(lab: Lab, name: str, kind: str) -> None:
     lab.model(name, f"/*---\n{header}\n---*/\n{query}\n")
 
 
-def event(number: int, kind: str = "paid", day: int = 1) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-{day:02}T10:05:00Z", "kind": kind, "amount": number / 4}
+def on_day(number: int, kind: str = "paid", day: int = 1) -> dict[str, Any]:
+    return event(number, f"2024-05-{day:02}T10:05", kind, number / 4)
 
 
 def seen(lab: Lab, name: str) -> tuple[list[str], list[str]]:
@@ -76,8 +76,8 @@ def test_from_each_kind_to_each_other(lab: Lab) -> None:
     lab.model("base", BASE)
     for before, after in PAIRS:
         write(lab, f"{before}_{after}", before)
-    lab.land("a", [event(1), event(2, "gone"), event(3, "new", 2)])
-    lab.land("b", [event(1, "paid", 3), event(4)])
+    lab.land("a", [on_day(1), on_day(2, "gone"), on_day(3, "new", 2)])
+    lab.land("b", [on_day(1, "paid", 3), on_day(4)])
     lab.build("--threads", "2")
     stood = {name: seen(lab, name) for name in (f"{a}_{b}" for a, b in PAIRS)}
     for before, after in PAIRS:
@@ -123,7 +123,7 @@ def test_from_each_kind_to_each_other(lab: Lab) -> None:
 
     # They go on as fresh ones do.
     assert {e["status"] for e in lab.build("--threads", "2").events if e["event"] == "ModelFinished"} == {"unchanged"}
-    lab.land("c", [event(5), event(3, "paid", 4), event(4, "gone", 5)])
+    lab.land("c", [on_day(5), on_day(3, "paid", 4), on_day(4, "gone", 5)])
     lab.build("--threads", "2")
     assert {n: 1 for n in (f"{a}_{b}" for a, b in PAIRS) if seen(lab, n) != seen(lab, f"fresh_{n.split('_')[1]}")} == {}
 
@@ -134,7 +134,7 @@ def test_a_stream_of_a_table_that_was_a_view_meanwhile_says_that_it_was_replaced
     write(lab, "rows", "append")
     reader = "/*---\nstreams: [rows]\n---*/\nselect id from {{ ref('rows') }}"
     lab.model("reader", reader)
-    lab.land("a", [event(1), event(2)])
+    lab.land("a", [on_day(1), on_day(2)])
     lab.build()
     write(lab, "rows", "view")
     assert "stream-not-streamable" in lab.run("build", "-f").codes()
@@ -154,7 +154,7 @@ def test_what_fails_leaves_what_there_was(lab: Lab) -> None:
     lab.model("base", BASE)
     for name in ("one", "two"):
         write(lab, name, "table" if name == "one" else "view")
-    lab.land("a", [event(1), event(2)])
+    lab.land("a", [on_day(1), on_day(2)])
     lab.build()
     before = {name: seen(lab, name) for name in ("one", "two")}
     # A view that Spark does not take, and a table whose query fails at its rows.
@@ -179,7 +179,7 @@ def test_a_view_of_somebody_else_is_not_replaced(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     write(lab, "one", "table")
     write(lab, "two", "append")
-    lab.land("a", [event(1)])
+    lab.land("a", [on_day(1)])
     for options in ((), ("-f",)):
         result = lab.run("build", *options)
         assert (result.code, result.codes()) == (1, ["name-taken", "name-taken"])
@@ -209,7 +209,7 @@ def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(l
     for before, after in pairs:
         write(lab, f"{before}_{after}", before)
         write(lab, f"fresh_{after}", after)
-    lab.land("a", [event(1), event(2)])
+    lab.land("a", [on_day(1), on_day(2)])
     lab.build()
     for before, after in pairs:
         write(lab, f"{before}_{after}", after)
@@ -233,13 +233,13 @@ def test_a_partition_column_that_is_gone_does_not_stop_a_merge(lab: Lab) -> None
     lab.write("sources/shop.yml", EVENTS)
     for name in ("two", "three"):
         write(lab, name, "parts")
-    lab.land("a", [event(1), event(2)])
+    lab.land("a", [on_day(1), on_day(2)])
     lab.build()
     header, query = KINDS["merged"]
     lab.model("two", f"/*---\n{header.replace('format_version: 3', 'format_version: 2')}\n---*/\n{query}")
     write(lab, "three", "merged")
     lab.build("-f")
-    lab.land("b", [event(1, "paid", 2), event(2, "gone", 2), event(3)])
+    lab.land("b", [on_day(1, "paid", 2), on_day(2, "gone", 2), on_day(3)])
     lab.build()
     for name in ("two", "three"):
         assert sorted((row["id"], row["at"].day) for row in lab.rows(name)) == [(1, 2), (3, 1)]

@@ -10,8 +10,8 @@ import pytest
 
 from engine.runtime.streams import run_stream
 from engine.runtime.writer import query_progress
-from tests.lab import EVENTS, Lab
-from tests.runtime.test_streams import HOURLY, event
+from tests.lab import EVENTS, Lab, event
+from tests.runtime.test_streams import HOURLY
 
 pytestmark = pytest.mark.spark
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, killed_alone
+from tests.lab import EVENTS, Lab, event, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -36,10 +34,6 @@ NAMES = """      - name: names
         path: landing/names
         schema: "id int, name string"
 """
-
-
-def event(number: int, minute: int, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": kind, "amount": amount}
 
 
 def prepare(lab: Lab) -> None:

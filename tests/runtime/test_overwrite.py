@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, killed_alone
+from tests.lab import EVENTS, Lab, event, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -21,8 +21,8 @@ select id, at, amount from {{{{ source('shop', 'events') }}}}
 CHECK = "expectations: [{name: small, check: amount < 100, on_fail: quarantine}]\n"
 
 
-def event(number: int, day: int, amount: float = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-{day:02}T10:00:00Z", "kind": "paid", "amount": amount}
+def on_day(number: int, day: int, amount: float = 1.0) -> dict[str, Any]:
+    return event(number, f"2024-05-{day:02}T10:00", amount=amount)
 
 
 def relanded(lab: Lab, *rows: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ def rows(lab: Lab) -> list[tuple[int, int, float]]:
 def prepare(lab: Lab, more: str = "") -> Lab:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("daily", DAILY.format(more=more))
-    lab.land("now", [event(1, 1), event(2, 1), event(3, 2)])
+    lab.land("now", [on_day(1, 1), on_day(2, 1), on_day(3, 2)])
     return lab
 
 
@@ -49,7 +49,7 @@ def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> N
     before = lab.snapshot("daily")
     assert lab.build().model("daily")["status"] == "unchanged"
     assert lab.snapshot("daily") == before
-    relanded(lab, event(4, 2), event(5, 3), event(6, 4, 500.0))
+    relanded(lab, on_day(4, 2), on_day(5, 3), on_day(6, 4, 500.0))
     result = lab.build().model("daily")
     assert (result["rows_out"], result["quarantined"]) == (2, 1)
     kept = [(1, 1, 1.0), (1, 2, 1.0)]
@@ -68,7 +68,7 @@ def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> N
     assert lab.snapshot("daily") == last
 
     # Another partitioning is another table.
-    relanded(lab, event(7, 9))
+    relanded(lab, on_day(7, 9))
     lab.model("daily", DAILY.format(more="").replace("day(at) as d", "day(at) as day"))
     failed = lab.run("build")
     assert failed.codes() == ["table-schema"]
@@ -78,7 +78,7 @@ def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> N
     # A table that was dropped has lost the partitions that are kept.
     assert lab.session is not None
     lab.session.spark.sql(f"drop table lake.{lab.schema}.daily")
-    relanded(lab, event(8, 10))
+    relanded(lab, on_day(8, 10))
     assert lab.run("build").codes() == ["table-missing"]
 
 
@@ -86,7 +86,7 @@ def test_the_partitions_of_the_new_rows_are_replaced_and_no_other(lab: Lab) -> N
 def test_a_build_that_is_killed_at_its_commit_is_made_again(lab: Lab, point: str) -> None:
     prepare(lab)
     lab.build()
-    relanded(lab, event(4, 2), event(5, 3))
+    relanded(lab, on_day(4, 2), on_day(5, 3))
     killed_alone(lab.root, "build", script=killing({"daily": point}))
     old = [(1, 1, 1.0), (1, 2, 1.0), (2, 3, 1.0)]
     new = [(1, 1, 1.0), (1, 2, 1.0), (2, 4, 1.0), (3, 5, 1.0)]

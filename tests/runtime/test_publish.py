@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from engine.lake.commits import STAGED
 from tests.fault_injection.points import reached
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -39,10 +37,6 @@ columns:
 ---*/
 select distinct id from {{ ref('latest') }}
 """
-
-
-def event(number: int, minute: int, amount: float | None = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": "paid", "amount": amount}
 
 
 def prepare(lab: Lab) -> Lab:
@@ -89,7 +83,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
 
     # A row that fails: all rows of that build wait, what depends on them is not built.
     lab.land("c", [event(4, 3)])
-    lab.land("d", [event(5, 3, None), event(1, 4)])
+    lab.land("d", [event(5, 3, amount=None), event(1, 4)])
     failed = lab.run("build")
     assert failed.code == 1
     assert failed.codes().count("not-published") == 2, failed.out
@@ -98,7 +92,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     assert (staged(lab, "paid"), staged(lab, "latest")) == ([1, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
 
     # Later builds go on behind them, and fail again; what reads the tables by itself sees what was published.
-    lab.land("e", [event(6, 5), event(5, 6, 7.0)])
+    lab.land("e", [event(6, 5), event(5, 6, amount=7.0)])
     again = lab.run("build", "-s", "paid copy latest")
     assert again.codes() == ["not-published"], again.out
     # The newer row of 5 has an amount: what was merged passes, with all that waited before.
@@ -123,7 +117,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     lab.model("paid", PAID)
     lab.land("a", [event(1, 1)])
     lab.build()
-    lab.land("b", [event(2, 1, None)])
+    lab.land("b", [event(2, 1, amount=None)])
     assert lab.run("build").codes() == ["not-published"]
 
     # The setting is taken out while rows wait: they must not be lost, nor be shown by the way.
@@ -167,7 +161,7 @@ def test_files_that_are_rewritten_while_rows_are_staged_do_no_harm(lab: Lab) -> 
         lab.land(f"{number}", [event(number, 1)])
     lab.build()
     first = {name: lab.snapshot(name) for name in ("paid", "latest")}
-    lab.land("a", [event(6, 1, None)])
+    lab.land("a", [event(6, 1, amount=None)])
 
     def late(name: str, *_: object) -> None:
         # The compaction began before the branch did, and commits after it.

@@ -8,8 +8,8 @@ import pytest
 
 from engine.lake.commits import STAGED, STAGED_LAYOUT
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, killed_alone
-from tests.runtime.test_publish import event, ids, staged
+from tests.lab import EVENTS, Lab, event, killed_alone
+from tests.runtime.test_publish import ids, staged
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +45,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     prepare(lab)
     lab.model("below", BELOW)
     # A first build whose tests fail: there is a table, and nothing in it.
-    bad = lab.land("bad", [event(9, 1, None)])
+    bad = lab.land("bad", [event(9, 1, amount=None)])
     failed = lab.run("build")
     assert (failed.code, failed.codes()) == (1, ["not-published"]), failed.text
     assert (ids(lab, "paid"), staged(lab, "paid"), lab.table("below")) == ([], [1, 2, 9], None)
@@ -59,7 +59,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     assert lab.snapshots() == before
 
     # A row that fails: the table, and what is built from it, stay as they were; the rows can be looked at.
-    lab.land("b", [event(3, 2), event(4, 2, None)])
+    lab.land("b", [event(3, 2), event(4, 2, amount=None)])
     failed = lab.run("build")
     assert (failed.code, failed.codes(), failed.model("below")["status"]) == (1, ["not-published"], "skipped"), (
         failed.text
@@ -116,7 +116,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert lab.snapshot("paid") != first
 
     # Accepted as it is.
-    lab.land("b", [event(3, 1, None)])
+    lab.land("b", [event(3, 1, amount=None)])
     lab.model("paid", paid())
     assert lab.run("build").codes() == ["not-published"]
     accepted = lab.run("publish", "paid", "--accept")
@@ -124,7 +124,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert lab.run("build").codes() == []
 
     # Left out again: the new content is made at once, whatever waited.
-    lab.land("c", [event(4, 1, None)])
+    lab.land("c", [event(4, 1, amount=None)])
     assert lab.run("build").codes() == ["not-published"]
     lab.model("paid", paid().replace("publish: on_tests_pass\n", ""))
     lab.run("build")
@@ -135,7 +135,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
 def test_partitions_wait_as_well(lab: Lab) -> None:
     text = paid("id, at, amount", more="overwrite: partitions\npartition_by: [id]\n")
     prepare(lab, text)
-    lab.land("a", [event(1, 1, None)])
+    lab.land("a", [event(1, 1, amount=None)])
     assert lab.run("build").codes() == ["not-published"]
     # What waits is kept: other partitions come beside it, the same ones take its place.
     lab.land("a", [event(2, 1)])
@@ -145,13 +145,13 @@ def test_partitions_wait_as_well(lab: Lab) -> None:
     assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2], None)
     assert lab.build().model("paid")["status"] == "unchanged"
     # A full refresh that fails goes with the next build, which goes on from what readers see.
-    lab.land("a", [event(3, 1, None)])
+    lab.land("a", [event(3, 1, amount=None)])
     assert (lab.run("build", "-f").codes(), staged(lab, "paid")) == (["not-published"], [3])
     lab.land("a", [event(4, 1)])
     lab.build()
     assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 4], None)
     # Rows that wait would be lost if readers were shown others.
-    lab.land("a", [event(5, 1, None)])
+    lab.land("a", [event(5, 1, amount=None)])
     assert lab.run("build").codes() == ["not-published"]
     lab.model("paid", text.replace("publish: on_tests_pass\n", ""))
     assert lab.run("build").codes() == ["staged-rows"]

@@ -9,8 +9,8 @@ from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, killed_alone
-from tests.runtime.test_publish import LATEST, PAID, event, ids, staged
+from tests.lab import EVENTS, Lab, event, killed_alone
+from tests.runtime.test_publish import LATEST, PAID, ids, staged
 
 pytestmark = pytest.mark.spark
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 HEADER = """\
@@ -25,11 +25,10 @@ SQL = "select id as `order id`, at as `made at`, kind as `made-by`, amount from 
 def test_a_merge_and_its_tests(name: str, more: str, lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model(name, f"/*---\n{HEADER.format(more=more, unique='' if name == 'old' else 'unique, ')}---*/\n{SQL}")
-    rows = [{"id": i, "at": f"2024-05-01T1{i}:00:00Z", "kind": "a", "amount": 1.0} for i in (1, 2)]
-    lab.land("a", rows)
+    lab.land("a", [event(1, "11:00", "a"), event(2, "12:00", "a")])
     result = lab.run("build")
     assert result.code == 0, result.text
-    lab.land("b", [{"id": 1, "at": "2024-05-01T20:00:00Z", "kind": "b", "amount": 5.0}])
+    lab.land("b", [event(1, "20:00", "b", 5.0)])
     result = lab.run("build")
     assert result.code == 0, result.text
     latest = {row["order id"]: row["made-by"] for row in lab.rows(name) if row.get("is_current", True)}

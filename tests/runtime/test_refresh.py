@@ -8,7 +8,7 @@ from datetime import UTC
 import pytest
 
 from tests.fault_injection.points import killing
-from tests.lab import EVENTS, Lab, killed_alone
+from tests.lab import EVENTS, Lab, event, killed_alone
 
 pytestmark = pytest.mark.spark
 
@@ -20,10 +20,6 @@ select hour.start as hour, count(*) as n from {{{{ source('shop', 'events') }}}}
 """
 PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
 COPY = "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}\n"
-
-
-def event(number: int, at: str) -> dict[str, object]:
-    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": "paid", "amount": 1.0}
 
 
 def prepare(lab: Lab, size: str = "1 hour") -> Lab:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -37,10 +35,6 @@ def renamed(text: str) -> str:
     for old, new in {"'paid'": "'payments'", "[paid]": "[payments]", "{paid:": "{payments:"}.items():
         text = text.replace(old, new)
     return text.replace("shop.events", "store.happenings").replace("'shop', 'events'", "'store', 'happenings'")
-
-
-def event(number: int, at: str, kind: str = "paid") -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": kind, "amount": 1.0}
 
 
 def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab, Result
+from tests.lab import EVENTS, Lab, Result, event
 
 pytestmark = pytest.mark.spark
 
@@ -27,10 +27,6 @@ select kind, day.start as day, count(*) as n from {{ source('shop', 'events') }}
 
 CLOCK = "sources:\n  - name: clock\n    tables:\n      - {name: ticks, format: rate, rows_per_second: 1}\n"
 TICKS = "/*---\nstreams: [clock.ticks]\nunique_key: value\n---*/\nselect value from {{ source('clock', 'ticks') }}\n"
-
-
-def event(number: int, kind: str = "paid", minute: int = 0) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-05-01T10:{minute:02}:00Z", "kind": kind, "amount": 1.0}
 
 
 def land(lab: Lab, name: str, *rows: Mapping[str, Any], at: float) -> None:
@@ -154,20 +150,20 @@ def test_a_deleted_key_stays_deleted_beyond_a_reset(lab: Lab) -> None:
     lab.model("latest", LATEST.replace("MORE", ""))
     lab.model("versions", LATEST.replace("MORE", "history: true\n"))
     now = time.time()
-    land(lab, "a", event(1, minute=1), event(2, minute=1), event(3, minute=1), at=now - 3000)
-    land(lab, "b", *(event(number, "deleted", 5) for number in (1, 3, 4)), at=now - 2000)
+    land(lab, "a", event(1, 1), event(2, 1), event(3, 1), at=now - 3000)
+    land(lab, "b", *(event(number, 5, "deleted") for number in (1, 3, 4)), at=now - 2000)
     lab.build()
     assert ids(lab, "latest") == [2]
     # The deletes are beyond the retention by now, and an older row comes that was not there before.
     (lab.root / "landing" / "events" / "b.json").unlink()
-    land(lab, "c", event(2, minute=2), event(4, minute=3), at=now - 1000)
+    land(lab, "c", event(2, 2), event(4, 3), at=now - 1000)
     lab.build("--reset-checkpoint", "earliest")
     assert ids(lab, "latest") == [2]
     assert [r["id"] for r in lab.rows("versions") if r["is_current"]] == [2]
     (lab.root / "models" / "versions.sql").unlink()
     # Where the state was lost it is the snapshots that tell; a newer row is another matter.
     shutil.rmtree(lab.state / "latest")
-    land(lab, "d", event(1, minute=3), event(3, minute=9), at=now + 3600)
+    land(lab, "d", event(1, 3), event(3, 9), at=now + 3600)
     lab.build("--reset-checkpoint", "now")
     assert ids(lab, "latest") == [2, 3]
     # A table that is built anew knows what its sources have.
@@ -187,7 +183,7 @@ def test_totals_without_event_time_are_never_begun_in_the_middle(lab: Lab) -> No
     lab.write("sources/shop.yml", EVENTS)
     for mode in ("update", "complete"):
         lab.model(f"by_{mode}", TOTALS.replace("MODE", mode))
-    land(lab, "a", event(1), event(2, "free"), at=time.time() - 3000)
+    land(lab, "a", event(1), event(2, kind="free"), at=time.time() - 3000)
     lab.build()
     before = lab.snapshots()
     for text in ("now", "2024-05-01T10:00:00"):
@@ -212,7 +208,7 @@ select hour.start as hour, sum(amount) as n from {{ source('shop', 'events') }} 
 def test_a_table_without_rows_is_reset_as_well(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("hourly", HOURLY)
-    land(lab, "a", event(1, minute=5) | {"amount": 30.0}, at=time.time() - 3000)
+    land(lab, "a", event(1, 5, amount=30.0), at=time.time() - 3000)
     lab.build()
     assert lab.rows("hourly") == []
     # One window is open, and would go on as the largest of what was a sum.
@@ -221,7 +217,7 @@ def test_a_table_without_rows_is_reset_as_well(lab: Lab) -> None:
     assert codes(lab.build("--reset-checkpoint", "now")) == ["checkpoint-reset", "files-skipped"]
     assert not (lab.state / "hourly" / "1").exists()
     assert lab.model_json("hourly", 2)["phase"] == "published"
-    land(lab, "b", event(2, minute=6), event(3, minute=40), at=time.time() - 2000)
-    land(lab, "c", {"id": 4, "at": "2024-05-01T12:00:00Z", "kind": "paid", "amount": 1.0}, at=time.time() - 1000)
+    land(lab, "b", event(2, 6), event(3, 40), at=time.time() - 2000)
+    land(lab, "c", event(4, "12:00"), at=time.time() - 1000)
     assert codes(lab.build()) == []
     assert {(row["hour"].minute, row["n"]) for row in lab.rows("hourly")} == {(0, 1.0), (30, 1.0)}

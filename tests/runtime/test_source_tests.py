@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import Lab
+from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -43,10 +43,6 @@ PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, kind from {{ source('sh
 COUNTED = "/*---\nmaterialized: table\n---*/\nselect count(*) as n from {{ ref('paid') }}\n"
 
 
-def row(number: int | None, kind: str = "paid", amount: float = 1.0) -> dict[str, Any]:
-    return {"id": number, "at": "2024-05-01T10:00:00Z", "kind": kind, "amount": amount}
-
-
 def ended(result: Any) -> dict[str, tuple[str, int]]:
     tests = [e for e in result.events if e["event"] == "TestFinished"]
     return {e["node"].removeprefix("test."): (e["status"], e["failures"]) for e in tests}
@@ -59,7 +55,7 @@ def prepare(lab: Lab, policy: str = "drop") -> Lab:
     lab.write("sources/shop.yml", SHOP.format(schema=lab.schema, policy=policy))
     lab.model("paid", PAID)
     lab.model("counted", COUNTED)
-    lab.land("a", [row(1), row(2)])
+    lab.land("a", [event(1), event(2)])
     return lab
 
 
@@ -71,7 +67,7 @@ def test_sources_are_tested_before_what_reads_them(lab: Lab) -> None:
     assert names.index("test.source_unique_shop_events_id") < names.index("model.paid")
 
     # Rows that fail: the stream does not read them, and nothing below it is built.
-    lab.land("b", [row(2), row(None, "lost", -1.0), row(3, "lost")])
+    lab.land("b", [event(2), event(None, kind="lost", amount=-1.0), event(3, kind="lost")])
     failed = lab.run("build")
     assert failed.code == 1
     assert ended(failed) == {

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import EVENTS, REPOSITORY, Lab, run_alone
+from tests.lab import EVENTS, REPOSITORY, Lab, event, run_alone
 
 pytestmark = pytest.mark.spark
 
@@ -19,19 +19,15 @@ PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop
 COPY = "/*---\nstreams: [paid]\n---*/\nselect id from {{ ref('paid') }}\n"
 
 
-def event(number: int) -> dict[str, object]:
-    return {"id": number, "at": f"2024-05-01T10:{number:02}:00Z", "kind": "paid", "amount": 1.0}
-
-
 @pytest.fixture
 def built(lab: Lab) -> Lab:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
-    lab.land("a", [event(1), event(2)])
+    lab.land("a", [event(1, 1), event(2, 2)])
     lab.build()
-    lab.land("b", [event(3)])
+    lab.land("b", [event(3, 3)])
     lab.build()
-    lab.land("c", [event(4)])
+    lab.land("c", [event(4, 4)])
     return lab
 
 
@@ -126,7 +122,7 @@ def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(
     built.build()
     assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
     # A rollback before the same maintenance is one nevertheless.
-    built.land("d", [event(5)])
+    built.land("d", [event(5, 5)])
     built.build()
     table = built.table("paid")
     assert table is not None
@@ -140,7 +136,7 @@ def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(
 def test_a_foreign_table_is_left_alone(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, 1)])
     spark = lab.session.spark  # type: ignore[union-attr]
     spark.sql(f"create namespace if not exists lake.{lab.schema}")
     spark.sql(f"create table lake.{lab.schema}.paid using iceberg as select 7 as id")
@@ -192,7 +188,7 @@ def test_a_changed_window_over_old_state_is_refused_and_undone(built: Lab) -> No
 
 def test_a_changed_filter_of_a_stateless_model_counts_for_new_rows_and_is_noted(built: Lab) -> None:
     built.model("paid", PAID + "where id > 3\n")
-    built.land("d", [event(5)])
+    built.land("d", [event(5, 5)])
     result = built.build().model("paid")
     assert "keeps no state" in result["note"]
     assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4, 5]
@@ -214,7 +210,7 @@ def test_a_table_becomes_no_stream(built: Lab) -> None:
 def test_a_start_that_spark_refuses_leaves_nothing_behind(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID.replace("id, at", "id, to_number(kind, 'XX') as n"))
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, 1)])
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["query-failed"])
     lab.model("paid", PAID)
@@ -224,12 +220,12 @@ def test_a_start_that_spark_refuses_leaves_nothing_behind(lab: Lab) -> None:
 def test_a_record_that_does_not_fit_names_its_file_and_the_way_on(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, 1)])
     bad = lab.land("b", [])
     bad.write_text('{"id": "no number", "at": "2024-05-01T10:00:00Z"}\n')
     found = refused(lab, "bad-record")
     assert "b.json" in str(found["message"])
-    bad.write_text(json.dumps(event(2)) + "\n")
+    bad.write_text(json.dumps(event(2, 2)) + "\n")
     lab.build()
     assert sorted(r["id"] for r in lab.rows("paid")) == [1, 2]
 
@@ -245,7 +241,7 @@ def test_a_missing_source_folder_is_said_before_anything_starts(lab: Lab) -> Non
 def test_a_state_folder_that_cannot_be_written(lab: Lab) -> None:
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, 1)])
     lab.write(".engine/state", "a file where the folder should be")
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["state-unwritable"])
@@ -255,7 +251,7 @@ def test_a_second_build_at_the_same_time_is_refused_and_the_first_goes_on(tmp_pa
     lab = Lab(tmp_path, None, None, schema="shop")
     lab.write("sources/shop.yml", EVENTS)
     lab.model("paid", PAID)
-    lab.land("a", [event(1)])
+    lab.land("a", [event(1, 1)])
     code = "import sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))"
     first = subprocess.Popen(
         [sys.executable, "-c", code, "build", "--project-dir", str(tmp_path)], cwd=REPOSITORY, stdout=subprocess.PIPE

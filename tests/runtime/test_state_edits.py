@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 PAYS = """      - name: pays
         format: json
@@ -80,7 +80,7 @@ AFTER = {
 
 
 def at(text: str) -> datetime:
-    return datetime.fromisoformat(f"2024-01-01T{text}:00").replace(tzinfo=UTC)
+    return datetime.fromisoformat(f"2024-05-01T{text}:00").replace(tzinfo=UTC)
 
 
 HOUR_10 = {"h": at("10:00"), "n": 5, "ids": 15, "total": 18.0, "top": 7.0}
@@ -119,12 +119,8 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
 }
 
 
-def event(number: int, time: str, kind: str, amount: float) -> dict[str, Any]:
-    return {"id": number, "at": f"2024-01-01T{time}:00Z", "kind": kind, "amount": amount}
-
-
 def pay(number: int, time: str, amount: float) -> dict[str, Any]:
-    return {"id": number, "paid_at": f"2024-01-01T{time}:00Z", "sum": amount}
+    return {"id": number, "paid_at": f"2024-05-01T{time}:00Z", "sum": amount}
 
 
 @pytest.mark.spark

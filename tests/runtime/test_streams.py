@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.lab import EVENTS, Lab
+from tests.lab import EVENTS, Lab, event
 
 pytestmark = pytest.mark.spark
 
@@ -28,10 +28,6 @@ select hour.start as hour, count(*) as n, sum(amount) as amount
 from {{ source('shop', 'events') }}
 group by hour
 """
-
-
-def event(number: int, at: str, kind: str = "paid", amount: float = 1.0) -> dict[str, object]:
-    return {"id": number, "at": f"2024-05-01T{at}:00Z", "kind": kind, "amount": amount}
 
 
 def hour(number: int) -> datetime:
