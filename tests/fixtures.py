@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-PARTS = frozenset({"expect", "header", "modes", "reader", "sql", "window"})
+PARTS = frozenset({"expect", "header", "modes", "reader", "schema", "sql", "window"})
 _CASE = re.compile(r"^-- case: (.*)$", re.MULTILINE)
 _PART = re.compile(r"-- ([a-z]+)(?:: (.+))?")
 

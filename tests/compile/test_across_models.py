@@ -8,9 +8,8 @@ import pytest
 
 from engine.sources import KINDS
 from engine.sources.files import file_source
-from tests.project.small_projects import PROJECT, clean, findings, line, lines, only
+from tests.project.small_projects import FROM, PROJECT, clean, findings, line, lines, only
 
-FROM = "from {{ source('shop', 'orders') }}"
 LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"
 HOURLY = LATE + "windows: {hour: 'tumbling(ts, 1 hour)'}\n"
 BY_HOUR = f"select hour.start as s, count(*) as n {FROM} group by hour"

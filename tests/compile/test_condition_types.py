@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.small_projects import clean, findings, line, only
+from tests.project.small_projects import FROM, clean, findings, only
 
 SOURCES = """\
 sources:
@@ -15,7 +15,6 @@ sources:
         path: landing/orders
         schema: id string, amount double, ok boolean, tags array<string>, item struct<name string, sold boolean>
 """
-FROM = "from {{ source('shop', 'orders') }}"
 KEYED = "streams: [shop.orders]\nunique_key: id\nsequence_by: amount\n"
 
 
@@ -34,28 +33,6 @@ BOOLEAN = ["ok", "item.sold", "not ok", "amount > 0", "size(tags) > 0", "id in (
 @pytest.mark.parametrize("check", BOOLEAN)
 def test_conditions_that_are_boolean(check, tmp_path):
     assert clean(tmp_path, model(checks(f'"{check}"')))
-
-
-WRONG = [
-    (checks("amount"), "condition-syntax models/a.sql:5:12 the check of 'good' (amount) is double, not boolean"),
-    (checks("id"), "condition-syntax models/a.sql:5:12 the check of 'good' (id) is string, not boolean"),
-    (checks("item"), "condition-syntax models/a.sql:5:12 the check of 'good' (item) is struct<name:string,sold:boolean>, not boolean"),
-    (checks("item.name"), "condition-syntax models/a.sql:5:12 the check of 'good' (item.name) is string, not boolean"),
-    (checks("coalesce(amount, 0)"), "condition-syntax models/a.sql:5:12 the check of 'good' (coalesce(amount, 0)) is double, not boolean"),
-    (checks("size(tags)"), "condition-syntax models/a.sql:5:12 the check of 'good' (size(tags)) is int, not boolean"),
-    (checks("item.solt"), "unknown-column models/a.sql:5:12 the check of 'good' names 'item.solt', which does not exist"),
-    (checks("positive_number(amount)"), "unknown-function models/a.sql:5:12 the check of 'good': Spark has no function 'positive_number'"),
-    (KEYED + "delete_when: amount", "condition-syntax models/a.sql:5:14 'delete_when' (amount) is double, not boolean"),
-    (KEYED + "delete_when: item.name", "condition-syntax models/a.sql:5:14 'delete_when' (item.name) is string, not boolean"),
-    (KEYED + "exclude: [tags]\ndelete_when: tags", "condition-syntax models/a.sql:6:14 'delete_when' (tags) is array<string>, not boolean"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("header", "finding"), WRONG)
-def test_a_condition_of_another_type_is_an_error_at_its_place(header, finding, tmp_path):
-    found = only(findings(tmp_path, model(header)))
-    assert line(found) == finding
-    assert found.hint
 
 
 def test_the_type_of_an_alias_of_the_query_decides(tmp_path):

@@ -7,9 +7,8 @@ from pathlib import Path
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.plan.source_changes import StreamSource
 from engine.plan.unused_columns import renamed
-from tests.project.small_projects import clean
+from tests.project.small_projects import FROM, clean
 
-FROM = "from {{ source('shop', 'orders') }}"
 HEADER = "/*---\nstreams: {shop.orders: {watermark: ts delay 1 hour}}\nwindows: {hour: 'tumbling(ts, 1 hour)'}\n---*/\n"
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from engine.compile.templates.dbt_functions import dbt_names
 from tests.fixtures import Pair, read_pairs
-from tests.project.small_projects import PROJECT, clean, compiled, findings, line, lines, model, only
+from tests.project.small_projects import FROM, PROJECT, clean, compiled, findings, line, lines, model, only
 
 CASES = read_pairs(Path(__file__).parent / "fixtures" / "jinja")
 VARS = (
@@ -23,7 +23,6 @@ MACROS = """\
 """
 FILES = {"project.yml": PROJECT + VARS, "macros/m.sql": MACROS}
 ENV = {"BUCKET": "bucket"}
-FROM = "from {{ source('shop', 'orders') }}"
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -157,23 +156,6 @@ def test_a_batch_table_may_hold_values_of_the_run(tmp_path):
     files["models/a.sql"] = "select '{{ invocation_id[:8] }}' as short, {{ run_started_at.year }} as year"
     sql = compiled(tmp_path, files).manifest.model("a").sql
     assert re.fullmatch(r"select '[0-9a-f]{8}' as short, 20\d\d as year", sql)
-
-
-VALUES = [
-    ('alias: "{{ this }}"', "jinja-undefined 2:8 there is no 'this' here", "pre_hook"),
-    ("description: \"{{ doc('x') }}\"", "jinja-undefined 2:14 there is no 'doc' here", "description"),
-    ("alias: \"{{ ref('x') }}\"", "jinja-undefined 2:8 there is no 'ref' here", "without Jinja"),
-    ('alias: "a_{{ run_started_at }}"', "run-varying-value 2:8 'run_started_at' differs from run to run", ""),
-    ('alias: "{{ target.typ }}"', "jinja-undefined 2:8 'target' has no attribute 'typ'", ""),
-]
-
-
-@pytest.mark.parametrize(("header", "finding", "hint"), VALUES)
-def test_what_values_do_not_know(header, finding, hint, tmp_path):
-    found = only(findings(tmp_path, {"models/a.sql": f"/*---\n{header}\n---*/\nselect id {FROM}"}))
-    code, place, message = finding.split(" ", 2)
-    assert line(found) == f"{code} models/a.sql:{place} {message}"
-    assert hint in found.hint
 
 
 def test_the_target_in_a_setting(tmp_path):

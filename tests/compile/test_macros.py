@@ -10,10 +10,9 @@ import pytest
 from engine.compile.nodes.macro_docs import macros_used
 from tests.fixtures import Pair, read_pairs
 from tests.lab import REPOSITORY
-from tests.project.small_projects import clean, findings, line, lines, model, only
+from tests.project.small_projects import FROM, clean, findings, line, lines, model, only
 
 CASES = read_pairs(Path(__file__).parent / "fixtures" / "macros")
-FROM = "from {{ source('shop', 'orders') }}"
 EXAMPLE = re.compile(r"```sql\n(.*?)```\n\nbecomes\n\n```sql\n(.*?)```", re.DOTALL)
 HANDBOOK = (REPOSITORY / "docs" / "macros.md").read_text(encoding="utf-8")
 EXAMPLES = EXAMPLE.findall(HANDBOOK)

@@ -5,14 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile import Materialized, Partition, Watermark
-from tests.project.small_projects import ORDERS, PROJECT, SOURCES, clean, compiled, line, lines
-
-FROM = "from {{ source('shop', 'orders') }}"
-
-
-def model(header: str, sql: str = ORDERS) -> dict[str, str | bytes]:
-    return {"models/a.sql": f"/*---\n{header}\n---*/\n{sql}"}
-
+from tests.project.small_projects import FROM, ORDERS, PROJECT, SOURCES, clean, compiled, line, lines, model
 
 # folder defaults
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.small_projects import PROJECT, clean, findings, line, only
+from tests.project.small_projects import FROM, PROJECT, clean, findings, line, only
 
-FROM = "from {{ source('shop', 'orders') }}"
 SOURCES = """\
 sources:
   - name: shop
@@ -40,34 +39,6 @@ FITTING = [
 @pytest.mark.parametrize("stream", FITTING)
 def test_what_fits(stream, tmp_path):
     assert clean(tmp_path, files(stream))
-
-
-WRONG = [
-    ("watermark: tss delay 1 hour", "watermark-missing-column 4:5 the watermark of 'shop.orders' is on 'tss', which it does not have", "'ts'"),
-    ("watermark: item.when as t delay 1 hour",
-     "unknown-column 4:5 the watermark of 'shop.orders' is on 'item.when', which it does not have", "'item.at'"),
-    ("watermark: cast(nothing as timestamp) as t delay 1 hour",
-     "unknown-column 4:5 the watermark of 'shop.orders' is on 'nothing', which it does not have", "Known: "),
-    ("watermark: at delay 1 hour", "watermark-type 4:5 the watermark of 'shop.orders' is on string, not TIMESTAMP",
-     "watermark: cast(at as timestamp) as at_at delay 1 hours"),
-    ("watermark: day delay 1 hour", "watermark-type 4:5 the watermark of 'shop.orders' is on date, not TIMESTAMP", "cast("),
-    ("watermark: plain delay 1 hour",
-     "watermark-type 4:5 the watermark of 'shop.orders' is on timestamp_ntz, not TIMESTAMP", "cast("),
-    ("watermark: item delay 1 hour",
-     "watermark-type 4:5 the watermark of 'shop.orders' is on struct<name:string,at:timestamp>, not TIMESTAMP",
-     "the event-time column"),
-    ("watermark: item.name as t delay 1 hour",
-     "watermark-type 4:5 the watermark of 'shop.orders' is on string, not TIMESTAMP", "cast(item.name as timestamp)"),
-    ("{watermark: ts delay 1 hour, dedup: [idd]}",
-     "unknown-column 4:34 'dedup' of 'shop.orders' names 'idd', which it does not have", "'id'"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("stream", "finding", "hint"), WRONG)
-def test_what_does_not_fit(stream, finding, hint, tmp_path):
-    found = only(findings(tmp_path, files(stream)))
-    assert line(found).replace("models/a.sql:", "") == finding
-    assert hint in found.hint
 
 
 def test_a_watermark_of_the_source_is_judged_in_the_stream_that_has_it(tmp_path):

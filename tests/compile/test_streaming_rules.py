@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tests.compile.test_combinations import model
-from tests.project.small_projects import findings, line
+from tests.project.small_projects import FROM, findings, line
 
 LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"
 HOUR = "windows:\n  hour: tumbling(ts, 1 hour)\n"
-FROM = "from {{ source('shop', 'orders') }}"
 
 
 @pytest.mark.parametrize(

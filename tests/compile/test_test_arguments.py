@@ -16,26 +16,6 @@ def model(tests: str, column: str = "id", sql: str = f"select id from {ORDERS}")
     return {"models/a.sql": f'/*---\ncolumns: {{"{column}": {{tests: [{tests}]}}}}\n---*/\n{sql}\n'}
 
 
-@pytest.mark.parametrize(
-    ("test", "lacks"),
-    [
-        ("accepted_values", "values"),
-        ("relationships", "to"),
-        ("{relationships: {to: a}}", "field"),
-        ("expression", "expression"),
-        ("recency", "within"),
-        ("no_gaps", "every"),
-        ("monotone", "order_by"),
-    ],
-)
-def test_an_argument_that_is_missing_is_named(test: str, lacks: str, tmp_path: Path) -> None:
-    found = only(findings(tmp_path, model(test)))
-    kind = test.strip("{").partition(":")[0]
-    assert line(found).partition(" the test ")[2] == f"'{kind}' needs '{lacks}'"
-    assert (found.code, str(found.location)[:15]) == ("missing-key", "models/a.sql:2:")
-    assert f"{lacks}: " in (found.hint or "")
-
-
 def test_a_macro_of_ones_own_is_told_alike(tmp_path: Path) -> None:
     own = {
         "macros/t.sql": "{% macro test_above(model, column_name, least) %}select 1 from {{ model }} where {{ least }}{% endmacro %}"

@@ -5,22 +5,9 @@ from __future__ import annotations
 import pytest
 
 from engine.compile.pipeline.unsupported import unsupported
-from tests.project.small_projects import ORDERS, PROJECT, clean, lines
+from tests.project.small_projects import FROM, HOUR, LATE, MERGE, ORDERS, PROJECT, STREAM, clean, lines, made, model
 
-FROM = "from {{ source('shop', 'orders') }}"
-STREAM = "streams: [shop.orders]\n"
-LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"
-HOUR = "windows: {hour: 'tumbling(ts, 1 hour)'}\n"
-MERGE = STREAM + "unique_key: id\n"
 SEQUENCE = MERGE + "sequence_by: ts\n"
-
-
-def model(header: str, sql: str = ORDERS) -> dict[str, str | bytes]:
-    return {"models/a.sql": f"/*---\n{header.rstrip()}\n---*/\n{sql}"}
-
-
-def made(root, header: str, sql: str = ORDERS):
-    return clean(root, model(header, sql)).model("a")
 
 
 BY_ID = f"select id, count(*) as n {FROM} group by id"

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.small_projects import ORDERS, PROJECT, compiled, findings, line, lines, only
-
-ORDERS_FROM = "from {{ source('shop', 'orders') }}"
-STREAM = "streams: {shop.orders: {watermark: ts delay 1 hour}}"
-HOURLY = f"select hour.start as s, count(*) as n {ORDERS_FROM} group by hour"
-
-
-def model(header: str, sql: str = ORDERS) -> dict[str, str | bytes]:
-    return {"models/a.sql": f"/*---\n{header}\n---*/\n{sql}"}
-
-
-def check(root, files, finding: str, hint: str = "", **options) -> None:
-    """The one finding, and words of its hint; every fault here has a way out."""
-    found = only(findings(root, files, **options))
-    assert line(found) == finding
-    assert found.hint
-    assert hint in found.hint
-
+from tests.project.small_projects import FROM, ORDERS, PROJECT, check, compiled, findings, line, lines, model, only
 
 SQL = [
     ("select a b c {o}", "sql-syntax models/a.sql:1:12 the SQL cannot be read near 'c'", ""),
@@ -83,7 +66,7 @@ SQL = [
 @pytest.mark.parametrize(("sql", "finding", "hint"), SQL, ids=lambda value: str(value)[:40])
 def test_sql(sql, finding, hint, tmp_path):
     others = {"models/b_orders.sql": ORDERS, "models/off.sql": f"/*---\nenabled: false\n---*/\n{ORDERS}"}
-    check(tmp_path, {**others, "models/a.sql": sql.replace("{o}", ORDERS_FROM)}, finding, hint)
+    check(tmp_path, {**others, "models/a.sql": sql.replace("{o}", FROM)}, finding, hint)
 
 
 @pytest.mark.parametrize(
@@ -98,174 +81,25 @@ def test_sql(sql, finding, hint, tmp_path):
     ],
 )
 def test_sql_that_is_right(sql, tmp_path):
-    assert lines(findings(tmp_path, {"models/a.sql": sql.replace("{o}", ORDERS_FROM)})) == []
+    assert lines(findings(tmp_path, {"models/a.sql": sql.replace("{o}", FROM)})) == []
 
 
-HEADER = [
-    ("tgas: [a]", "unknown-key models/a.sql:2:1 a model has no key 'tgas'", "Did you mean 'tags'?"),
-    ("materialized: incremental", "dbt-materialization models/a.sql:2:15 'incremental' is not a materialization", "streams:"),
-    ("materialized: snapshot", "dbt-materialization models/a.sql:2:15 'snapshot' is not a materialization", ""),
-    ("materialized: ephemeral\npartition_by: id", "bad-value models/a.sql:3:1 'partition_by' does not apply to an ephemeral model, which has no table", "Remove it"),
-    ("materialized: tabel", "bad-value models/a.sql:2:15 'materialized' cannot be 'tabel'", "Did you mean 'table'?"),
-    ("materialized: view", "bad-value models/a.sql:4:15 a view cannot read the files of source 'shop.orders'", "table"),
-    ("materialized: streaming_table", "streams-missing models/a.sql:2:15 a streaming table lists no streams", "streams:"),
-    ("materialized: table\nstreams: [shop.orders]", "streams-unexpected models/a.sql:3:1 a table cannot read streams", ""),
-    ("output_mode: append", "bad-value models/a.sql:2:1 'output_mode' is for streaming tables", ""),
-    ("streams: [shop.orders]\noutput_mode: apend", "bad-value models/a.sql:3:14 'output_mode' cannot be 'apend'", "append"),
-    ("streams: [shop.orders, shop.customers]",
-     "stream-unread models/a.sql:2:24 the query does not read the stream 'shop.customers'", "source()"),
-    ("streams: [shop.orders, shop.oders]",
-     "stream-unread models/a.sql:2:24 there is no model or source 'shop.oders'", "Did you mean 'shop.orders'"),
-    ("streams: [shop.orders, \"source('shop', 'orders')\"]",
-     "duplicate-name models/a.sql:2:24 the stream 'shop.orders' is listed twice", ""),
-    ("streams: {shop.orders: {watermrk: x}}", "unknown-key models/a.sql:2:25 a stream has no key 'watermrk'", "watermark"),
-    ("streams: {shop.orders: {dedup: [id]}}",
-     "dedup-needs-watermark models/a.sql:2:11 dedup on 'shop.orders' needs a watermark", "watermark:"),
-    ("streams: {shop.orders: {max_files_per_trigger: 0}}",
-     "bad-value models/a.sql:2:48 'max_files_per_trigger' must be at least 1, not 0", ""),
-    ("partition_by: [bucket(16, id)]", "yaml-split-item models/a.sql:2:16 YAML splits 'bucket(16, id)' at its comma",
-     'Quote it: "bucket(16, id)".'),
-    ("partition_by: dya(ts)", "bad-value models/a.sql:2:15 'dya(ts)' is not a partition field", "bucket(16, column)"),
-    ("partition_by: bucket(0, id)", "bad-value models/a.sql:2:15 '0' is not a number", "bucket(16, id)"),
-    ("alias: Orders", "bad-name models/a.sql:2:8 'Orders' is not a name", ""),
-    ("alias: a__deleted", "bad-name models/a.sql:2:8 'a__deleted' is not a valid table name", ""),
-    ("streams: [shop.orders]\nstate_store: {partitions: 8, prvider: x}",
-     "unknown-key models/a.sql:3:30 state_store has no key 'prvider'", "provider"),
-    ("columns: {id: {descr: x}}", "unknown-key models/a.sql:2:16 column 'id' has no key 'descr'", "description"),
-    ("columns: [{description: x}]", "missing-key models/a.sql:2:11 a column has no 'name'", "- name"),
-    ("columns: [{name: id}, {name: id}]", "duplicate-name models/a.sql:2:23 the column 'id' is listed twice", ""),
-    ("tests: [not_nul]", "unknown-macro models/a.sql:2:9 there is no test 'not_nul'", "Did you mean 'not_null'?"),
-    ("columns: {id: {tests: [not null]}}", "bad-name models/a.sql:2:24 'not null' is not the name of a test", "not_null"),
-    ("columns: {id: {tests: [{unique: {fail_calc: x}}]}}", "not-supported models/a.sql:2:34 'fail_calc' is not supported in this version", ""),
-    ("columns: {id: {tests: [{unique: {severity: eror}}]}}", "bad-value models/a.sql:2:44 'severity' cannot be 'eror'", "error"),
-    ("columns: {id: {tests: [{accepted_values: {vals: [a]}}]}}",
-     "jinja-error models/a.sql:2:25 the test 'accepted_values' cannot be rendered: macro 'test_accepted_values' takes no keyword argument 'vals'", "arguments"),
-    ("columns: {id: {tests: [{relationships: {to: ref('b'), field: id}}]}}",
-     "unknown-ref models/a.sql:2:25 the test 'relationships' reads 'b', which is not a model", "Known: a."),
-    ("tags: [a]\ntags: [b]", "yaml-duplicate-key models/a.sql:3:1 'tags' is set twice (first in line 2)", ""),
-    ('alias: "{{ foo }}"', "jinja-undefined models/a.sql:2:8 'foo' is undefined", "var('foo')"),
-    ("alias: \"x_{{ var('who') }}\"", "var-missing models/a.sql:2:8 the variable 'who' is not defined", "Define it under 'vars:'"),
-    ("alias: \"{{ env_var('WHO') }}\"", "env-missing models/a.sql:2:8 the environment variable 'WHO' is not set", "export WHO="),
-    ("alias: \"{{ env_var('ENGINE_SECRET_X') }}\"",
-     "secret-outside-target models/a.sql:2:8 the secret 'ENGINE_SECRET_X' is used outside a target", "target"),
-    ('alias: "{{ 1 / 0 }}"', "jinja-error models/a.sql:2:8 the template failed: division by zero", ""),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("header", "finding", "hint"), HEADER, ids=lambda value: str(value)[:40])
-def test_header(header, finding, hint, tmp_path):
-    check(tmp_path, model(header), finding, hint)
-
-
-TYPES = [
-    ("tags: {a: b}", "2:7 'tags' must be a list, not a mapping"),
-    ("meta: x", "2:7 'meta' must be a mapping (key: value), not 'x'"),
-    ("enabled: maybe", "2:10 'enabled' must be true or false, not 'maybe'"),
-    ("columns: [a]", None),
-    ("columns: 5", "2:10 'columns' must be a mapping (key: value), not the number 5"),
-    ("columns: {id: {meta: 5}}", "2:22 'meta' must be a mapping (key: value), not the number 5"),
-    ("table_properties: [a]", "2:19 'table_properties' must be a mapping (key: value), not a list"),
-    ("partition_by: {a: b}", "2:15 'partition_by' must be a list, not a mapping"),
-    ("windows: x", "2:10 'windows' must be a mapping (key: value), not 'x'"),
-    ("windows: {hour: }", "2:17 'hour' must be text, not nothing"),
-    ("description: [a]", "2:14 'description' must be text, not a list"),
-    ("materialized: [a]", "2:15 'materialized' must be text, not a list"),
-    ("streams: [shop.orders]\nstate_store: 8", "3:14 'state_store' must be a mapping (key: value), not the number 8"),
-    ("streams: [5]", None),
-    ("tags: [a, {b: c}]", "2:11 item 2 must be text, not a mapping"),
-    ("tests: [{unique: 5}]", "2:18 'unique' must be a mapping of arguments, not the number 5"),
-    ("tests: [{a: 1, b: 2}]", "2:9 item 1 must be one test, such as 'accepted_values: {values: [a, b]}', not a mapping"),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("header", "finding"), [t for t in TYPES if t[1]])
-def test_types_in_the_header(header, finding, tmp_path):
-    assert line(only(findings(tmp_path, model(header)))) == f"wrong-type models/a.sql:{finding}"
-
-
-WATERMARKS = [
-    ("ts delay 30", "bad-duration", "'30' is not a duration", "30 seconds"),
-    ("ts delay thirty minutes", "bad-duration", "'thirty minutes' is not a duration", ""),
-    ("ts delay 1 month", "bad-duration", "'1 month' is not a duration", ""),
-    ("ts 30 minutes", "watermark-syntax", "'ts 30 minutes' is not a watermark", "delay 30 minutes"),
-    ("item.ts delay 1 hour", "watermark-syntax", "'item.ts' is an expression without a name", "<SQL> as"),
-    ("cast(x as timestamp) delay 1 hour", "watermark-syntax", "'cast(x as timestamp)' is an expression without a name", ""),
-    ("cast(x as as t delay 1 hour", "watermark-syntax", "'cast(x as' is not an SQL expression", ""),
-    ("(" * 300 + "x" + ")" * 300 + " as t delay 1 hour", "watermark-syntax",
-     f"'{'(' * 57}...' is not an SQL expression", ""),
-    ("x -- y as t delay 1 hour", "watermark-syntax", "'x -- y' is not an SQL expression", ""),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("text", "code", "message", "hint"), WATERMARKS)
-def test_watermarks(text, code, message, hint, tmp_path):
-    files = model(f'streams: {{shop.orders: {{watermark: "{text}"}}}}')
-    check(tmp_path, files, f"{code} models/a.sql:2:36 {message}", hint)
-
-
-@pytest.mark.parametrize(
-    ("text", "finding"),
-    [
-        ("{column: ts}", "missing-key models/a.sql:2:36 a watermark needs 'column' and 'delay'"),
-        ("{column: ts, delay: 5}", "bad-duration models/a.sql:2:56 '5' is not a duration"),
-        ("{column: ts, delay: 1 hour, max: 1}", "unknown-key models/a.sql:2:64 a watermark has no key 'max'"),
-        ("{column: ts, delay: 1 hour, max_future: 1}", "bad-duration models/a.sql:2:76 '1' is not a duration"),
-    ],
-)  # fmt: skip
-def test_watermarks_in_full(text, finding, tmp_path):
-    check(tmp_path, model(f"streams: {{shop.orders: {{watermark: {text}}}}}"), finding)
-
-
-WINDOWS = [
-    ("tumbling(ts)", "window-syntax", "tumbling() does not take 1 arguments", "tumbling(ts, 1 hour)"),
-    ("tumbling(ts, 1 hour, 1 hour, 1 hour)", "window-syntax", "tumbling() does not take 4 arguments", ""),
-    ("tumblin(ts, 1 hour)", "window-syntax", "'tumblin(ts, 1 hour)' is not a window", ""),
-    ("", "window-syntax", "'' is not a window", ""),
-    ("tumbling(, 1 hour)", "window-syntax", "'' is not a column or expression", ""),
-    ("tumbling(cast(ts as), 1 hour)", "window-syntax", "'cast(ts as)' is not a column or expression", ""),
-    ("tumbling(ts, 1 month)", "bad-duration", "'1 month' is not a duration", "10 minutes"),
-    ("tumbling(ts, 60)", "bad-duration", "'60' is not a duration", ""),
-    ("session(ts, 0 seconds)", "bad-duration", "window and slide must be greater than zero", "1 second"),
-    ("sliding(ts, 1 hour, 2 hours)", "window-syntax", "the slide is longer than the window", ""),
-    ("sliding(ts, 1 hour, 0 hours)", "bad-duration", "window and slide must be greater than zero", ""),
-    ("tumbling(ts, 1 hour, 60 minutes)", "window-syntax", "the start is not shorter than the slide", ""),
-]
-
-
-@pytest.mark.parametrize(("text", "code", "message", "hint"), WINDOWS)
-def test_windows(text, code, message, hint, tmp_path):
-    check(tmp_path, model(f'windows: {{hour: "{text}"}}'), f"{code} models/a.sql:2:17 {message}", hint)
-
-
-def test_a_window_that_is_not_used(tmp_path):
-    finding = "window-unused models/a.sql:2:17 the query does not use the window 'hour'"
-    check(tmp_path, model('windows: {hour: "tumbling(ts, 1 hour)"}'), finding, "group by hour")
-
-
-def test_a_window_with_the_name_of_a_column(tmp_path):
-    files = model('windows: {amount: "tumbling(ts, 1 hour)"}', f"select count(*) as n {ORDERS_FROM} group by amount")
-    finding = "window-name-clash models/a.sql:2:19 the window 'amount' has the name of a column of 'shop.orders'"
-    check(tmp_path, files, finding, "Rename")
+def test_a_watermark_of_too_many_brackets(tmp_path):
+    watermark = "(" * 300 + "x" + ")" * 300 + " as t delay 1 hour"
+    finding = f"watermark-syntax models/a.sql:2:36 '{'(' * 57}...' is not an SQL expression"
+    check(tmp_path, model(f"streams: {{shop.orders: {{watermark: {watermark}}}}}"), finding)
 
 
 def test_a_window_with_the_name_of_an_upstream_models_column(tmp_path):
     hourly = 'windows: {hour: "tumbling(ts, 1 hour)"}'
     files = model(hourly, "select count(*) as n from {{ ref('b') }} group by hour")
     finding = "window-name-clash models/a.sql:2:17 the window 'hour' has the name of a column of 'b'"
-    check(tmp_path, {**files, "models/b.sql": f"select ts, id as hour {ORDERS_FROM}"}, finding)
-
-
-def test_a_window_with_the_name_of_an_input(tmp_path):
-    files = model(
-        'windows: {hour: "tumbling(ts, 1 hour)"}', f"select count(*) as n {ORDERS_FROM} hour group by hour.start"
-    )
-    finding = "window-ambiguous models/a.sql:4:72 'hour' is both a window and an input"
-    check(tmp_path, files, finding, "Rename the window")
+    check(tmp_path, {**files, "models/b.sql": f"select ts, id as hour {FROM}"}, finding)
 
 
 def test_a_window_that_fits_two_inputs(tmp_path):
-    join = f"select count(*) as n {ORDERS_FROM} a join {{{{ ref('b') }}}} as b using (id) group by hour"
-    files = {**model('windows: {hour: "tumbling(ts, 1 hour)"}', join), "models/b.sql": f"select id, ts {ORDERS_FROM}"}
+    join = f"select count(*) as n {FROM} a join {{{{ ref('b') }}}} as b using (id) group by hour"
+    files = {**model('windows: {hour: "tumbling(ts, 1 hour)"}', join), "models/b.sql": f"select id, ts {FROM}"}
     finding = "window-ambiguous models/a.sql:2:17 the window 'hour' matches columns of 'shop.orders' and 'b'"
     check(tmp_path, files, finding, "tumbling(a.ts, ...)")
 
@@ -356,13 +190,13 @@ def test_jinja(sql, finding, hint, tmp_path):
         "project.yml": f"{PROJECT}vars: {{minimum: 3}}\n",
         "macros/m.sql": "{% macro broken(a) %}\n  {{ a }} + {{ boo }}\n{% endmacro %}"
         "{% macro amount(name) %}round(amout,\n 2) as {{ name }}{% endmacro %}",
-        "models/a.sql": sql.replace("{o}", ORDERS_FROM),
+        "models/a.sql": sql.replace("{o}", FROM),
     }
     check(tmp_path, files, finding, hint, env={"ENGINE_SECRET_X": "hunter2"})
 
 
 def test_an_error_that_the_project_raises(tmp_path):
-    sql = f"select 1 as a,\n {{{{ exceptions.raise_compiler_error('no orders today') }}}}\n{ORDERS_FROM}"
+    sql = f"select 1 as a,\n {{{{ exceptions.raise_compiler_error('no orders today') }}}}\n{FROM}"
     found = only(findings(tmp_path, {"models/a.sql": sql}))
     assert line(found) == "compiler-error models/a.sql:2:16 no orders today"
 
@@ -485,6 +319,8 @@ FOLDERS = [
     ("tags: [a]", "unknown-key project.yml:7:3 'tags' needs a + prefix here", "+tags:"),
     ("unique_key: a", "unknown-key project.yml:7:3 'unique_key' needs a + prefix here", "+unique_key:"),
     ("+uniqe_key: a", "unknown-key project.yml:7:3 a model has no key 'uniqe_key'", "Did you mean 'unique_key'?"),
+    ("+updated_at: ts", "unknown-key project.yml:7:3 a model has no key 'updated_at'", "sequence_by: updated_at"),
+    ("+pre-hook: select 1", "unknown-key project.yml:7:3 a model has no key 'pre-hook'", "Write 'pre_hook'"),
     ("mart: {+tags: [a]}", "unknown-key project.yml:7:3 models/ has no folder 'mart'", "Did you mean 'marts'?"),
     ("marts: {tags: [a]}", "unknown-key project.yml:7:11 'tags' needs a + prefix here", "+tags:"),
     ("shop: {marts: {+tgs: [a]}}", "unknown-key project.yml:7:18 a model has no key 'tgs'", "tags"),

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from engine.errors import Diagnostic
-from tests.project.small_projects import clean, findings, only
+from tests.project.small_projects import FROM, clean, findings, only
 
-FROM = "from {{ source('shop', 'orders') }}"
 HOURLY = f"with hourly as (select hour, id, count(*) as n {FROM} group by hour, id)\n"
 STARTS = HOURLY.replace("select hour,", "select hour.start as begun,")
 LONGER = "tumbling(window_time(hour), 1 day)"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-from engine.compile import Compiled, Manifest, compile_project
+from engine.compile import Compiled, Manifest, Model, compile_project
 from engine.errors import Diagnostic
 from engine.project import LoadedProject, load_project
 
@@ -16,20 +16,28 @@ targets:
     catalog: {type: sqlite, name: lake, path: .engine/lake}
     schema: main
 """
-SOURCES = """\
+COLUMNS = "id string, ts timestamp, amount double, item struct<name string, price double>"
+SOURCES = f"""\
 sources:
   - name: shop
     tables:
       - name: orders
         format: json
         path: landing/orders
-        schema: id string, ts timestamp, amount double, item struct<name string, price double>
+        schema: {COLUMNS}
       - name: customers
         format: csv
         path: landing/customers
         schema: id string, name string
 """
-ORDERS = "select * from {{ source('shop', 'orders') }}\n"
+FROM = "from {{ source('shop', 'orders') }}"
+ORDERS = f"select * {FROM}\n"
+# The first lines of headers.
+STREAM = "streams: [shop.orders]\n"
+MERGE = f"{STREAM}unique_key: id\n"
+SEQUENCE = f"{MERGE}sequence_by: ts\n"
+LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"
+HOUR = "windows: {hour: 'tumbling(ts, 1 hour)'}\n"
 
 
 def write(root: Path, files: dict[str, str | bytes]) -> Path:
@@ -69,6 +77,11 @@ def clean(root: Path, files: dict[str, str | bytes], **options: object) -> Manif
     return manifest
 
 
+def made(root: Path, header: str, sql: str = ORDERS) -> Model:
+    """A model as it is compiled, alone in a project without errors."""
+    return clean(root, model(header, sql)).model("a")
+
+
 def line(diagnostic: Diagnostic) -> str:
     """`code file:line:column message`, as tests compare it."""
     return f"{diagnostic.code} {diagnostic.location} {diagnostic.message}"
@@ -86,3 +99,11 @@ def only(found: tuple[Diagnostic, ...]) -> Diagnostic:
     """The one finding; one mistake makes one message."""
     assert len(found) == 1, "\n".join(lines(found)) or "nothing was found"
     return found[0]
+
+
+def check(root: Path, files: dict[str, str | bytes], finding: str, hint: str = "", **options: object) -> None:
+    """The one finding, and words of its hint; every fault here has a way out."""
+    found = only(findings(root, files, **options))
+    assert line(found) == finding
+    assert found.hint
+    assert hint in found.hint
