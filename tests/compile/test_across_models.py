@@ -8,10 +8,9 @@ import pytest
 
 from engine.sources import KINDS
 from engine.sources.files import file_source
-from tests.project.small_projects import FROM, PROJECT, clean, findings, line, lines, only
+from tests.project.small_projects import FROM, HOUR, LATE, PROJECT, clean, findings, line, lines, only
 
-LATE = "streams: {shop.orders: {watermark: ts delay 1 hour}}\n"
-HOURLY = LATE + "windows: {hour: 'tumbling(ts, 1 hour)'}\n"
+HOURLY = LATE + HOUR
 BY_HOUR = f"select hour.start as s, count(*) as n {FROM} group by hour"
 
 
@@ -22,9 +21,9 @@ def model(name: str, header: str, sql: str) -> dict[str, str | bytes]:
 # what a stream cannot read
 
 CHANGING = [
-    (f"{HOURLY}output_mode: update\nunique_key: s", BY_HOUR, "its rows are replaced by newer ones"),
-    (f"{HOURLY}output_mode: complete", BY_HOUR, "it is rewritten in each micro-batch"),
-    (f"{LATE}unique_key: id\nsequence_by: ts", f"select id, ts {FROM}", "its rows are replaced by newer ones"),
+    (f"{HOURLY}output_mode: update", BY_HOUR, "its rows are replaced by newer ones (it has a unique_key)"),
+    (f"{HOURLY}output_mode: complete", BY_HOUR, "it is rewritten in each micro-batch (output_mode: complete)"),
+    (f"{LATE}unique_key: id", f"select id, ts {FROM}", "its rows are replaced by newer ones (it has a unique_key)"),
     (f"{LATE}unique_key: id\nsequence_by: ts\nhistory: true", f"select id, ts {FROM}", "its rows are replaced"),
     ("tags: []", f"select id {FROM}", "a table and cannot be read as a stream"),
     ("materialized: view", "select id from {{ ref('base') }}", "a view and cannot be read as a stream"),

@@ -67,23 +67,6 @@ def test_output_mode_and_key(header, sql, mode, key, tmp_path):
     assert (write.output_mode, write.unique_key) == (OutputMode(mode), key)
 
 
-@pytest.mark.parametrize(
-    ("header", "sql", "why"),
-    [
-        ("unique_key: id", ORDERS, "its rows are replaced by newer ones (it has a unique_key)"),
-        ("output_mode: update", BY_ID, "its rows are replaced by newer ones (it has a unique_key)"),
-        ("output_mode: complete", BY_ID, "it is rewritten in each micro-batch (output_mode: complete)"),
-    ],
-)
-def test_a_table_whose_rows_change_is_no_stream(header, sql, why, tmp_path):
-    files = {
-        "models/b.sql": f"/*---\n{STREAM}{header}\n---*/\n{sql}",
-        **model("streams: [b]", "select * from {{ ref('b') }}"),
-    }
-    finding = f"stream-not-streamable models/a.sql:2:11 'b' cannot be read as a stream: {why}"
-    check(tmp_path, files, finding, "read in full")
-
-
 # settings and the defaults of folders
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from engine.errors import Diagnostic
 from tests.fixtures import Pair, read_pairs
-from tests.project.small_projects import COLUMNS, ORDERS, SOURCES, findings, model
+from tests.project.small_projects import COLUMNS, ORDERS, findings, model, orders_with
 
 CASES = read_pairs(Path(__file__).parent / "fixtures" / "headers", "*.txt")
 
@@ -25,8 +25,8 @@ def shown(diagnostic: Diagnostic) -> str:
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_what_is_wrong_with_a_header(case: Pair, tmp_path: Path) -> None:
-    sources = SOURCES.replace(COLUMNS, case.parts.get("schema", COLUMNS))
-    files = {"sources/shop.yml": sources, **model(case.given, case.parts.get("sql", ORDERS))}
+    source = orders_with(case.parts.get("schema", COLUMNS))
+    files = {**source, **model(case.given, case.parts.get("sql", ORDERS))}
     assert "\n".join(shown(found) for found in findings(tmp_path, files)) == case.expected
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile import Manifest, compile_project
-from engine.project import load_project
+from engine.compile import Manifest
 from tests.lab import EVENTS, PROJECT
+from tests.project.small_projects import compiled, model
 
 SOURCES = f"""{EVENTS}
       - name: refunds
@@ -66,17 +66,9 @@ EPHEMERAL = f"/*---\nmaterialized: ephemeral\n{ONE}\n---*/\nselect id, at as t f
 
 
 def manifest(root: Path, header: str, sql: str) -> Manifest:
-    files = {
-        "project.yml": PROJECT.format(lake=".engine/lake", schema="s"),
-        "sources/shop.yml": SOURCES,
-        "models/eph.sql": EPHEMERAL,
-        "models/m.sql": f"/*---\n{header}\n---*/\n{sql}\n",
-    }
-    for name, content in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    return compile_project(load_project(root)).manifest
+    project = PROJECT.format(lake=".engine/lake", schema="s")
+    others = {"project.yml": project, "sources/shop.yml": SOURCES, "models/eph.sql": EPHEMERAL}
+    return compiled(root, {**others, **model(header, sql, "m")}).manifest
 
 
 @pytest.mark.parametrize("case", CASES)

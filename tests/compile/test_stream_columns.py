@@ -4,23 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from tests.project.small_projects import FROM, PROJECT, clean, findings, line, only
+from tests.project.small_projects import FROM, PROJECT, clean, findings, line, model, only, orders_with
 
-SOURCES = """\
-sources:
-  - name: shop
-    tables:
-      - name: orders
-        format: json
-        path: landing/orders
-        schema: id string, ts timestamp, day date, plain timestamp_ntz, item struct<name string, at timestamp>, at string
-"""
+SOURCE = orders_with(
+    "id string, ts timestamp, day date, plain timestamp_ntz, item struct<name string, at timestamp>, at string"
+)
 HOUR = f"select hour.start as s, count(*) as n {FROM} group by hour"
 
 
 def files(stream: str, more: str = "", sql: str = f"select id {FROM}") -> dict[str, str | bytes]:
     header = f"streams:\n  shop.orders:\n    {stream}\n{more}"
-    return {"sources/shop.yml": SOURCES, "models/a.sql": f"/*---\n{header.rstrip()}\n---*/\n{sql}"}
+    return {**SOURCE, **model(header, sql)}
 
 
 FITTING = [
@@ -42,9 +36,8 @@ def test_what_fits(stream, tmp_path):
 
 
 def test_a_watermark_of_the_source_is_judged_in_the_stream_that_has_it(tmp_path):
-    sources = f"{SOURCES}        watermark: at delay 1 hour\n"
-    model = {"models/a.sql": f"/*---\nstreams: [shop.orders]\n---*/\nselect id {FROM}"}
-    found = only(findings(tmp_path, {"sources/shop.yml": sources, **model}))
+    source = orders_with("id string, at string\n        watermark: at delay 1 hour")
+    found = only(findings(tmp_path, {**source, **model("streams: [shop.orders]", f"select id {FROM}")}))
     assert (found.code, str(found.location)) == ("watermark-type", "models/a.sql:2:1")
 
 

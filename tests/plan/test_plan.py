@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile import Manifest, compile_project
+from engine.compile import Manifest
 from engine.compile.config.session_settings import is_utc, meaning
 from engine.plan import ActionKind, Change, Comparison, Deployed, DeployedModel, LastWriter, PlanOptions, make_plan
 from engine.plan.compare_models import compare_model
 from engine.plan.source_changes import StreamSource, difference, normalized
-from engine.project import load_project
 from engine.state import ModelState, Phase
 from tests.lab import EVENTS, PROJECT
+from tests.project.small_projects import clean
 
 HEADER = """/*---
 streams: {{shop.events: {{watermark: at delay {delay}{dedup}}}}}
@@ -29,17 +29,8 @@ def header(delay: str = "10 minutes", dedup: str = "", size: str = "1 hour") -> 
 
 
 def manifest(root: Path, text: str, sources: str = EVENTS) -> Manifest:
-    for name, content in {
-        "project.yml": PROJECT.format(lake=".engine/lake", schema="s"),
-        "sources/shop.yml": sources,
-        "models/m.sql": text,
-    }.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    result = compile_project(load_project(root)).manifest
-    assert not result.errors, result.errors
-    return result
+    project = PROJECT.format(lake=".engine/lake", schema="s")
+    return clean(root, {"project.yml": project, "sources/shop.yml": sources, "models/m.sql": text})
 
 
 def compare(root: Path, before: str, after: str, **changed: str) -> Comparison:

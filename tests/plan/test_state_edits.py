@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.compile import Manifest, compile_project
+from engine.compile import Manifest
 from engine.plan import Change, Comparison, LastWriter
 from engine.plan.compare_models import compare_model
-from engine.project import load_project
 from tests.lab import PROJECT
+from tests.project.small_projects import clean, model
 
 SOURCES = """
 sources:
@@ -96,17 +96,8 @@ from {E} e join {K} k on e.kind = k.kind group by hour, k.name
 
 def manifest(root: Path, text: str, schema: str = EVENTS) -> Manifest:
     header, _, sql = text.strip().partition("---\n")
-    for name, content in {
-        "project.yml": PROJECT.format(lake=".engine/lake", schema="s"),
-        "sources/shop.yml": SOURCES % schema,
-        "models/m.sql": f"/*---\n{header}---*/\n{sql}",
-    }.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content)
-    result = compile_project(load_project(root)).manifest
-    assert not result.errors, result.errors
-    return result
+    project = PROJECT.format(lake=".engine/lake", schema="s")
+    return clean(root, {"project.yml": project, "sources/shop.yml": SOURCES % schema, **model(header, sql, "m")})
 
 
 def compare(root: Path, before: str, after: str, schema: str = EVENTS) -> Comparison:

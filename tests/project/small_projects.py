@@ -57,6 +57,11 @@ def model(header: str, sql: str = ORDERS, name: str = "a") -> dict[str, str | by
     return {f"models/{name}.sql": f"/*---\n{header.rstrip()}\n---*/\n{sql}"}
 
 
+def orders_with(columns: str) -> dict[str, str | bytes]:
+    """The source of the orders with other columns, as a file of a project."""
+    return {"sources/shop.yml": SOURCES.replace(COLUMNS, columns)}
+
+
 def sql(text: str) -> str:
     """A model written inside a test, without the test's indentation."""
     return dedent(text).lstrip("\n")

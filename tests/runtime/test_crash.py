@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -20,27 +20,12 @@ from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
 from tests.fault_injection.shop import paid
 from tests.lab import EVENTS, REPOSITORY, Lab, killed_alone
+from tests.runtime.test_streams import HOURLY, hour
 
 pytestmark = pytest.mark.spark
 
-HOURLY = """/*---
-streams:
-  shop.events:
-    watermark: at delay 10 minutes
-    max_files_per_trigger: 1
-windows:
-  hour: tumbling(at, 1 hour)
----*/
-select hour.start as hour, count(*) as n, sum(amount) as amount
-from {{ source('shop', 'events') }}
-group by hour
-"""
 PLAIN = "/*---\nstreams: {shop.events: {max_files_per_trigger: 1}}\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
 COPY = "/*---\nstreams: [plain]\n---*/\nselect id from {{ ref('plain') }}\n"
-
-
-def hour(number: int) -> datetime:
-    return datetime(2024, 5, 1, number, tzinfo=UTC)
 
 
 @dataclass

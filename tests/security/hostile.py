@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from engine.cli.main import invoke
+from tests.project import small_projects
 
 PROJECT = """\
 name: small
@@ -27,11 +28,9 @@ Tree = dict[str, tuple[int, int, bytes]]
 
 
 def write(root: Path, files: dict[str, str]) -> Path:
-    for name, text in {"project.yml": PROJECT, "sources/shop.yml": SOURCES, "models/a.sql": MODEL, **files}.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    return root
+    return small_projects.write(
+        root, {"project.yml": PROJECT, "sources/shop.yml": SOURCES, "models/a.sql": MODEL, **files}
+    )
 
 
 def run(root: Path, *arguments: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -28,12 +29,18 @@ TEXTS = {
 COMMANDS = (["compile"], ["ls", "--selector", "mine"], ["docs", "generate"])
 
 
+def removed(path: Path) -> Path:
+    """The path of a file or folder that was there, perhaps."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+    return path
+
+
 def linked(tmp_path: Path, name: str, to: Path) -> Path:
     root = write(tmp_path / "project", {"selectors.yml": SELECTORS.replace(SECRET, "")})
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.unlink(missing_ok=True)
-    path.symlink_to(to)
+    removed(root / name).symlink_to(to)
     return root
 
 
@@ -57,18 +64,9 @@ def test_no_file_is_read_through_a_link_out_of_the_project(tmp_path, name, capsy
     "name", ["models", "macros", "packages", "packages/p", "packages/p/macros", "sources", "tests", "tests/fixtures"]
 )
 def test_no_folder_is_read_through_a_link_out_of_the_project(tmp_path, name):
-    theirs = tmp_path / "theirs"
-    for file, text in TEXTS.items():
-        (theirs / file).parent.mkdir(parents=True, exist_ok=True)
-        (theirs / file).write_text(text)
+    theirs = write(tmp_path / "theirs", TEXTS)
     root = write(tmp_path / "project", {})
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        for file in path.iterdir():
-            file.unlink()
-        path.rmdir()
-    path.symlink_to(theirs / name)
+    removed(root / name).symlink_to(theirs / name)
     project = load_project(root)
     assert "path-outside" in {found.code for found in project.diagnostics}
     assert SECRET not in repr([project.texts, project.macros, project.singular, [m.text for m in project.models]])
@@ -81,13 +79,7 @@ LOOPS = (*TEXTS, "models", "macros", "packages", "packages/p", "sources", "tests
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_link_in_a_circle_is_a_diagnostic_and_no_internal_error(tmp_path, name, capsys):
     root = write(tmp_path / "project", {})
-    path = root / name
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        for file in path.iterdir():
-            file.unlink()
-        path.rmdir()
-    path.unlink(missing_ok=True)
+    path = removed(root / name)
     other = path.with_name("other" + path.suffix)
     path.symlink_to(other)
     other.symlink_to(path)

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import signal
 import socket
 import subprocess
 import time
@@ -23,10 +21,10 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSp
 
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
+from tests.services import process
 
 LOCK = Path(__file__).with_name("jars.json")
 _START_SECONDS = 60.0
-_STOP_SECONDS = 30.0
 _CALL_SECONDS = 30.0
 _SERVER = """\
 process.roles=broker,controller
@@ -63,16 +61,8 @@ listener.name.ssl.ssl.keystore.key={key}
 """
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 USER, PASSWORD = "reader", 'correct "horse" \\ battery'
-# Beside the process a shell waits for the end of its input, which comes when we are gone, however that was.
-BOUND_TO_US = ("sh", "-c", 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@" 3<&- </dev/null', "sh")
 # A client that outlives a broker that is stopped on purpose has nothing to say about it.
 _QUIET = {"log_level": 0, "error_cb": lambda _: None}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(slots=True)
@@ -119,32 +109,15 @@ class Broker:
             settings.write_text(self._settings(), encoding="utf-8")
             name = self._java("kafka.tools.StorageTool", "random-uuid").stdout.decode().strip()
             self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
-        with (self.folder / "log.txt").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*BOUND_TO_US, *self._command(), "kafka.Kafka", str(settings)],
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        self._process = process.start([*self._command(), "kafka.Kafka", str(settings)], self.folder / "log.txt")
         self._wait()
         return self
 
     def stop(self, *, kill: bool = False) -> None:
         """End it: cleanly, or as a crash would."""
-        if self._process is None:
-            return
-        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process = None
+        if self._process is not None:
+            process.stop(self._process, kill=kill)
+            self._process = None
 
     @property
     def admin(self) -> AdminClient:
@@ -216,10 +189,10 @@ class Broker:
 
     def _settings(self) -> str:
         names = ["PLAINTEXT", "SASL_PLAINTEXT", *(["SSL"] if self.tls else [])]
-        self.ports = {name: _free_port() for name in names}
+        self.ports = {name: process.free_port() for name in names}
         text = _SERVER.format(
             folder=self.folder,
-            controller=_free_port(),
+            controller=process.free_port(),
             listeners=",".join(f"{name}://127.0.0.1:{port}" for name, port in self.ports.items()),
             login=_LOGIN,
             user=USER,

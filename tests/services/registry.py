@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import signal
-import socket
 import subprocess
 import tempfile
 import threading
@@ -25,20 +22,12 @@ from typing import Any
 
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
-from tests.services import unpack
-from tests.services.kafka import BOUND_TO_US
+from tests.services import process, unpack
 
 LOCK = Path(__file__).with_name("registry.json")
 INTERFACE = "/apis/ccompat/v7"
 _START_SECONDS = 90.0
-_STOP_SECONDS = 15.0
 _CALL_SECONDS = 30.0
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @dataclass(slots=True)
@@ -51,7 +40,7 @@ class RegistryPart:
     """
 
     folder: Path
-    port: int = field(default_factory=_free_port)
+    port: int = field(default_factory=process.free_port)
     _process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -64,15 +53,8 @@ class RegistryPart:
         self.folder.mkdir(parents=True, exist_ok=True)
         runner = next(unpacked().glob("*-runner.jar"))
         options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dquarkus.http.port={self.port}"]
-        with (self.folder / "registry.log").open("ab") as log:
-            self._process = subprocess.Popen(
-                [*BOUND_TO_US, str(find_java().path), *options, "-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)],
-                cwd=self.folder,
-                stdin=subprocess.PIPE,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+        options += ["-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)]
+        self._process = process.start([str(find_java().path), *options], self.folder / "registry.log", self.folder)
         deadline = time.monotonic() + _START_SECONDS
         while not self._ready():
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -84,19 +66,9 @@ class RegistryPart:
 
     def stop(self, *, kill: bool = False) -> None:
         """End it: cleanly, or as a crash would."""
-        if self._process is None:
-            return
-        self._process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-        try:
-            self._process.wait(_STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        self._process = None
+        if self._process is not None:
+            process.stop(self._process, kill=kill)
+            self._process = None
 
     def register(self, subject: str, schema: Any, kind: str = "AVRO", references: list[Any] | None = None) -> int:
         """Register a schema (JSON, or the text itself) and return its id."""

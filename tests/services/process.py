@@ -1,0 +1,49 @@
+"""A service in a process of its own, which ends when we do."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+# Beside the process a shell waits for the end of its input, which comes when we are gone, however that was.
+_BOUND_TO_US = ("sh", "-c", 'exec 3<&0; (cat <&3 >/dev/null; kill $$) & exec "$@" 3<&- </dev/null', "sh")
+_STOP_SECONDS = 30.0
+
+
+def free_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(command: Sequence[str], log: Path, folder: Path | None = None) -> subprocess.Popen[bytes]:
+    """Start a service, in this folder or another, and append what it writes to a log."""
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [*_BOUND_TO_US, *command],
+            cwd=folder,
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+
+def stop(process: subprocess.Popen[bytes], *, kill: bool = False) -> None:
+    """End it: cleanly, or as a crash would."""
+    process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
+    try:
+        process.wait(_STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.stdin is not None:
+        process.stdin.close()
