@@ -219,6 +219,10 @@ class Lab:
         names, values = found
         return [dict(zip(names, row, strict=True)) for row in values]
 
+    def ids(self, name: str) -> list[Any]:
+        """The ids of a table's rows, in order."""
+        return sorted(row["id"] for row in self.rows(name))
+
     def _lake(self) -> Lake:
         return Lake(SimpleNamespace(type="sqlite", name="lake", path=self.lake_path))
 

@@ -75,8 +75,8 @@ def check(lab: Lab, ending: str = "", *, later: bool = True) -> None:
     ten, eleven = (datetime(2024, 5, 1, hour, tzinfo=UTC) for hour in (10, 11))
     hours = sorted((r["hour"], r["n"], r["amount"]) for r in lab.rows(f"hourly{ending}"))
     assert hours == [(ten, 3, 7.0), (eleven, 2, 6.0)]
-    assert sorted(r["id"] for r in lab.rows(f"joined{ending}")) == [1, 3, 3, 4, 5, *([5] if later else [])]
-    assert sorted(r["id"] for r in lab.rows(f"uniq{ending}")) == [1, 2, 3, 4, 5, *([6] if later else [])]
+    assert lab.ids(f"joined{ending}") == [1, 3, 3, 4, 5, *([5] if later else [])]
+    assert lab.ids(f"uniq{ending}") == [1, 2, 3, 4, 5, *([6] if later else [])]
 
 
 def checkpoint(lab: Lab, model: str) -> Path:

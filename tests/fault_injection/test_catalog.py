@@ -158,7 +158,7 @@ def test_a_rebuild_is_not_lost_where_the_catalog_is_held_as_it_is_published(lab:
     lab.land("b", [{"id": 2}])
     ended = run_alone(lab.root, "build", "-f", script=HELD.replace("PATH", repr(str(lab.lake_path / "catalog.db"))))
     assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert sorted(row["id"] for row in lab.rows("paid")) == [1, 2]
+    assert lab.ids("paid") == [1, 2]
     table = lab.table("paid")
     assert table is not None
     assert len(table.history) == 1

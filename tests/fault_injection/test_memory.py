@@ -37,4 +37,4 @@ def test_a_build_without_memory_says_so_and_the_next_goes_on(lab: Lab) -> None:
     # The shared session has a larger heap; with the rows as they are it would not do either.
     lab.model("big", BIG.replace("cast(amount as int)", "1"))
     lab.build()
-    assert sorted(r["id"] for r in lab.rows("plain")) == [1, 2]
+    assert lab.ids("plain") == [1, 2]

@@ -31,10 +31,6 @@ def land(lab: Lab, *numbers: int) -> None:
         lab.land(f"{number:03}", [event(number)])
 
 
-def ids(lab: Lab, name: str) -> list[int]:
-    return sorted(row["id"] for row in lab.rows(name))
-
-
 @contextmanager
 def before_commit(what: Callable[[str], object], batch: int) -> Iterator[None]:
     """Do something with a table once, right before a micro-batch is committed to it."""
@@ -75,7 +71,7 @@ def test_a_table_that_is_rolled_back_while_its_stream_runs_ends_the_model(lab: L
         result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["table-rolled-back"] * 3), result.text
     # Nothing was committed behind the rows that are gone.
-    assert (ids(lab, "paid"), ids(lab, "latest"), ids(lab, "staged")) == ([1], [1], [])
+    assert (lab.ids("paid"), lab.ids("latest"), lab.ids("staged")) == ([1], [1], [])
     assert "Traceback" not in result.text
     assert set(lab.run("build").codes()) == {"table-rolled-back"}
 
@@ -109,12 +105,12 @@ def test_a_commit_whose_answer_was_lost_is_made_once(lab: Lab) -> None:
     finally:
         catalog.executescript("drop trigger lost; drop table armed")
         catalog.close()
-    assert (ids(lab, "paid"), ids(lab, "latest")) == ([1, 2, 2, 3], [1, 2, 3])
+    assert (lab.ids("paid"), lab.ids("latest")) == ([1, 2, 2, 3], [1, 2, 3])
     # What is left can be looked after, and goes on.
     assert lab.run("maintain", "--older-than", "0 seconds").code == 0
     land(lab, 5)
     lab.build()
-    assert (ids(lab, "paid"), ids(lab, "latest")) == ([1, 2, 2, 3, 5], [1, 2, 3, 5])
+    assert (lab.ids("paid"), lab.ids("latest")) == ([1, 2, 2, 3, 5], [1, 2, 3, 5])
 
 
 @pytest.mark.parametrize("how", ["append", "overwrite", "merge"])
@@ -146,7 +142,7 @@ def test_a_rollback_between_the_check_and_the_commit_is_found(lab: Lab, how: str
     with reached("checked", back), pytest.raises(StateError) as failure:
         commit()
     assert failure.value.diagnostic.code == "table-rolled-back"
-    assert ids(lab, "paid") == [1]
+    assert lab.ids("paid") == [1]
     left = lab.table("paid")
     assert left is not None
     assert left.snapshots == known.snapshots
@@ -219,4 +215,4 @@ def test_a_clock_that_was_set_back_is_named(lab: Lab) -> None:
     land(lab, 2)
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["clock-behind"]), result.text
-    assert ids(lab, "paid") == [1]
+    assert lab.ids("paid") == [1]

@@ -44,7 +44,7 @@ def test_a_reset_of_kafka_and_of_tables(lab: Lab, broker: Broker) -> None:
         spark.sql(f"insert into {orders} values {', '.join(f'({number})' for number in numbers)}")
 
     def ids() -> list[list[int]]:
-        return [sorted(row["id"] for row in lab.rows(name)) for name in POINTS]
+        return [lab.ids(name) for name in POINTS]
 
     add(1, 2)
     lab.build()

@@ -56,8 +56,8 @@ WINDOWS = [(hour(10), 3, 7.0), (hour(11), 1, 3.0)]
 
 def check_tables(shop: Shop) -> None:
     assert shop.windows() == WINDOWS
-    assert sorted(r["id"] for r in shop.lab.rows("plain")) == [1, 2, 3, 4, 5]
-    assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5]
+    assert shop.lab.ids("plain") == [1, 2, 3, 4, 5]
+    assert shop.lab.ids("copy") == [1, 2, 3, 4, 5]
 
 
 def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: Shop) -> None:
@@ -66,7 +66,7 @@ def test_a_stream_of_a_table_killed_after_its_commit_writes_its_rows_once(shop: 
     assert len(shop.lab.rows("copy")) == 5
     shop.lab.land("d", [paid(6, "13:20")])
     shop.lab.build()
-    assert sorted(r["id"] for r in shop.lab.rows("copy")) == [1, 2, 3, 4, 5, 6]
+    assert shop.lab.ids("copy") == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_kill_between_making_a_table_and_its_state_is_made_good(shop: Shop) -> None:
@@ -125,7 +125,7 @@ def test_a_build_that_is_asked_to_stop_ends_soon_and_the_next_goes_on(shop: Shop
     assert not jvms_of(shop.lab.root)
     assert len(shop.lab.rows("plain")) < 25
     shop.lab.build("-s", "plain")
-    assert sorted(r["id"] for r in shop.lab.rows("plain")) == [1, 2, 3, 4, 5, *range(100, 120)]
+    assert shop.lab.ids("plain") == [1, 2, 3, 4, 5, *range(100, 120)]
 
 
 def jvms_of(root: Path) -> list[str]:

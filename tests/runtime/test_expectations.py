@@ -147,7 +147,7 @@ def test_a_row_that_fails_several_checks_is_quarantined_with_all_their_names(lab
     lab.land("a", rows)
     result = lab.build().model("sales")
     assert result["failed_checks"] == {"small": 2, "known": 1, "early": 2}
-    assert sorted(r["id"] for r in lab.rows("sales")) == [1, 3]
+    assert lab.ids("sales") == [1, 3]
     (row,) = lab.rows("sales__quarantine")
     assert row["checks"] == ["small", "known", "early"]
     assert json.loads(row["row"]) == {"id": 4, "amount": 70.0, "kind": "lost", "at": "2024-05-01T10:00:00.000000Z"}
@@ -185,7 +185,7 @@ def test_a_batch_table_and_its_quarantine_are_those_of_the_last_build(lab: Lab) 
         lab.model("sales", text.format(policy=policy))
         result = lab.run("build")
         assert result.code == code, result.text
-        assert sorted(r["id"] for r in lab.rows("sales")) == rows
+        assert lab.ids("sales") == rows
         assert result.codes() == (["expectation-failed"] if policy == "fail" else [])
         if code == 0:
             assert result.model("sales")["failed_checks"] == {"positive": 1}

@@ -34,10 +34,6 @@ select id, at from {{ source('shop', 'events') }}
 """
 
 
-def ids(lab: Lab, name: str) -> list[int]:
-    return sorted(row["id"] for row in lab.rows(name))
-
-
 def generation_ids(lab: Lab, name: str) -> list[str | None]:
     table = lab.table(name)
     assert table is not None
@@ -63,9 +59,9 @@ def test_a_rebuild_that_failed_half_way_is_not_taken_for_a_generation_of_the_sam
     poison.write_text(json.dumps(event(4)) + "\n")
     # What was built of it is not the table's: the state is as lost as it was.
     assert lab.run("build").codes() == ["state-missing"]
-    assert ids(lab, "latest") == [1, 2]
+    assert lab.ids("latest") == [1, 2]
     lab.build("-f")
-    assert ids(lab, "latest") == [1, 2, 3, 4]
+    assert lab.ids("latest") == [1, 2, 3, 4]
     assert lab.build().model("latest")["status"] == "unchanged"
 
 
@@ -95,7 +91,7 @@ def test_a_generation_that_began_before_there_were_ids_goes_by_its_number(
     (identifier,) = generation_ids(lab, "latest")
     assert identifier == lab.model_json("latest", 2)["generation_id"]
     assert len(str(identifier)) == 32
-    assert ids(lab, "latest") == [1, 2]
+    assert lab.ids("latest") == [1, 2]
 
 
 PAID = "/*---\nstreams: [shop.events]\n---*/\nselect id, at from {{ source('shop', 'events') }}\n"
@@ -113,16 +109,16 @@ def test_only_tables_of_the_model_itself_are_ever_dropped(lab: Lab) -> None:
     lab.build()
     lab.land("b", [event(2)])
     lab.build()
-    assert [ids(lab, name) for name in names] == [[1, 2]] * 3
+    assert [lab.ids(name) for name in names] == [[1, 2]] * 3
     # A rebuild needs the name, and nothing has changed when that is said.
     failed = lab.run("build", "-f", "-s", "paid")
     assert (failed.code, failed.codes()) == (1, ["name-taken"])
     assert f"lake.{lab.schema}.paid__g2" in failed.out
-    assert ids(lab, "paid__g2") == [7]
+    assert lab.ids("paid__g2") == [7]
     assert lab.build().model("paid")["status"] == "unchanged"
     spark.sql(f"drop table lake.{lab.schema}.paid__g2 purge")
     lab.build("-f", "-s", "paid")
-    assert [ids(lab, name) for name in names] == [[1, 2]] * 3
+    assert [lab.ids(name) for name in names] == [[1, 2]] * 3
 
 
 def test_a_batch_table_is_rebuilt_where_its_state_is_lost_and_nobody_elses_is(lab: Lab) -> None:
@@ -173,7 +169,7 @@ def test_a_rebuild_is_published_with_the_micro_batch_that_its_staging_table_has(
     noted = lab.model_json("paid", 2)["batch"]
     lab.land("f4", [event(4)])
     lab.build()
-    assert (ids(lab, "paid"), noted) == ([1, 2, 3, 4], 2)
+    assert (lab.ids("paid"), noted) == ([1, 2, 3, 4], 2)
 
 
 def test_a_micro_batch_that_is_in_the_table_twice_is_found_out(tmp_path: Path) -> None:
@@ -212,7 +208,7 @@ def test_two_copies_of_one_state_that_both_write_are_found_out(lab: Lab) -> None
     one.rename(state)
     before = lab.snapshots()
     assert lab.run("build").codes() == ["state-copied"]
-    assert (lab.snapshots(), ids(lab, "paid")) == (before, [1, 3])
+    assert (lab.snapshots(), lab.ids("paid")) == (before, [1, 3])
     shutil.rmtree(state)
     other.rename(state)
     assert lab.build().model("paid")["status"] == "unchanged"

@@ -57,10 +57,6 @@ def cared(lab: Lab, *arguments: str) -> dict[str, dict[str, Any]]:
     return {event["table"].rpartition(".")[2]: event for event in found}
 
 
-def ids(lab: Lab, name: str) -> list[int]:
-    return sorted(row["id"] for row in lab.rows(name))
-
-
 def test_files_are_joined_and_snapshots_go_and_streams_go_on(shop: Lab) -> None:
     land(shop, 1, 6)
     shop.build()
@@ -84,13 +80,13 @@ def test_files_are_joined_and_snapshots_go_and_streams_go_on(shop: Lab) -> None:
     assert after is not None
     # The last snapshot that the model wrote and its reader has read, and the two commits of the maintenance.
     assert [s.id for s in after.history if s.marker("batch-id")] == [before.snapshot]
-    assert ids(shop, "paid") == [1, 2, 3, 4, 5, 6]
+    assert shop.ids("paid") == [1, 2, 3, 4, 5, 6]
 
     land(shop, 7, 1)
     results = shop.build()
     assert results.model("paid")["rows_in"] == 1
     assert results.model("copy")["rows_in"] == 1
-    assert ids(shop, "copy") == [1, 2, 3, 4, 5, 6, 7]
+    assert shop.ids("copy") == [1, 2, 3, 4, 5, 6, 7]
     again = cared(shop, "-s", "paid", "--older-than", "1 day")["paid"]
     assert (again["joined"], again["expired"], again["orphans"]) == (0, 0, 0)
 
@@ -105,7 +101,7 @@ def test_what_a_reader_has_not_read_stays(shop: Lab) -> None:
     assert done["kept_for"] == ["copy"]
     assert (done["joined"], done["expired"]) == (7, 1)
     assert shop.build().model("copy")["rows_in"] == 5
-    assert ids(shop, "copy") == [1, 2, 3, 4, 5, 6, 7]
+    assert shop.ids("copy") == [1, 2, 3, 4, 5, 6, 7]
     assert cared(shop, "--older-than", "0 seconds")["paid"]["kept_for"] == []
 
 
@@ -122,8 +118,8 @@ def test_a_batch_that_comes_again_after_it_is_not_written_twice(shop: Lab) -> No
 
     assert cared(shop, "--older-than", "0 seconds")["paid"]["expired"] == 5
     shop.build()
-    assert ids(shop, "paid") == [1, 2, 3, 4, 5, 6]
-    assert ids(shop, "copy") == [1, 2, 3, 4, 5, 6]
+    assert shop.ids("paid") == [1, 2, 3, 4, 5, 6]
+    assert shop.ids("copy") == [1, 2, 3, 4, 5, 6]
 
 
 def test_tables_are_looked_after_beside_running_streams(shop: Lab) -> None:
@@ -146,8 +142,8 @@ def test_tables_are_looked_after_beside_running_streams(shop: Lab) -> None:
     paid = [one for one in done if one.model.name == "paid"]
     assert any(one.joined for one in paid), done
     shop.build()
-    assert ids(shop, "paid") == list(range(1, 21))
-    assert ids(shop, "copy") == list(range(1, 21))
+    assert shop.ids("paid") == list(range(1, 21))
+    assert shop.ids("copy") == list(range(1, 21))
     assert shop.rows("total") == [{"n": 20}]
 
 
@@ -190,11 +186,11 @@ def test_snapshots_that_expire_while_a_stream_starts_are_noticed(shop: Lab) -> N
     assert (result.code, result.codes()) == (1, ["upstream-history"]), result.text
     assert shop.rows("copy") == []
     shop.build("-s", "copy")
-    assert ids(shop, "copy") == [1, 2, 3, 4]
+    assert shop.ids("copy") == [1, 2, 3, 4]
     # The writer of the table goes on as well: who compacts and expires loses no rows.
     land(shop, 5, 1)
     shop.build()
-    assert (ids(shop, "paid"), ids(shop, "copy")) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
+    assert (shop.ids("paid"), shop.ids("copy")) == ([1, 2, 3, 4, 5], [1, 2, 3, 4, 5])
 
 
 def test_a_snapshot_behind_a_needed_one_stays_though_a_clock_was_set_back() -> None:

@@ -146,7 +146,7 @@ def test_a_stream_of_a_table_that_was_a_view_meanwhile_says_that_it_was_replaced
     stopped = lab.run("build", "-s", "reader")
     assert (stopped.code, stopped.codes()) == (1, ["upstream-replaced"])
     lab.build("-f", "-s", "reader")
-    assert sorted(row["id"] for row in lab.rows("reader")) == [1, 2]
+    assert lab.ids("reader") == [1, 2]
 
 
 def test_what_fails_leaves_what_there_was(lab: Lab) -> None:

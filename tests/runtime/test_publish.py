@@ -48,10 +48,6 @@ def prepare(lab: Lab) -> Lab:
     return lab
 
 
-def ids(lab: Lab, name: str) -> list[int]:
-    return sorted(row["id"] for row in lab.rows(name))
-
-
 def staged(lab: Lab, name: str) -> list[int] | None:
     """The ids in the branch; None: there is none."""
     table = lab.table(name)
@@ -71,7 +67,7 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     lab.land("b", [event(3, 2)])
     # The first build: nothing is in main before; what depends on it is built from what was published.
     lab.build()
-    assert [ids(lab, name) for name in NAMES] == [[1, 2, 3]] * 4
+    assert [lab.ids(name) for name in NAMES] == [[1, 2, 3]] * 4
     assert [staged(lab, name) for name in NAMES] == [None] * 4
     assert "Spark's plan of paid:" in (lab.root / "target" / "logs" / "engine.log").read_text()
     table = lab.table("latest")
@@ -96,9 +92,9 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     again = lab.run("build", "-s", "paid copy latest")
     assert again.codes() == ["not-published"], again.out
     # The newer row of 5 has an amount: what was merged passes, with all that waited before.
-    assert (staged(lab, "latest"), ids(lab, "latest")) == (None, [1, 2, 3, 4, 5, 6])
+    assert (staged(lab, "latest"), lab.ids("latest")) == (None, [1, 2, 3, 4, 5, 6])
     assert (again.model("paid")["rows_in"], again.model("latest")["rows_in"]) == (2, 2)
-    assert ids(lab, "paid") == ids(lab, "copy") == [1, 2, 3]
+    assert lab.ids("paid") == lab.ids("copy") == [1, 2, 3]
 
     # `run` publishes nothing; `test` does when the reason is gone, here a test that was too strict.
     lab.land("f", [event(7, 7)])
@@ -108,8 +104,8 @@ def test_rows_are_shown_when_the_tests_have_passed_and_held_back_until_then(lab:
     assert (tested.code, tested.codes()) == (0, []), tested.out
     assert staged(lab, "paid") is None
     lab.build()
-    assert ids(lab, "paid") == ids(lab, "copy") == [1, 1, 2, 3, 4, 5, 5, 6, 7]
-    assert ids(lab, "latest") == ids(lab, "known") == [1, 2, 3, 4, 5, 6, 7]
+    assert lab.ids("paid") == lab.ids("copy") == [1, 1, 2, 3, 4, 5, 5, 6, 7]
+    assert lab.ids("latest") == lab.ids("known") == [1, 2, 3, 4, 5, 6, 7]
 
 
 def test_ways_on_after_a_failure(lab: Lab) -> None:
@@ -130,14 +126,14 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     # A full refresh waits for the tests too, beside the table; the rows that waited before go with what they followed.
     refused = lab.run("build", "-f")
     assert refused.codes() == ["not-published"], refused.out
-    assert (ids(lab, "paid"), staged(lab, "paid"), len(lab.rows("paid__g2"))) == ([1], [1, 2], 2)
+    assert (lab.ids("paid"), staged(lab, "paid"), len(lab.rows("paid__g2"))) == ([1], [1, 2], 2)
     # It was dropped for the next build, which goes on behind what waits.
     lab.land("c", [event(3, 1)])
     assert lab.run("build").codes() == ["not-published"]
     assert (lab.table("paid__g2"), staged(lab, "paid")) == (None, [1, 2, 3])
     accepted = lab.run("publish", "paid", "--accept")
     assert accepted.code == 0, accepted.text
-    assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 3], None)
+    assert (lab.ids("paid"), staged(lab, "paid")) == ([1, 2, 3], None)
     before = lab.snapshots()
     assert (lab.run("publish", "paid", "--accept").code, lab.snapshots()) == (0, before)
     assert [lab.run("publish", *said).code for said in (["paid"], ["paix", "--accept"])] == [2, 2]
@@ -149,10 +145,10 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert lab.run("build").codes() == ["publish-diverged"]
     lab.model("paid", PAID.replace("not_null", "{not_null: {severity: warn}}"))
     lab.build("-f")
-    assert (ids(lab, "paid"), staged(lab, "paid"), lab.table("paid__g2")) == ([1, 2, 3, 4], None, None)
+    assert (lab.ids("paid"), staged(lab, "paid"), lab.table("paid__g2")) == ([1, 2, 3, 4], None, None)
     lab.land("e", [event(5, 1)])
     assert lab.build().model("paid")["rows_in"] == 1
-    assert ids(lab, "paid") == [1, 2, 3, 4, 5]
+    assert lab.ids("paid") == [1, 2, 3, 4, 5]
 
 
 def test_files_that_are_rewritten_while_rows_are_staged_do_no_harm(lab: Lab) -> None:
@@ -178,9 +174,9 @@ def test_files_that_are_rewritten_while_rows_are_staged_do_no_harm(lab: Lab) -> 
             f"call lake.system.rewrite_data_files(table => '{lab.schema}.{name}', options => map('rewrite-all', 'true'))"
         )
         assert lab.run("publish", name, "--accept").code == 0
-    assert [ids(lab, name) for name in ("paid", "latest")] == [[1, 2, 3, 4, 5, 6]] * 2
+    assert [lab.ids(name) for name in ("paid", "latest")] == [[1, 2, 3, 4, 5, 6]] * 2
     lab.land("b", [event(7, 1)])
     lab.run("build")
     assert [staged(lab, name) for name in ("paid", "latest")] == [[1, 2, 3, 4, 5, 6, 7]] * 2
     lab.build("-s", "copy")
-    assert ids(lab, "copy") == [1, 2, 3, 4, 5, 6]
+    assert lab.ids("copy") == [1, 2, 3, 4, 5, 6]

@@ -9,7 +9,7 @@ import pytest
 from engine.lake.commits import STAGED, STAGED_LAYOUT
 from tests.fault_injection.points import killing
 from tests.lab import EVENTS, Lab, event, killed_alone
-from tests.runtime.test_publish import ids, staged
+from tests.runtime.test_publish import staged
 
 pytestmark = pytest.mark.spark
 
@@ -48,10 +48,10 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     bad = lab.land("bad", [event(9, 1, amount=None)])
     failed = lab.run("build")
     assert (failed.code, failed.codes()) == (1, ["not-published"]), failed.text
-    assert (ids(lab, "paid"), staged(lab, "paid"), lab.table("below")) == ([], [1, 2, 9], None)
+    assert (lab.ids("paid"), staged(lab, "paid"), lab.table("below")) == ([], [1, 2, 9], None)
     bad.unlink()
     lab.build()
-    assert (ids(lab, "paid"), staged(lab, "paid"), lab.rows("below")) == ([1, 2], None, [{"n": 2}])
+    assert (lab.ids("paid"), staged(lab, "paid"), lab.rows("below")) == ([1, 2], None, [{"n": 2}])
     first, before = layout(lab), lab.snapshots()
     assert STAGED_LAYOUT not in first["properties"]
     again = lab.build()
@@ -68,7 +68,7 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     query = f"select id from {hint.rpartition('To query the staged rows: ')[2]} where amount is null"
     assert lab.session is not None
     assert [row["id"] for row in lab.session.spark.sql(query).collect()] == [4]
-    assert (lab.snapshots(), ids(lab, "paid")) == (before, [1, 2])
+    assert (lab.snapshots(), lab.ids("paid")) == (before, [1, 2])
     # The next build has nothing to make: the tests decide again about what waits. Maintenance leaves it alone.
     again = lab.run("build")
     assert (again.model("paid")["status"], again.codes()) == ("unchanged", ["not-published"]), again.text
@@ -83,13 +83,13 @@ def test_the_table_is_replaced_when_the_tests_have_passed_and_left_as_it_was_unt
     assert {key: layout(lab)[key] for key in ("columns", "main", "uuid")} == {
         key: first[key] for key in ("columns", "main", "uuid")
     }
-    assert ids(lab, "paid") == [1, 2]
+    assert lab.ids("paid") == [1, 2]
     lab.land("b", [event(3, 2), event(4, 2)])
     lab.build()
     made = layout(lab)
     assert [name for name, _ in made["columns"]] == ["id", "at", "amount", "kind"]
     assert dict(made["columns"])["id"] == "string"
-    assert (made["uuid"], ids(lab, "paid"), staged(lab, "paid")) == (first["uuid"], ["1", "2", "3", "4"], None)
+    assert (made["uuid"], lab.ids("paid"), staged(lab, "paid")) == (first["uuid"], ["1", "2", "3", "4"], None)
     assert STAGED_LAYOUT not in made["properties"]
     assert lab.rows("below") == [{"n": 4}]
     parts = lab.session.spark.sql(f"select partition.* from lake.{lab.schema}.paid.files limit 1").columns
@@ -120,7 +120,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     lab.model("paid", paid())
     assert lab.run("build").codes() == ["not-published"]
     accepted = lab.run("publish", "paid", "--accept")
-    assert (accepted.code, ids(lab, "paid")) == (0, [1, 2, 3]), accepted.text
+    assert (accepted.code, lab.ids("paid")) == (0, [1, 2, 3]), accepted.text
     assert lab.run("build").codes() == []
 
     # Left out again: the new content is made at once, whatever waited.
@@ -128,7 +128,7 @@ def test_ways_on_after_a_failure(lab: Lab) -> None:
     assert lab.run("build").codes() == ["not-published"]
     lab.model("paid", paid().replace("publish: on_tests_pass\n", ""))
     lab.run("build")
-    assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 3, 4], None)
+    assert (lab.ids("paid"), staged(lab, "paid")) == ([1, 2, 3, 4], None)
     assert STAGED_LAYOUT not in layout(lab)["properties"]
 
 
@@ -139,17 +139,17 @@ def test_partitions_wait_as_well(lab: Lab) -> None:
     assert lab.run("build").codes() == ["not-published"]
     # What waits is kept: other partitions come beside it, the same ones take its place.
     lab.land("a", [event(2, 1)])
-    assert (lab.run("build").codes(), ids(lab, "paid"), staged(lab, "paid")) == (["not-published"], [], [1, 2])
+    assert (lab.run("build").codes(), lab.ids("paid"), staged(lab, "paid")) == (["not-published"], [], [1, 2])
     lab.land("a", [event(1, 2)])
     lab.build()
-    assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2], None)
+    assert (lab.ids("paid"), staged(lab, "paid")) == ([1, 2], None)
     assert lab.build().model("paid")["status"] == "unchanged"
     # A full refresh that fails goes with the next build, which goes on from what readers see.
     lab.land("a", [event(3, 1, amount=None)])
     assert (lab.run("build", "-f").codes(), staged(lab, "paid")) == (["not-published"], [3])
     lab.land("a", [event(4, 1)])
     lab.build()
-    assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 2, 4], None)
+    assert (lab.ids("paid"), staged(lab, "paid")) == ([1, 2, 4], None)
     # Rows that wait would be lost if readers were shown others.
     lab.land("a", [event(5, 1, amount=None)])
     assert lab.run("build").codes() == ["not-published"]
@@ -175,7 +175,7 @@ def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
     for name in POINTS:
         lab.model(name, changed)
     killed_alone(lab.root, "build", "--threads", "5", script=killing(POINTS))
-    seen = {name: ids(lab, name) for name in POINTS}
+    seen = {name: lab.ids(name) for name in POINTS}
     assert seen == {"before": [1, 2], "written": [1, 2], "behind": [1, 2], "held": [1, 2], "shown": ["1", "2", "3"]}
     tables = {name: lab.table(name) for name in POINTS}
     assert {name: STAGED in table.branches for name, table in tables.items() if table is not None} == {
@@ -194,7 +194,7 @@ def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
         ("held", "shown"), "unchanged"
     )
     for name in POINTS:
-        assert (ids(lab, name), staged(lab, name)) == (["1", "2", "3"], None), name
+        assert (lab.ids(name), staged(lab, name)) == (["1", "2", "3"], None), name
         assert STAGED_LAYOUT not in layout(lab, name)["properties"]
     before = lab.snapshots()
     assert {lab.build().model(name)["status"] for name in POINTS} == {"unchanged"}

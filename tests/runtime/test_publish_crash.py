@@ -10,7 +10,7 @@ from engine.lake.table_facts import TableFacts
 from engine.state import checkpoint as spark_checkpoint
 from tests.fault_injection.points import killing
 from tests.lab import EVENTS, Lab, event, killed_alone
-from tests.runtime.test_publish import LATEST, PAID, ids, staged
+from tests.runtime.test_publish import LATEST, PAID, staged
 
 pytestmark = pytest.mark.spark
 
@@ -39,12 +39,12 @@ def test_kills_on_each_side_of_both_commits(lab: Lab) -> None:
     assert spark_checkpoint.last_started(lab.state / "latest" / "1" / "checkpoint") == 1
     assert (batches(lab.table("latest")), batches(lake.table(lab.schema, "latest", STAGED))) == ([], ["1", "0"])
     assert (lab.snapshot("held"), staged(lab, "held")) == (None, [1, 2, 3])
-    assert (ids(lab, "paid"), staged(lab, "paid")) == ([1, 1, 2, 3], None)
+    assert (lab.ids("paid"), staged(lab, "paid")) == ([1, 1, 2, 3], None)
 
     before = lab.snapshot("paid")
     done = lab.build()
     assert [done.model(name)["status"] for name in ("paid", "held")] == ["unchanged", "unchanged"]
-    assert (lab.snapshot("paid"), ids(lab, "paid")) == (before, [1, 1, 2, 3])
+    assert (lab.snapshot("paid"), lab.ids("paid")) == (before, [1, 1, 2, 3])
     for name in ("latest", "held"):
-        assert (ids(lab, name), staged(lab, name)) == ([1, 2, 3], None), name
+        assert (lab.ids(name), staged(lab, name)) == ([1, 2, 3], None), name
     assert [batches(lab.table(name)) for name in POINTS] == [["1", "0"]] * 3

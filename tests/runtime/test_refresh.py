@@ -102,12 +102,12 @@ def test_what_streams_from_the_table_would_stop_so_that_must_be_accepted(lab: La
     assert "'again', 'copy' stream from 'paid' and cannot resume once that is rebuilt" in result.text
     assert lab.snapshots() == before
     lab.build("-f", "-s", "paid", "--accept", "downstream-stops")
-    assert sorted(r["id"] for r in lab.rows("paid")) == [1, 2]
+    assert lab.ids("paid") == [1, 2]
     stopped = lab.run("build", "-s", "copy")
     assert (stopped.code, stopped.codes()) == (1, ["upstream-replaced"])
-    assert sorted(r["id"] for r in lab.rows("copy")) == [1, 2]
+    assert lab.ids("copy") == [1, 2]
     lab.build("-f", "-s", "paid+")
-    assert sorted(r["id"] for r in lab.rows("copy")) == [1, 2]
+    assert lab.ids("copy") == [1, 2]
 
 
 def test_a_protected_model_is_never_built_anew(lab: Lab) -> None:
@@ -155,7 +155,7 @@ def test_a_kill_on_either_side_of_the_publishing_commit_is_decided_by_its_marker
             lab.model(name, NUMBERED.replace("MORE", more).replace("FROM", str(begin)))
 
     def ids() -> dict[str, list[int]]:
-        return {name: sorted(r["id"] for r in lab.rows(name)) for name in POINTS}
+        return {name: lab.ids(name) for name in POINTS}
 
     write(0)
     lab.build()

@@ -66,10 +66,10 @@ def test_renamed_models_and_sources_keep_tables_state_and_readers(lab: Lab) -> N
 
     lab.land("b", [event(4, "12:30"), event(-2, "12:31"), event(3, "09:00"), event(2, "12:40", "gone")])
     lab.build()
-    assert sorted(row["id"] for row in lab.rows("paid")) == [1, 2, 2, 3, 3, 4]
-    assert sorted(row["id"] for row in lab.rows("kept")) == [1, 4]
-    assert sorted(row["id"] for row in lab.rows("copied")) == [1, 2, 2, 3, 3, 4]
+    assert lab.ids("paid") == [1, 2, 2, 3, 3, 4]
+    assert lab.ids("kept") == [1, 4]
+    assert lab.ids("copied") == [1, 2, 2, 3, 3, 4]
     assert len(lab.rows("paid__quarantine")) == len(lab.rows("kept__quarantine")) == 2
     assert lab.run("build", "-f").code == 0
-    assert sorted(row["id"] for row in lab.rows("kept")) == [1, 4]
+    assert lab.ids("kept") == [1, 4]
     assert lab.run("maintain").code == 0

@@ -34,10 +34,6 @@ def land(lab: Lab, name: str, *rows: Mapping[str, Any], at: float) -> None:
     os.utime(path, (at, at))
 
 
-def ids(lab: Lab, name: str) -> list[int]:
-    return sorted(row["id"] for row in lab.rows(name))
-
-
 def codes(result: Result) -> list[str]:
     """What was found, without what compile says of the counts."""
     return sorted(code for code in result.codes() if code not in {"unbounded-groups", "unbounded-complete"})
@@ -80,7 +76,7 @@ def test_the_three_forms(lab: Lab) -> None:
     assert codes(done) == ["checkpoint-reset", "checkpoint-reset", "files-skipped"]
     assert "is never read" in done.out
     assert said(done, "files-skipped").startswith("3 files of 'shop.events' skipped")
-    assert (ids(lab, "paid"), ids(lab, "copy")) == ([1, 2, 3], [1, 2])
+    assert (lab.ids("paid"), lab.ids("copy")) == ([1, 2, 3], [1, 2])
     state = lab.model_json("paid", 2)
     assert (state["phase"], state["uuid"]) == ("published", lab.table("paid").uuid)  # type: ignore[union-attr]
     assert not (lab.state / "paid" / "1").exists()
@@ -88,7 +84,7 @@ def test_the_three_forms(lab: Lab) -> None:
     land(lab, "d", event(5), at=time.time() + 1)
     land(lab, "e", event(6), at=now - 4000)
     assert codes(lab.build("-s", "paid copy")) == []
-    assert (ids(lab, "paid"), ids(lab, "copy")) == ([1, 2, 3, 5, 6], [1, 2, 5, 6])
+    assert (lab.ids("paid"), lab.ids("copy")) == ([1, 2, 3, 5, 6], [1, 2, 5, 6])
     table = lab.table("paid")
     assert table is not None
     assert [s.marker("generation") for s in table.history] == ["2", "1", "1"]
@@ -132,7 +128,7 @@ def test_a_batch_that_comes_again_passes_over_the_same_files(lab: Lab) -> None:
     assert "landing/events/c.json" in said(again, "files-skipped")
     land(lab, "d", event(4), at=now - 5000)
     assert codes(lab.build()) == []
-    assert ids(lab, "latest") == [1, 2, 4]
+    assert lab.ids("latest") == [1, 2, 4]
 
 
 LATEST = """/*---
@@ -153,22 +149,22 @@ def test_a_deleted_key_stays_deleted_beyond_a_reset(lab: Lab) -> None:
     land(lab, "a", event(1, 1), event(2, 1), event(3, 1), at=now - 3000)
     land(lab, "b", *(event(number, 5, "deleted") for number in (1, 3, 4)), at=now - 2000)
     lab.build()
-    assert ids(lab, "latest") == [2]
+    assert lab.ids("latest") == [2]
     # The deletes are beyond the retention by now, and an older row comes that was not there before.
     (lab.root / "landing" / "events" / "b.json").unlink()
     land(lab, "c", event(2, 2), event(4, 3), at=now - 1000)
     lab.build("--reset-checkpoint", "earliest")
-    assert ids(lab, "latest") == [2]
+    assert lab.ids("latest") == [2]
     assert [r["id"] for r in lab.rows("versions") if r["is_current"]] == [2]
     (lab.root / "models" / "versions.sql").unlink()
     # Where the state was lost it is the snapshots that tell; a newer row is another matter.
     shutil.rmtree(lab.state / "latest")
     land(lab, "d", event(1, 3), event(3, 9), at=now + 3600)
     lab.build("--reset-checkpoint", "now")
-    assert ids(lab, "latest") == [2, 3]
+    assert lab.ids("latest") == [2, 3]
     # A table that is built anew knows what its sources have.
     lab.build("-f")
-    assert ids(lab, "latest") == [1, 2, 3, 4]
+    assert lab.ids("latest") == [1, 2, 3, 4]
 
 
 TOTALS = """/*---

@@ -32,10 +32,6 @@ def row(number: int) -> dict[str, Any]:
     return {"id": number, "at": f"2024-05-01T10:{number:02d}:00Z"}
 
 
-def ids(lab: Lab, name: str) -> list[int]:
-    return sorted(r["id"] for r in lab.rows(name))
-
-
 def landed(lab: Lab, *numbers: int) -> None:
     """Odd numbers are landed in one, even numbers in two."""
     for number in numbers:
@@ -44,10 +40,10 @@ def landed(lab: Lab, *numbers: int) -> None:
 
 def rejected(lab: Lab, name: str, *arguments: str) -> str:
     """A build that is rejected for its sources, with the table as before; its message."""
-    before = lab.snapshot(name), ids(lab, name)
+    before = lab.snapshot(name), lab.ids(name)
     result = lab.run("build", "-s", name, *arguments)
     assert (result.code, result.codes()) == (1, ["source-changed"]), result.text
-    assert (lab.snapshot(name), ids(lab, name)) == before
+    assert (lab.snapshot(name), lab.ids(name)) == before
     return message(result)
 
 
@@ -75,7 +71,7 @@ def test_streams_in_another_order_are_rejected_and_nothing_is_read_again(lab: La
     assert "order of its streams changed from shop.one, shop.two to shop.two, shop.one" in rejected(lab, "files")
     assert "from base, second to second, base" in rejected(lab, "tables")
     lab.build("-s", "ctes")
-    assert ids(lab, "ctes") == [1, 2, 3, 4]
+    assert lab.ids("ctes") == [1, 2, 3, 4]
 
     # One of them twice is another checkpoint as well; undone, all is read once.
     lab.model("files", union(ONE, ONE, streams="[shop.one]"))
@@ -83,7 +79,7 @@ def test_streams_in_another_order_are_rejected_and_nothing_is_read_again(lab: La
     lab.model("files", union(ONE, OTHER))
     lab.model("tables", union(BASE, SECOND, streams="[base, second]"))
     lab.build()
-    assert ids(lab, "files") == ids(lab, "tables") == [1, 2, 3, 4]
+    assert lab.ids("files") == lab.ids("tables") == [1, 2, 3, 4]
 
 
 def test_a_checkpoint_of_an_older_version_tells_its_sources_itself(lab: Lab) -> None:
@@ -97,7 +93,7 @@ def test_a_checkpoint_of_an_older_version_tells_its_sources_itself(lab: Lab) -> 
     lab.model("files", union(ONE, OTHER))
     landed(lab, 3)
     lab.build()
-    assert ids(lab, "files") == [1, 2, 3]
+    assert lab.ids("files") == [1, 2, 3]
     assert (lab.state / "files" / "1" / "sources.json").exists()
 
 
@@ -108,12 +104,12 @@ def test_one_stream_read_twice_is_one_source_with_two_offsets(lab: Lab) -> None:
     lab.build()
     landed(lab, 4)
     lab.build()
-    assert ids(lab, "m") == [1, 1, 2, 4]
+    assert lab.ids("m") == [1, 1, 2, 4]
     # A file of the source behind it, that was read and is gone: no file is missing.
     (lab.root / "landing/two/f4.json").unlink()
     landed(lab, 3)
     lab.build()
-    assert ids(lab, "m") == [1, 1, 2, 3, 3, 4]
+    assert lab.ids("m") == [1, 1, 2, 3, 3, 4]
 
 
 def test_what_does_not_change_a_source_is_accepted(lab: Lab) -> None:
@@ -144,7 +140,7 @@ def test_what_does_not_change_a_source_is_accepted(lab: Lab) -> None:
     lab.land("b", [row(2) | {"kind": "paid"}, {**row(3), "at": "2024-05-01T12:00:00Z", "kind": "paid"}])
     built = lab.build()
     assert [built.model(name)["rows_in"] for name in ("hourly", "plain")] == [2, 2]
-    assert ids(lab, "plain") == [1, 2, 3]
+    assert lab.ids("plain") == [1, 2, 3]
     assert [r["n"] for r in lab.rows("hourly")] == [2]
 
 
@@ -170,7 +166,7 @@ def test_a_moved_project_with_state_elsewhere_reads_no_file_again(lab: Lab, tmp_
     lab.build("-s", "m", "--reset-checkpoint", "now")
     landed(lab, 4)
     lab.build()
-    assert ids(lab, "m") == [1, 2, 4]
+    assert lab.ids("m") == [1, 2, 4]
 
 
 @pytest.mark.parametrize("old_state", [False, True])
@@ -247,7 +243,7 @@ def test_a_file_that_is_renamed_after_reading_is_read_again_with_a_warning(lab: 
     assert (warned["level"], warned["code"]) == ("warning", "file-renamed")
     assert "1 file of 'shop.one'" in warned["message"]
     assert "landing/one/f1-done.json (was landing/one/f1.json)" in warned["message"]
-    assert ids(lab, "m") == [1, 1, 3, 5]
+    assert lab.ids("m") == [1, 1, 3, 5]
     # Told once: it is known under its new name now. A file that is gone is no news.
     (files / "f3.json").unlink()
     landed(lab, 7)

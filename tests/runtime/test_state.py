@@ -92,7 +92,7 @@ def test_a_compaction_by_somebody_else_does_no_harm(built: Lab) -> None:
         f"call lake.system.rewrite_data_files(table => '{built.schema}.paid', options => map('rewrite-all', 'true'))"
     )
     built.build()
-    assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
+    assert built.ids("paid") == [1, 2, 3, 4]
 
 
 def rewritten_and_expired(lab: Lab) -> None:
@@ -110,7 +110,7 @@ def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(
     older = built.model_json("paid")
     rewritten_and_expired(built)
     built.build()
-    assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
+    assert built.ids("paid") == [1, 2, 3, 4]
     # A kill behind the table's commit: neither model.json nor Spark know of it, and its marker expires.
     state = built.model_json("paid")
     commits = built.state / "paid" / "1" / "checkpoint" / "commits"
@@ -120,7 +120,7 @@ def test_a_compaction_and_an_expiry_by_others_lose_no_rows_and_hide_no_rollback(
     (built.state / "paid" / "1" / "model.json").write_text(json.dumps(older))
     rewritten_and_expired(built)
     built.build()
-    assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4]
+    assert built.ids("paid") == [1, 2, 3, 4]
     # A rollback before the same maintenance is one nevertheless.
     built.land("d", [event(5, 5)])
     built.build()
@@ -161,7 +161,7 @@ def test_a_new_reader_of_a_compacted_table_reads_every_row(built: Lab) -> None:
     )
     built.model("copy", COPY)
     built.build()
-    assert sorted(row["id"] for row in built.rows("copy")) == [1, 2, 3, 4]
+    assert built.ids("copy") == [1, 2, 3, 4]
 
 
 WINDOWED = """/*---
@@ -191,7 +191,7 @@ def test_a_changed_filter_of_a_stateless_model_counts_for_new_rows_and_is_noted(
     built.land("d", [event(5, 5)])
     result = built.build().model("paid")
     assert "keeps no state" in result["note"]
-    assert sorted(r["id"] for r in built.rows("paid")) == [1, 2, 3, 4, 5]
+    assert built.ids("paid") == [1, 2, 3, 4, 5]
 
 
 def test_a_new_column_without_a_place_in_the_table_is_refused(built: Lab) -> None:
@@ -227,7 +227,7 @@ def test_a_record_that_does_not_fit_names_its_file_and_the_way_on(lab: Lab) -> N
     assert "b.json" in str(found["message"])
     bad.write_text(json.dumps(event(2, 2)) + "\n")
     lab.build()
-    assert sorted(r["id"] for r in lab.rows("paid")) == [1, 2]
+    assert lab.ids("paid") == [1, 2]
 
 
 def test_a_missing_source_folder_is_said_before_anything_starts(lab: Lab) -> None:

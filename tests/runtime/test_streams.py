@@ -50,7 +50,7 @@ def test_new_files_are_read_once_and_a_build_without_news_commits_nothing(lab: L
     lab.land("c", [event(4, "10:03")])
     third = lab.build().model("paid")
     assert (third["rows_in"], third["rows_out"], third["batches"]) == (1, 1, 1)
-    assert sorted(r["id"] for r in lab.rows("paid")) == [1, 3, 4]
+    assert lab.ids("paid") == [1, 3, 4]
 
 
 def test_a_batch_without_rows_commits_nothing_and_is_recorded(lab: Lab) -> None:
@@ -131,7 +131,7 @@ select id, amount from {{ source('shop', 'events') }}
     lab.land("a", [event(1, "10:00"), event(1, "10:00"), event(2, "10:01")])
     lab.land("b", [event(2, "10:01"), event(3, "10:02")])
     lab.build()
-    assert sorted(r["id"] for r in lab.rows("unique_events")) == [1, 2, 3]
+    assert lab.ids("unique_events") == [1, 2, 3]
 
 
 def test_a_watermark_by_expression_adds_the_column(lab: Lab) -> None:

@@ -105,7 +105,7 @@ class Shop:
         return number
 
     def ids(self, name: str) -> list[int]:
-        return sorted(row["id"] for row in self.lab.rows(f"{name}_table"))
+        return self.lab.ids(f"{name}_table")
 
 
 def framed(number: int, schema: Any, row: dict[str, Any]) -> bytes:

@@ -62,7 +62,7 @@ def test_files(lab: Lab) -> None:
     lab.land("2024-05-03", [{"id": 5, "at": "2024-05-03T09:00:00Z", "item": "tea", "price": 3.0}], "inbox/orders")
     Path(lab.root / "inbox/orders/2024-05-03.json").touch()
     lab.build()
-    assert sorted(r["id"] for r in lab.rows("orders")) == [1, 2, 4, 5]
+    assert lab.ids("orders") == [1, 2, 4, 5]
     assert (hour(2, 9), "cake", 1, 4.0) in {
         (r["hour"], r["item"], r["orders"], r["turnover"]) for r in lab.rows("hourly")
     }

@@ -29,17 +29,13 @@ def shop(lab: Lab) -> Lab:
     lab.land("a", [{"id": 1}, {"id": 2}])
     lab.land("b", [{"id": 3}])
     lab.build()
-    assert ids(lab) == [1, 2, 3]
+    assert lab.ids("events") == [1, 2, 3]
     return lab
 
 
 def declare(lab: Lab, more: str = "") -> None:
     text = EVENTS.replace("id int, at timestamp, kind string, amount double", "id int")
     lab.write("sources/shop.yml", text + "".join(f"        {line}\n" for line in more.splitlines()))
-
-
-def ids(lab: Lab) -> list[int]:
-    return sorted(row["id"] for row in lab.rows("events"))
 
 
 def rewrite(path: Path, text: str, *, later: float = 500) -> None:
@@ -68,7 +64,7 @@ def test_a_file_that_changed_after_it_was_read_is_told(shop: Lab, text: str) -> 
     path.unlink()
     shop.land("c", [{"id": 9}])
     shop.build()
-    assert ids(shop) == [1, 2, 3, 9]
+    assert shop.ids("events") == [1, 2, 3, 9]
 
 
 def test_two_times_within_a_second_are_shown_to_the_millisecond(shop: Lab) -> None:
@@ -90,14 +86,14 @@ def test_a_file_that_changed_is_passed_over_and_counted_where_the_source_says_so
     (warning,) = [e for e in result.events if e.get("code") == "file-changed"]
     assert warning["level"] == "warning"
     assert "1 file of 'shop.events' changed" in warning["message"]
-    assert ids(shop) == [1, 2, 3, 4]
+    assert shop.ids("events") == [1, 2, 3, 4]
 
 
 def test_a_full_refresh_reads_what_the_files_hold_now(shop: Lab) -> None:
     rewrite(shop.root / "landing/events/a.json", '{"id": 9}\n')
     refused(shop, "file-changed")
     shop.build("-f")
-    assert ids(shop) == [3, 9]
+    assert shop.ids("events") == [3, 9]
     assert shop.build().model("events")["status"] == "unchanged"
 
 
@@ -105,7 +101,7 @@ def test_a_file_that_was_read_may_go(shop: Lab) -> None:
     (shop.root / "landing/events/a.json").unlink()
     shop.land("c", [{"id": 4}])
     shop.build()
-    assert ids(shop) == [1, 2, 3, 4]
+    assert shop.ids("events") == [1, 2, 3, 4]
 
 
 def test_the_same_bytes_with_the_same_time_are_the_same_file(shop: Lab) -> None:
@@ -141,13 +137,13 @@ def test_a_file_deleted_between_listing_and_reading(three: Lab) -> None:
     with after_first_batch(path.unlink):
         result = three.run("build")
     assert (result.code, result.codes()) == (1, ["file-changed"])
-    assert ids(three) == [1]
+    assert three.ids("events") == [1]
     # Spark alone would go on without it; here the next build says what is missing, and every one after.
     assert "landing/events/b.json" in refused(three, "file-missing")
     refused(three, "file-missing")
     path.touch()
     three.build()
-    assert ids(three) == [1, 3]
+    assert three.ids("events") == [1, 3]
     assert three.build().model("events")["status"] == "unchanged"
 
 
@@ -157,9 +153,9 @@ def test_a_file_rewritten_between_listing_and_reading(three: Lab, text: str) -> 
     with after_first_batch(lambda: rewrite(path, text)):
         result = three.run("build")
     assert (result.code, result.codes()) == (1, ["file-changed"])
-    assert ids(three) == [1]
+    assert three.ids("events") == [1]
     three.build()
-    assert ids(three) == sorted(
+    assert three.ids("events") == sorted(
         [1, 3, *(int(n) for n in text.replace("{", " ").replace("}", " ").split() if n.isdigit())]
     )
     # It is known as what it was when it was read, although Spark's log has another time.
@@ -173,10 +169,10 @@ def test_a_file_cut_off_between_listing_and_reading(three: Lab) -> None:
     with after_first_batch(lambda: rewrite(path, '{"id"')):
         result = three.run("build")
     assert (result.code, result.codes()) == (1, ["bad-record"])
-    assert ids(three) == [1]
+    assert three.ids("events") == [1]
     rewrite(path, '{"id": 2}\n')
     three.build()
-    assert ids(three) == [1, 2, 3]
+    assert three.ids("events") == [1, 2, 3]
     assert three.build().model("events")["status"] == "unchanged"
 
 
@@ -193,7 +189,7 @@ def test_a_batch_that_comes_again_finds_its_file_gone(shop: Lab) -> None:
     assert "landing/events/c.json" in refused(shop, "file-missing")
     path.write_bytes(data)  # of another time now, which is right: nothing of it was written
     shop.build()
-    assert ids(shop) == [1, 2, 3, 4, 5]
+    assert shop.ids("events") == [1, 2, 3, 4, 5]
     assert shop.build().model("events")["status"] == "unchanged"
 
 
@@ -203,11 +199,11 @@ def test_a_file_rewritten_after_its_rows_were_committed_and_before_spark_noted_i
     path = lab.land("a", [{"id": 1}])
     with reached("committed", kill):
         assert lab.run("build").code != 0
-    assert ids(lab) == [1]
+    assert lab.ids("events") == [1]
     assert not (lab.state / "events" / "1" / "checkpoint" / "commits" / "0").exists()
     rewrite(path, '{"id": 9}\n')
     refused(lab, "file-changed")
-    assert ids(lab) == [1]
+    assert lab.ids("events") == [1]
 
 
 def test_spark_passes_over_old_files_and_the_engine_does_not(shop: Lab) -> None:
@@ -215,7 +211,7 @@ def test_spark_passes_over_old_files_and_the_engine_does_not(shop: Lab) -> None:
     path = shop.land("old", [{"id": 4}])
     os.utime(path, (path.stat().st_mtime - 30 * 86_400,) * 2)
     shop.build()
-    assert ids(shop) == [1, 2, 3, 4]
+    assert shop.ids("events") == [1, 2, 3, 4]
 
 
 def test_files_that_max_file_age_passes_over_are_counted(shop: Lab) -> None:
@@ -227,7 +223,7 @@ def test_files_that_max_file_age_passes_over_are_counted(shop: Lab) -> None:
     (warning,) = [e for e in result.events if e.get("code") == "files-skipped"]
     assert "2 files of 'shop.events' skipped, being more than 1 days older than the newest" in warning["message"]
     assert "landing/events/old.json" in warning["message"]
-    assert ids(shop) == [1, 2, 3, 5]
+    assert shop.ids("events") == [1, 2, 3, 5]
 
 
 def test_a_log_of_more_than_ten_entries(lab: Lab) -> None:

@@ -106,10 +106,6 @@ def orders(lab: Lab) -> Iterator[Foreign]:
     made.sql(f"drop table if exists {made.name} purge")
 
 
-def ids(lab: Lab, model: str = "copy") -> list[int]:
-    return sorted(row["id"] for row in lab.rows(model))
-
-
 def seeds(lab: Lab) -> list[str]:
     return sorted(name for name in lab._lake().names(lab.schema) if "__seed" in name)
 
@@ -133,12 +129,12 @@ def test_a_table_that_spark_writes_is_read_from_its_first_row_on_commit_by_commi
     orders.tidy(expire=False)
     orders.add(8)
     assert lab.build().model("copy")["rows_in"] == 2
-    assert ids(lab) == list(range(1, 9))
+    assert lab.ids("copy") == list(range(1, 9))
     assert lab.rows("whole") == [{"n": 8}]
     # A reader that comes now finds all commits: no seed is needed, though files were rewritten.
     lab.model("late", STREAM)
     assert lab.build("-s", "late").model("late")["rows_in"] == 8
-    assert ids(lab, "late") == list(range(1, 9))
+    assert lab.ids("late") == list(range(1, 9))
     assert seeds(lab) == []
 
 
@@ -165,7 +161,7 @@ def test_a_table_that_pyiceberg_writes(lab: Lab) -> None:
     assert sorted((r["id"], r["tags"]) for r in lab.rows("copy")) == [(1, ["t1"]), (2, ["t2"]), (3, ["t3"])]
     add(4)
     assert [lab.build().model(name)["rows_in"] for name in ("copy", "hourly")] == [1, 0]
-    assert ids(lab) == [1, 2, 3, 4]
+    assert lab.ids("copy") == [1, 2, 3, 4]
 
 
 def test_a_stream_begins_where_it_is_told_to(orders: Foreign) -> None:
@@ -177,23 +173,23 @@ def test_a_stream_begins_where_it_is_told_to(orders: Foreign) -> None:
     orders.add(3)
     orders.declare(f"starting_snapshot: {second}")
     lab.build()
-    assert ids(lab) == [2, 3]
+    assert lab.ids("copy") == [2, 3]
     orders.add(4)
     lab.build()
-    assert ids(lab) == [2, 3, 4]
+    assert lab.ids("copy") == [2, 3, 4]
     moment = datetime.fromtimestamp((at + 1) / 1000, UTC).isoformat()
     orders.declare(f"starting_timestamp: {moment}")
     lab.build("-f")
-    assert ids(lab) == [3, 4]
+    assert lab.ids("copy") == [3, 4]
     # Ahead of the newest commit: what is there is older, what comes is not.
     orders.declare(f"starting_timestamp: {datetime.now(UTC).isoformat()}")
     lab.build("-f")
-    assert ids(lab) == []
+    assert lab.ids("copy") == []
     orders.add(5)
     lab.build()
     orders.add(6)
     lab.build()
-    assert ids(lab) == [5, 6]
+    assert lab.ids("copy") == [5, 6]
     orders.declare("starting_snapshot: 5")
     refused = lab.run("build", "-f")
     assert (refused.code, refused.codes()) == (1, ["upstream-history"])
@@ -201,7 +197,7 @@ def test_a_stream_begins_where_it_is_told_to(orders: Foreign) -> None:
     orders.declare(f"starting_timestamp: {moment}")
     refused = lab.run("build", "-f")
     assert (refused.code, refused.codes()) == (1, ["upstream-history"])
-    assert ids(lab) == [5, 6]
+    assert lab.ids("copy") == [5, 6]
 
 
 def test_a_new_reader_of_a_table_without_its_history_reads_every_row(orders: Foreign) -> None:
@@ -214,7 +210,7 @@ def test_a_new_reader_of_a_table_without_its_history_reads_every_row(orders: For
     # Spark alone finds none of them.
     assert orders.plain_stream() == []
     assert [lab.build().model(name)["rows_in"] for name in ("copy", "hourly")] == [3, 0]
-    assert ids(lab) == [1, 2, 3]
+    assert lab.ids("copy") == [1, 2, 3]
     assert seeds(lab) == ["copy__seed1_shop_orders", "hourly__seed1_shop_orders"]
     (seed,) = lab._lake().table(lab.schema, seeds(lab)[0]).history  # type: ignore[union-attr]
     assert seed.marker("model") == "copy"
@@ -230,18 +226,18 @@ def test_a_new_reader_of_a_table_without_its_history_reads_every_row(orders: For
     orders.tidy(expire=False)
     orders.add(7, at="13:31")
     lab.build()
-    assert ids(lab) == [1, 2, 3, 4, 5, 6, 7]
+    assert lab.ids("copy") == [1, 2, 3, 4, 5, 6, 7]
     hours = {r["hour"].astimezone(UTC).hour: r["n"] for r in lab.rows("hourly")}
     assert hours == {10: 2, 11: 2}
 
     # A full refresh has a seed of its own; the old one goes with its generation.
     orders.tidy(expire=True)
     lab.build("-f", "-s", "copy")
-    assert ids(lab) == [1, 2, 3, 4, 5, 6, 7]
+    assert lab.ids("copy") == [1, 2, 3, 4, 5, 6, 7]
     assert seeds(lab) == ["copy__seed2_shop_orders", "hourly__seed1_shop_orders"]
     orders.add(8)
     lab.build("-s", "copy")
-    assert ids(lab) == list(range(1, 9))
+    assert lab.ids("copy") == list(range(1, 9))
 
 
 def test_commits_that_take_rows_away_stop_a_stream_by_name(orders: Foreign) -> None:
@@ -261,7 +257,7 @@ def test_commits_that_take_rows_away_stop_a_stream_by_name(orders: Foreign) -> N
     assert "on_upstream_delete: ignore" in refused.text
     orders.declare("on_upstream_delete: ignore")
     lab.build()
-    assert ids(lab) == [1, 2, 3]
+    assert lab.ids("copy") == [1, 2, 3]
     # Passing over an overwrite would lose the row that it brings; nothing allows that.
     orders.sql(
         f"merge into {orders.name} t using (select 3 as id union all select 9) s on t.id = s.id "
@@ -273,14 +269,14 @@ def test_commits_that_take_rows_away_stop_a_stream_by_name(orders: Foreign) -> N
     assert (refused.code, refused.codes()) == (1, ["upstream-rewritten"])
     assert str(rewritten.id) in refused.text
     assert "on_upstream_delete" not in refused.text
-    assert ids(lab) == [1, 2, 3]
+    assert lab.ids("copy") == [1, 2, 3]
     # The way on: anew, from the rows as they are, with a warning that it will stop again.
     again = lab.run("build", "-f")
     assert (again.code, again.codes()) == (0, ["upstream-rewritten"])
-    assert ids(lab) == [2, 3, 9]
+    assert lab.ids("copy") == [2, 3, 9]
     orders.add(10)
     assert lab.build().codes() == []
-    assert ids(lab) == [2, 3, 9, 10]
+    assert lab.ids("copy") == [2, 3, 9, 10]
 
 
 def test_a_table_that_is_not_the_one_that_was_read_stops_a_stream(orders: Foreign) -> None:
@@ -295,7 +291,7 @@ def test_a_table_that_is_not_the_one_that_was_read_stops_a_stream(orders: Foreig
     assert (rolled.code, rolled.codes()) == (1, ["upstream-replaced"])
     assert "rolled back" in rolled.text
     lab.build("-f")
-    assert ids(lab) == [1, 3]
+    assert lab.ids("copy") == [1, 3]
 
     # Read up to a snapshot that has expired, with one behind it that was not read.
     orders.add(4)
@@ -305,7 +301,7 @@ def test_a_table_that_is_not_the_one_that_was_read_stops_a_stream(orders: Foreig
     assert (expired.code, expired.codes()) == (1, ["upstream-history"])
     assert "has expired" in expired.text
     lab.build("-f")
-    assert ids(lab) == [1, 3, 4, 5]
+    assert lab.ids("copy") == [1, 3, 4, 5]
 
     orders.sql(f"drop table {orders.name} purge")
     missing = lab.run("build")
@@ -315,7 +311,7 @@ def test_a_table_that_is_not_the_one_that_was_read_stops_a_stream(orders: Foreig
     other = lab.run("build")
     assert (other.code, other.codes()) == (1, ["upstream-replaced"])
     assert "dropped and recreated" in other.text
-    assert ids(lab) == [1, 3, 4, 5]
+    assert lab.ids("copy") == [1, 3, 4, 5]
 
 
 def test_snapshots_that_were_read_may_expire(orders: Foreign) -> None:
@@ -332,7 +328,7 @@ def test_snapshots_that_were_read_may_expire(orders: Foreign) -> None:
     assert len(orders.history) == 1
     orders.add(3)
     lab.build()
-    assert ids(lab) == [1, 2, 3]
+    assert lab.ids("copy") == [1, 2, 3]
 
 
 def test_columns_that_change_upstream(orders: Foreign) -> None:
@@ -347,8 +343,8 @@ def test_columns_that_change_upstream(orders: Foreign) -> None:
     # Added: a query that names its columns goes on, one that takes all has to be told what to do with it.
     result = lab.run("build")
     assert (result.code, result.codes()) == (1, ["unknown-columns", "table-schema"])
-    assert ids(lab) == [1, 2]
-    assert ids(lab, "all") == [1]
+    assert lab.ids("copy") == [1, 2]
+    assert lab.ids("all") == [1]
     lab.model("all", STREAM.replace("select *", "select id, at, kind"))
     lab.build()
     # Retyped and gone: told with the difference, before anything is written.
@@ -366,7 +362,7 @@ def test_columns_that_change_upstream(orders: Foreign) -> None:
     assert lab.snapshots() == before
     orders.declare(schema="id bigint, at timestamp, kind string")
     lab.build("-f", "-s", "copy")
-    assert ids(lab) == [1, 2]
+    assert lab.ids("copy") == [1, 2]
 
 
 def test_a_table_that_is_not_listed_is_read_anew_in_each_micro_batch(orders: Foreign) -> None:

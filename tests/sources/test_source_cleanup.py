@@ -35,10 +35,6 @@ def files(lab: Lab, folder: str = "landing/events") -> list[str]:
     return sorted(path.relative_to(top).as_posix() for path in top.rglob("*") if path.is_file())
 
 
-def ids(lab: Lab) -> list[int]:
-    return sorted(row["id"] for row in lab.rows("events"))
-
-
 def test_what_was_read_is_archived_with_its_last_batch_and_its_folders(shop: Lab) -> None:
     found = shop.build().model("events")
     assert found["note"] == "2 files of 'shop.events' archived"
@@ -48,7 +44,7 @@ def test_what_was_read_is_archived_with_its_last_batch_and_its_folders(shop: Lab
     shop.land("c", [{"id": 3}])
     shop.build()
     assert files(shop) == []
-    assert ids(shop) == [1, 2, 3]
+    assert shop.ids("events") == [1, 2, 3]
     assert shop.build().model("events")["status"] == "unchanged"
 
 
@@ -56,7 +52,7 @@ def test_what_was_read_is_deleted(shop: Lab) -> None:
     declare(shop, "after_reading: delete")
     assert shop.build().model("events")["note"] == "2 files of 'shop.events' deleted"
     assert files(shop) == []
-    assert ids(shop) == [1, 2]
+    assert shop.ids("events") == [1, 2]
 
 
 def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab) -> None:
@@ -65,13 +61,13 @@ def test_a_build_that_dies_before_the_commit_puts_nothing_away(shop: Lab) -> Non
     assert files(shop) == ["a.json", "deep/b.json"]
     shop.build()
     assert files(shop) == []
-    assert ids(shop) == [1, 2]
+    assert shop.ids("events") == [1, 2]
 
 
 def test_a_build_that_dies_after_the_commit_leaves_it_to_the_next(shop: Lab) -> None:
     with reached("reading ended", kill):
         assert shop.run("build").code != 0
-    assert ids(shop) == [1, 2]
+    assert shop.ids("events") == [1, 2]
     assert files(shop) == ["a.json", "deep/b.json"]
     assert shop.build().model("events")["note"] == "2 files of 'shop.events' archived"
     assert files(shop) == []
@@ -100,7 +96,7 @@ def test_an_archive_that_cannot_be_written_is_a_warning(shop: Lab) -> None:
     (warning,) = [e for e in result.events if e.get("code") == "after-reading-failed"]
     assert warning["level"] == "warning"
     assert "2 files of 'shop.events' cannot be archived or deleted" in warning["message"]
-    assert ids(shop) == [1, 2]
+    assert shop.ids("events") == [1, 2]
     (shop.root / "read").unlink()
     assert shop.build().model("events")["note"] == "2 files of 'shop.events' archived"
 
@@ -110,7 +106,7 @@ def test_a_full_refresh_that_would_lose_rows_is_refused(shop: Lab) -> None:
     result = shop.run("build", "-f")
     assert (result.code, result.codes()) == (1, ["files-gone"])
     assert "Move the files from read/events back to landing/events first." in result.text
-    assert ids(shop) == [1, 2]
+    assert shop.ids("events") == [1, 2]
     Path(shop.root / "read/events").rename(shop.root / "landing/again")
     (shop.root / "landing/events").rmdir() if not any((shop.root / "landing/events").iterdir()) else None
     for path in sorted((shop.root / "landing/again").rglob("*.json")):
@@ -118,7 +114,7 @@ def test_a_full_refresh_that_would_lose_rows_is_refused(shop: Lab) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         path.rename(target)
     shop.build("-f", "--accept", "files-gone")
-    assert ids(shop) == [1, 2]
+    assert shop.ids("events") == [1, 2]
     assert files(shop) == []
 
 
