@@ -66,6 +66,10 @@ WRITES = [
     ("sort_by: [id, ts DESC nulls last, amount asc NULLS FIRST]", "sort_by",
      (SortColumn("id"), SortColumn("ts", descending=True, nulls_first=False), SortColumn("amount", nulls_first=True))),
     ("sort_by: id, ts desc", "sort_by", (SortColumn("id"), SortColumn("ts", descending=True))),
+    ("partition_by: id", "partition_by", (Partition("identity", "id"),)),
+    ("partition_by: days(ts)", "partition_by", (Partition("day", "ts"),)),
+    ("partition_by: Bucket( 16, `id` )", "partition_by", (Partition("bucket", "id", 16),)),
+    ("partition_by: truncate(4, id)", "partition_by", (Partition("truncate", "id", 4),)),
     ("partition_by: day(ts) as day", "partition_by", (Partition("day", "ts", name="day"),)),
     ("partition_by: day(ts) AS `day`, bucket(16, id) as part, amount", "partition_by",
      (Partition("day", "ts", name="day"), Partition("bucket", "id", 16, "part"), Partition("identity", "amount"))),
@@ -241,19 +245,32 @@ def test_the_deeper_folder_wins_and_header_and_config_over_all(path, header, exp
     assert (write.unique_key, write.format_version, write.on_schema_change, a.operation.trigger.interval) == expected
 
 
-def test_defaults_that_do_not_fit_a_kind_are_passed_over(tmp_path):
-    defaults = "models:\n  +unique_key: id\n  +overwrite: table\n  +sort_by: id\n  +publish: on_tests_pass\n  +trigger: every 1 minute\n"
+DEFAULTS = """
+models:
+  +unique_key: id
+  +overwrite: table
+  +output_mode: append
+  +partition_by: day(ts)
+  +sort_by: id
+  +publish: on_tests_pass
+  +trigger: every 1 minute
+"""
+
+
+def test_defaults_that_do_not_fit_a_kind_are_skipped(tmp_path):
     files = {
-        "project.yml": PROJECT + defaults,
-        "models/a.sql": f"/*---\n{STREAM}---*/\n{ORDERS}",
+        "project.yml": PROJECT + DEFAULTS,
+        **model(STREAM),
         "models/b.sql": ORDERS,
-        "models/c.sql": "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('b') }}",
+        **model("materialized: view", "select * from {{ ref('b') }}", "c"),
     }
     models = {m.name: m for m in clean(tmp_path, files).models}
-    assert {name: (m.write.unique_key, m.write.sort_by, m.write.publish.value) for name, m in models.items()} == {
-        "a": (("id",), (SortColumn("id"),), "on_tests_pass"),
-        "b": ((), (SortColumn("id"),), "on_tests_pass"),
-        "c": ((), (), "immediately"),
+    day, by_id = (Partition("day", "ts"),), (SortColumn("id"),)
+    writes = {name: m.write for name, m in models.items()}
+    assert {n: (w.output_mode, w.unique_key, w.partition_by, w.sort_by, w.publish) for n, w in writes.items()} == {
+        "a": ("append", ("id",), day, by_id, Publish.ON_TESTS_PASS),
+        "b": (None, (), day, by_id, Publish.ON_TESTS_PASS),
+        "c": (None, (), (), (), Publish.IMMEDIATELY),
     }
     assert models["b"].operation.trigger == Trigger()
 

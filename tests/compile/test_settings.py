@@ -60,22 +60,6 @@ def test_tags_add_up_and_meta_merges(tmp_path):
     assert made.meta == {"owner": "y", "tier": 1}
 
 
-def test_a_default_that_does_not_fit_a_models_kind_is_passed_over(tmp_path):
-    defaults = "models:\n  +output_mode: append\n  +partition_by: day(ts)\n"
-    files = {
-        "project.yml": PROJECT + defaults,
-        "models/a.sql": f"/*---\nstreams: [shop.orders]\n---*/\n{ORDERS}",
-        "models/b.sql": ORDERS,
-        "models/c.sql": "/*---\nmaterialized: view\n---*/\nselect * from {{ ref('b') }}",
-    }
-    made = {m.name: m.write for m in clean(tmp_path, files).models}
-    assert {n: (w.output_mode, w.partition_by) for n, w in made.items()} == {
-        "a": ("append", (Partition("day", "ts"),)),
-        "b": (None, (Partition("day", "ts"),)),
-        "c": (None, ()),
-    }
-
-
 def test_a_default_that_needs_streams_names_the_model(tmp_path):
     files = {"project.yml": PROJECT + "models:\n  +materialized: streaming_table\n", "models/a.sql": ORDERS}
     (found,) = compiled(tmp_path, files).manifest.diagnostics
@@ -247,19 +231,6 @@ def test_a_projects_own_test(tmp_path):
     files = {**model("columns: {amount: {tests: [positive]}}"), "macros/positive.sql": macro}
     (made,) = clean(tmp_path, files).tests
     assert made.sql == "select * from `lake`.`main`.`a` where amount <= 0"
-
-
-@pytest.mark.parametrize(
-    ("text", "partition"),
-    [
-        ("id", Partition("identity", "id")),
-        ("days(ts)", Partition("day", "ts")),
-        ("Bucket( 16, `id` )", Partition("bucket", "id", 16)),
-        ("truncate(4, id)", Partition("truncate", "id", 4)),
-    ],
-)
-def test_partitions(text, partition, tmp_path):
-    assert clean(tmp_path, model(f"partition_by: {text}")).model("a").write.partition_by == (partition,)
 
 
 SCHEMAS = [
