@@ -1,4 +1,4 @@
-"""Settings that belong together: output mode and key, what needs or excludes what, columns of the SELECT."""
+"""Settings that belong together: output mode and key, settings and folder defaults, columns of the SELECT."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The settings of a model: what each key is read as, what is refused where, and where they are said."""
+"""The settings of a model: what each key is read as, and which of several places wins."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_a_value_that_fails_makes_one_message(tmp_path):
     assert codes == {"var-missing"}
 
 
-# where settings are said
+# where settings are set
 
 
 def test_config_says_every_key_that_a_header_says(tmp_path):

@@ -1,4 +1,4 @@
-"""Declared columns and contracts against the query's columns, at the place of the declaration."""
+"""Declared columns and contracts that fit, and what only a build can compare."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns that the settings of streams name: watermarks, keys of dedup, the time of windows."""
+"""Columns that streams and windows name, and what beginners write; errors of streams are in fixtures/headers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bad input in models, sources and targets: one mistake, one message, at its exact place, with a way out."""
+"""Errors in SQL, Jinja, sources, targets and across models: one message each, at its place, with a hint.
+
+Errors in a header are the fixture pairs of test_header_errors.py.
+"""
 
 from __future__ import annotations
 
