@@ -31,7 +31,7 @@ PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
 PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
 # More processes than two cores, each with one Spark session: a test waits for disks and triggers a third of its time.
-PYTEST_REST := $(PYTEST) -n 3 --maxschedchunk 1 -m 'not ($(FAST))'
+PYTEST_REST := $(PYTEST) -n 3 --dist loadgroup -m 'not ($(FAST))'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.

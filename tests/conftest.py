@@ -24,6 +24,18 @@ settings.load_profile("untimed")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# What is started once in each process that has tests for it; those tests share a process.
+_STARTED = {"broker": "services", "registry": "services", "browser": "browser"}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep the tests together that share something slow to start (`--dist loadgroup`)."""
+    for item in items:
+        names = getattr(item, "fixturenames", ())
+        for group in sorted({_STARTED[name] for name in names if name in _STARTED})[:1]:
+            item.add_marker(pytest.mark.xdist_group(group))
+
 
 @pytest.fixture(autouse=True, scope="session")
 def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
