@@ -41,10 +41,10 @@ def read_condition(settings: MergedSettings, key: str, section: Section | None) 
 
 
 def _has_variable(section: Section, text: str) -> bool:
-    found = variable(text)
-    if found:
-        section.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
-    return found is not None
+    name = variable(text)
+    if name:
+        section.report("spark-variable", VARIABLE.format(name), VARIABLE_HINT)
+    return name is not None
 
 
 def _fault(text: str) -> str:
@@ -73,16 +73,16 @@ def _columns(text: str) -> Iterator[str]:
 def read_expectations(settings: MergedSettings) -> tuple[Expectation, ...]:
     """Read `expectations:`."""
     section = settings.get("expectations")
-    found: dict[str, Expectation] = {}
+    expectations: dict[str, Expectation] = {}
     for item in section.items() if section else ():
         expectation = _expectation(settings, item)
         if expectation is None:
             continue
-        if expectation.name in found:
+        if expectation.name in expectations:
             message = f"two expectations have the name '{expectation.name}'"
             (item.child("name") or item).report("duplicate-name", message, "Give one of them another name.")
-        found.setdefault(expectation.name, expectation)
-    return tuple(found.values())
+        expectations.setdefault(expectation.name, expectation)
+    return tuple(expectations.values())
 
 
 def condition_places(settings: MergedSettings) -> Iterator[tuple[str, Location]]:

@@ -72,14 +72,14 @@ class MergedSettings:
     def column_places(self, key: str) -> list[tuple[str, Section]]:
         """The columns that a key names, with their places."""
         section = self.get(key)
-        found: dict[str, tuple[str, Section]] = {}
+        places: dict[str, tuple[str, Section]] = {}
         for item in section.items() if section else ():
             column = self._column(key, item)
-            if column.lower() in found:
+            if column.lower() in places:
                 item.report("duplicate-name", f"'{key}' names '{column}' twice", "Keep one of them.")
             elif column:
-                found[column.lower()] = (column, item)
-        return list(found.values())
+                places[column.lower()] = (column, item)
+        return list(places.values())
 
     def _column(self, key: str, item: Section) -> str:
         text = item.text().strip()

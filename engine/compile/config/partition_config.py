@@ -24,32 +24,32 @@ _SORT_FORMS = "Write a column, such as 'origin' or 'window_start desc nulls last
 def read_partitions(settings: MergedSettings) -> tuple[Partition, ...]:
     """Read `partition_by:`; each field may have a name: `day(ts) as day`."""
     section = settings.get("partition_by")
-    found: list[Partition] = []
+    partitions: list[Partition] = []
     for item, text in _texts(section):
         partition = _partition(item, text)
         if partition is not None:
             settings.name("partition_by", partition.column, item)
-            _check_clash(item, partition, found)
-            found.append(partition)
-    return tuple(found)
+            _check_clash(item, partition, partitions)
+            partitions.append(partition)
+    return tuple(partitions)
 
 
 def read_sort(settings: MergedSettings) -> tuple[SortColumn, ...]:
     """Read `sort_by:`, columns with `desc` and `nulls first` as in ORDER BY."""
     section = settings.get("sort_by")
-    found: dict[str, SortColumn] = {}
+    columns: dict[str, SortColumn] = {}
     for item, text in _texts(section):
         match = _SORT.fullmatch(text)
         if match is None:
             item.report("bad-value", f"{shown(text)} is not a column to sort by", _SORT_FORMS)
             continue
         column = match["column"]
-        if column.lower() in found:
+        if column.lower() in columns:
             item.report("duplicate-name", f"'sort_by' names '{column}' twice", "Keep one of them.")
         settings.name("sort_by", column, item)
         nulls = match["nulls"].lower() == "first" if match["nulls"] else None
-        found.setdefault(column.lower(), SortColumn(column, (match["order"] or "").lower() == "desc", nulls))
-    return tuple(found.values())
+        columns.setdefault(column.lower(), SortColumn(column, (match["order"] or "").lower() == "desc", nulls))
+    return tuple(columns.values())
 
 
 def _texts(section: Section | None) -> Iterator[tuple[Section, str]]:

@@ -54,12 +54,12 @@ def meaning(conf: Mapping[str, str], pre_hook: Iterable[str]) -> dict[str, Any]:
     """The settings among the facts of a model, as plain JSON; what is left at its default is not among them."""
     chosen = {}
     for key, value in conf.items():
-        known, text = _BY_LOWER.get(key.lower(), key), str(value).strip().lower()
-        if known.startswith(_MEANING) and _DEFAULTS.get(known) != text:
-            chosen[known] = text
+        default, text = _BY_LOWER.get(key.lower(), key), str(value).strip().lower()
+        if default.startswith(_MEANING) and _DEFAULTS.get(default) != text:
+            chosen[default] = text
     # Late: targets are read where nothing is compiled, and it imports sqlglot.
     from engine.compile.sql.normalize import spelling_of
 
     hooks = [spelling_of(text) for text in pre_hook if not _OF_TABLES.match(text)]
-    found: dict[str, Any] = {"conf": chosen, "pre_hook": hooks}
-    return {key: value for key, value in found.items() if value}
+    settings: dict[str, Any] = {"conf": chosen, "pre_hook": hooks}
+    return {key: value for key, value in settings.items() if value}

@@ -20,8 +20,8 @@ _NO_ARGUMENT = re.compile(r"\W.*", re.DOTALL)
 
 def read_macros(files: Iterable[MacroFile]) -> tuple[Macro, ...]:
     """The macros of some files, in their order, by the names under which models call them."""
-    found = {macro.name: macro for file in files for macro in _macros(file)}
-    return tuple(found.values())
+    macros = {macro.name: macro for file in files for macro in _macros(file)}
+    return tuple(macros.values())
 
 
 def _macros(file: MacroFile) -> Iterator[Macro]:
@@ -34,8 +34,8 @@ def _macros(file: MacroFile) -> Iterator[Macro]:
         name = f"{file.package}.{head[1]}" if file.package else head[1]
         parts = text[head.end() : head_end.start()].split(",")
         arguments = tuple(filter(None, (_NO_ARGUMENT.sub("", part.strip()) for part in parts)))
-        said = _comment(text[at : head.start()].rstrip())
-        yield Macro(name, file.file, text[head.start() : end.end()], arguments, " ".join(said.split()))
+        comment = _comment(text[at : head.start()].rstrip())
+        yield Macro(name, file.file, text[head.start() : end.end()], arguments, " ".join(comment.split()))
         at = end.end()
 
 
@@ -57,9 +57,9 @@ def _tags(text: str) -> Iterator[str]:
         at = end.end()
 
 
-def macros_used(text: str, known: Iterable[str]) -> tuple[str, ...]:
+def macros_used(text: str, names: Iterable[str]) -> tuple[str, ...]:
     """The macros that the Jinja tags of a text call."""
     if "{" not in text:
         return ()
     called = {name for tag in _tags(text) for name in _CALL.findall(tag)}
-    return tuple(name for name in known if name in called)
+    return tuple(name for name in names if name in called)

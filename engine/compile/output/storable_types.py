@@ -56,23 +56,23 @@ class _Unfit:
 
 
 def storable_faults(
-    model: Model, given: Sequence[GivenColumn], place: Callable[[int], Location] | None = None
+    model: Model, returned: Sequence[GivenColumn], place: Callable[[int], Location] | None = None
 ) -> Iterator[Diagnostic]:
     """Return what of a model's columns its table cannot hold, partition or sort; an unknown type is not a fault.
 
     Args:
         model: whose columns.
-        given: the columns of its query.
+        returned: the columns of its query.
         place: gives the place of the column of that number; None: only the file is known.
     """
     if model.materialized is Materialized.EPHEMERAL:
         return
     view = model.materialized is Materialized.VIEW
     version, out = None if view else _version(model), {name.lower() for name in model.write.exclude}
-    known = {column.name.lower(): _known(column.type) for column in given if column.name.lower() not in out}
-    alone = version is not None and set(known.values()) == {"void"}
-    for index, column in enumerate(given):
-        type_ = known.get(column.name.lower())
+    types = {column.name.lower(): _known(column.type) for column in returned if column.name.lower() not in out}
+    alone = version is not None and set(types.values()) == {"void"}
+    for index, column in enumerate(returned):
+        type_ = types.get(column.name.lower())
         unfit = next(_unfit(column.name, type_, type_, version, alone=alone), None) if type_ else None
         if unfit is not None:
             what = "a view" if view else "an Iceberg table"
@@ -81,7 +81,7 @@ def storable_faults(
                 message = f"the column '{unfit.path}' is variant, which needs 'format_version: {_VARIANT_VERSION}'"
             where = place(index) if place is not None else Location(model.file)
             yield Diagnostic("column-storage", message, _fix(column, unfit), node=model.name, location=where)
-    yield from _layout_faults(model, known)
+    yield from _layout_faults(model, types)
 
 
 def _known(type_: str | None) -> str | None:
@@ -170,16 +170,16 @@ def _number(type_: str, sql: str) -> str:
     return f"cast(cast({sql} as interval second) as decimal(18, 6))" if units[0] != "interval" else ""
 
 
-def _layout_faults(model: Model, known: Mapping[str, str | None]) -> Iterator[Diagnostic]:
+def _layout_faults(model: Model, types: Mapping[str, str | None]) -> Iterator[Diagnostic]:
     """Fields of `partition_by` and `sort_by` that do not fit the type of their column."""
     for part in model.write.partition_by:
-        type_ = known.get(part.column.lower())
+        type_ = types.get(part.column.lower())
         if type_ is not None and not _takes(part.transform, type_):
             field = _text(part)
             message = f"'partition_by' cannot take {field}: '{part.column}' is {_short(type_)}"
             yield _misplaced(model, "partition_by", message, _other(part, type_))
     for sort in model.write.sort_by:
-        type_ = known.get(sort.column.lower())
+        type_ = types.get(sort.column.lower())
         if type_ is not None and type_.startswith(_CONTAINERS):
             message = f"'sort_by' cannot order by '{sort.column}', which is {_short(type_)}"
             yield _misplaced(model, "sort_by", message, "Sort by a column that is not a struct, array or map.")

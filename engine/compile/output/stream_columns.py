@@ -21,15 +21,15 @@ _SELECT = "select {} as value from `{}`"
 
 
 def stream_faults(
-    model: Model, tree: exp.Expr, windows: Iterable[Window], known: Mapping[str, InputColumns]
+    model: Model, tree: exp.Expr, windows: Iterable[Window], columns_of_inputs: Mapping[str, InputColumns]
 ) -> Iterator[Diagnostic]:
     """Columns that are not there or cannot carry event time, as far as the columns of the inputs are known."""
     for item in model.inputs:
-        columns = known.get(item.node)
+        columns = columns_of_inputs.get(item.node)
         if item.stream and not item.through and columns is not None and columns.columns is not None:
             yield from _watermark(model, item, columns)
             yield from _dedup(model, item, columns)
-    yield from _windows(model, tree, windows, known)
+    yield from _windows(model, tree, windows, columns_of_inputs)
 
 
 def _watermark(model: Model, item: Input, columns: InputColumns) -> Iterator[Diagnostic]:
@@ -65,9 +65,9 @@ def _found(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], st
 def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
     """The names in an expression that are not there, and its type if all are."""
     text = _SELECT.format(sql, _READ)
-    found = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: columns}, {}, text)
-    known = found.columns[0].type if found.columns and not found.unresolved else None
-    return found.unresolved, known
+    query = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: columns}, {}, text)
+    type_ = query.columns[0].type if query.columns and not query.unresolved else None
+    return query.unresolved, type_
 
 
 def _dedup(model: Model, item: Input, columns: InputColumns) -> Iterator[Diagnostic]:
@@ -80,11 +80,11 @@ def _dedup(model: Model, item: Input, columns: InputColumns) -> Iterator[Diagnos
 
 
 def _windows(
-    model: Model, tree: exp.Expr, windows: Iterable[Window], known: Mapping[str, InputColumns]
+    model: Model, tree: exp.Expr, windows: Iterable[Window], columns_of_inputs: Mapping[str, InputColumns]
 ) -> Iterator[Diagnostic]:
     """Windows over a column that neither an input nor a part of the query has."""
     windows = list(windows)
-    inputs = [known.get(item.node) for item in model.inputs]
+    inputs = [columns_of_inputs.get(item.node) for item in model.inputs]
     if not windows or model.inlined or any(i is None or i.columns is None or not i.complete for i in inputs):
         return
     names = [name for columns in inputs if columns is not None for name in _names(columns)]

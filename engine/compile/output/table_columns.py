@@ -26,17 +26,17 @@ def kept(model: Model, seen: InputColumns) -> tuple[Model, InputColumns]:
     if not write.unique_key:
         return model, seen
     indirect = tuple(dict.fromkeys((*model.indirect, *_deciding(model))))
-    known = {name.lower(): type_ for name, type_ in seen.columns or ()}
+    types = {name.lower(): type_ for name, type_ in seen.columns or ()}
     columns = [*model.columns]
-    given = [*(seen.columns or ())]
+    returned = [*(seen.columns or ())]
     if write.history and write.sequence_by:
-        order = known.get(write.sequence_by[0].lower())
-        given += [("valid_from", order), ("valid_to", order), ("is_current", "boolean")]
+        order = types.get(write.sequence_by[0].lower())
+        returned += [("valid_from", order), ("valid_to", order), ("is_current", "boolean")]
         columns = list(_with_history(columns, write))
     out = {name.lower() for name in write.exclude}
     columns = [column for column in columns if column.name.lower() not in out]
     if seen.columns is not None:
-        seen = replace(seen, columns=tuple(item for item in given if item[0].lower() not in out))
+        seen = replace(seen, columns=tuple(item for item in returned if item[0].lower() not in out))
     return replace(model, columns=tuple(columns), indirect=indirect), seen
 
 
@@ -60,7 +60,7 @@ def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
         "valid_to": (order.type, f"lead({first}) over (partition by {keys} order by {times})"),
         "is_current": ("boolean", "valid_to is null"),
     }
-    said = {column.name.lower(): column for column in columns}
+    described = {column.name.lower(): column for column in columns}
     yield from (column for column in columns if column.name.lower() not in made)
     for name, (type_, sql) in made.items():
-        yield replace(said.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)
+        yield replace(described.get(name, Column(name)), type=type_, origins=order.origins, sql=sql)

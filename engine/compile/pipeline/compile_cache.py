@@ -193,9 +193,15 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
     if not all(place.within(packs) for place in head.places.values()) or set(head.order) - set(head.places):
         return StoredCompilation()
     names = ("shared", "files", "env", "env_all", "repeatable", "sources", "folders")
-    known = {name: getattr(head, name) for name in names}
-    known |= {"models": head.models, "order": head.order, "found": head.found, "places": head.places, "packs": packs}
-    return StoredCompilation(**known, nodes=tuple(head.places))
+    parts = {name: getattr(head, name) for name in names}
+    parts |= {
+        "models": head.models,
+        "order": head.order,
+        "found": head.found,
+        "places": head.places,
+        "packs": packs,
+    }
+    return StoredCompilation(**parts, nodes=tuple(head.places))
 
 
 def save(stored: StoredCompilation, folder: Path, target: Target, env: Mapping[str, str]) -> None:
@@ -274,9 +280,9 @@ def _env(name: str, env: Mapping[str, str]) -> str:
     return "set" if name.startswith(PREFIX) else digest(env[name])
 
 
-def same_env(known: Mapping[str, str], env: Mapping[str, str]) -> bool:
+def same_env(recorded: Mapping[str, str], env: Mapping[str, str]) -> bool:
     """Whether environment variables are as they were."""
-    return all(_env(name, env) == value for name, value in known.items())
+    return all(_env(name, env) == value for name, value in recorded.items())
 
 
 @cache

@@ -59,23 +59,23 @@ def compile_project(
     names = TemplateNames({**project.vars, **(variables or {})}, public)
     names.project = project.name
     values = ValueRenderer(names.for_values())
-    found = list(project.diagnostics)
+    diagnostics = list(project.diagnostics)
     # Only a target may name secrets, and not even there does a template see one.
     secrets = SecretSettings(environment)
     target_names = replace(names, secrets=secrets)
-    chosen = load_target(project, target, ValueRenderer(target_names.for_values(), secrets), found)
+    chosen = load_target(project, target, ValueRenderer(target_names.for_values(), secrets), diagnostics)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
-    now = compile_cache.look(project, chosen, variables or {}, names.env, found)
+    now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)
     stored = compile_cache.load(cached, chosen)
     if not stored.holds(now):
         from engine.compile.pipeline.incremental import compile_models
 
-        known = stored.usable(now)
+        entries = stored.usable(now)
         try:
-            stored = compile_models(project, chosen, names, values, list(found), known, now)
+            stored = compile_models(project, chosen, names, values, list(diagnostics), entries, now)
         except msgspec.MsgspecError:
             # What was kept is damaged; without it everything is compiled.
-            stored = compile_models(project, chosen, names, values, found, compile_cache.StoredCompilation(), now)
+            stored = compile_models(project, chosen, names, values, diagnostics, compile_cache.StoredCompilation(), now)
         if cached is not None:
             compile_cache.save(stored, cached, chosen, environment)
     manifest = Manifest(

@@ -44,7 +44,7 @@ def compile_models(
     target: Target,
     names: TemplateNames,
     values: ValueRenderer,
-    found: list[Diagnostic],
+    diagnostics: list[Diagnostic],
     before: StoredCompilation,
     now: Now,
 ) -> StoredCompilation:
@@ -55,11 +55,11 @@ def compile_models(
         target: the chosen one.
         names: what templates may call.
         values: renders settings.
-        found: what was found already.
+        diagnostics: what was found already.
         before: the earlier compilation, as far as it may be used.
         now: the hashes of the project.
     """
-    shared = share(project, target, names, values, found)
+    shared = share(project, target, names, values, diagnostics)
     env = env_digests(names.used_env, names.env)
     about = About(project.name)
     sources = {i: encoded(source, about) for i, source in shared.sources.items()}
@@ -78,21 +78,21 @@ def compile_models(
         workers.meet(known, selected_names(faces.values(), shared.sources), looped)
         flow = Flow(faces, looped, Before(kept, fresh, before.sources), hashes, now.texts, now.shared)
         flow.run(workers)
-    found += shared_tables(faces.values())
-    found += taken_files(faces.values(), shared.sources)
-    found += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
-    found += [problem for i in faces for problem in flow.models[i].problems]
+    diagnostics += shared_tables(faces.values())
+    diagnostics += taken_files(faces.values(), shared.sources)
+    diagnostics += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
+    diagnostics += [problem for i in faces for problem in flow.models[i].problems]
     models = {i: flow.models[i] for i in faces}
     stored = _stored(before, now, models, flow.nodes | {i: (node, hashes[i]) for i, node in sources.items()})
     nodes = Nodes({**shared.sources, **dict.fromkeys(models)}, stored.json)
     tested = {i: None for model in models.values() for i in model.nodes if _relates(i, stored)}
-    found += related_faults(Nodes(tested, stored.json).values(), nodes)
+    diagnostics += related_faults(Nodes(tested, stored.json).values(), nodes)
     names.begin()
     tests: tuple[DataTest | UnitTest, ...] = (
-        *source_tests(shared, known, found),
-        *read_singular(shared, known, found),
+        *source_tests(shared, known, diagnostics),
+        *read_singular(shared, known, diagnostics),
     )
-    tests += read_unit_tests(project, nodes, values, found)
+    tests += read_unit_tests(project, nodes, values, diagnostics)
     unit_tests = {test.id: encoded(test, about) for test in tests}
     env |= env_digests(names.used_env, names.env)
     fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in unit_tests.items()}}
@@ -102,14 +102,14 @@ def compile_models(
     return replace(
         stored,
         # Whether a folder is a link is not part of the files' text.
-        repeatable=stored.repeatable and not any(problem.code == "path-outside" for problem in found),
+        repeatable=stored.repeatable and not any(problem.code == "path-outside" for problem in diagnostics),
         env=env,
         env_all={**{name: value for model in models.values() for name, value in model.env.items()}, **env},
         sources=hashes,
         folders=tuple(dict.fromkeys(folder for source in shared.sources.values() for folder in _folders(source))),
         nodes=ids,
         order=before.order if same else _order(depends, alphabetic=bool(loops)),
-        found=_sorted(found),
+        found=_sorted(diagnostics),
         fresh=fresh_nodes,
     )
 

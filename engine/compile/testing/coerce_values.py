@@ -165,14 +165,14 @@ def _struct(part: Section, members: tuple[tuple[str, str], ...]) -> Any:
     part = _opened(part)
     if not isinstance(part.value, dict):
         return _misfit(part, "struct", "Write a mapping of its fields: {a: 1, b: x}.")
-    known = {name.lower(): (name, type_) for name, type_ in members}
+    by_name = {name.lower(): (name, type_) for name, type_ in members}
     made: dict[str, Any] = {}
     for key, item in part.mapping():
-        if key.lower() not in known:
+        if key.lower() not in by_name:
             hint = near(key, [name for name, _ in members])
             item.report("unknown-column", f"'{part.name}' has no field '{key}'", hint, at_key=True)
             continue
-        name, type_ = known[key.lower()]
+        name, type_ = by_name[key.lower()]
         made[name] = fit(item, type_)
     return made
 
@@ -187,20 +187,20 @@ def _map(part: Section, type_: str) -> Any:
     return {key: fit(item, value_type) for key, item in part.mapping()}
 
 
-def fit_row(item: Section, known: Mapping[str, tuple[str, str | None]] | None, what: str) -> dict[str, Any]:
+def fit_row(item: Section, columns: Mapping[str, tuple[str, str | None]] | None, what: str) -> dict[str, Any]:
     """A row; columns are found whatever their letter case, and take their declared names.
 
     Args:
         item: a mapping of columns to values.
-        known: name and type by name in lower case; None: the columns are not known.
+        columns: name and type by name in lower case; None: the columns are not known.
         what: whose columns they are, for messages.
     """
     made: dict[str, Any] = {}
     for key, part in item.mapping():
-        if known is not None and key.lower() not in known:
-            hint = near(key, [name for name, _ in known.values()])
+        if columns is not None and key.lower() not in columns:
+            hint = near(key, [name for name, _ in columns.values()])
             part.report("unknown-column", f"{what} has no column '{key}'", hint, at_key=True)
             continue
-        name, type_ = known[key.lower()] if known is not None else (key, None)
+        name, type_ = columns[key.lower()] if columns is not None else (key, None)
         made[name] = fit(part, type_)
     return made

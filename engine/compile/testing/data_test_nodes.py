@@ -38,12 +38,12 @@ def compile_tests(
     tests: tuple[TestConfig, ...],
     shared: CompileContext,
     known: KnownNodes,
-    found: list[Diagnostic],
+    diagnostics: list[Diagnostic],
 ) -> list[DataTest]:
     """The tests of a model or source (by id) as nodes."""
     nodes: dict[str, DataTest] = {}
     for test in tests:
-        node = _compile(tested, file, test, shared, known, found) if test.options.enabled else None
+        node = _compile(tested, file, test, shared, known, diagnostics) if test.options.enabled else None
         if node is None:
             continue
         name, number = node.name, 2
@@ -56,13 +56,13 @@ def compile_tests(
     return list(nodes.values())
 
 
-def source_tests(shared: CompileContext, known: KnownNodes, found: list[Diagnostic]) -> list[DataTest]:
+def source_tests(shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]) -> list[DataTest]:
     """The tests of all sources as nodes; those of a source that is broken wait until it is mended."""
     whole = (source for source in shared.sources.values() if not source.broken)
     return [
         replace(test, tags=tuple(dict.fromkeys((*source.tags, *test.tags))))
         for source in whole
-        for test in compile_tests(source.id, source.file, shared.source_tests[source.id], shared, known, found)
+        for test in compile_tests(source.id, source.file, shared.source_tests[source.id], shared, known, diagnostics)
     ]
 
 
@@ -75,7 +75,7 @@ def _is_source(tested: str) -> bool:
 
 
 def _compile(
-    tested: str, file: str, test: TestConfig, shared: CompileContext, known: KnownNodes, found: list[Diagnostic]
+    tested: str, file: str, test: TestConfig, shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]
 ) -> DataTest | None:
     sandbox = shared.sandbox
     name = re.sub(r"(\w+)$", r"test_\1", test.kind)
@@ -84,7 +84,7 @@ def _compile(
             kinds = [re.sub(r"\btest_(\w+)$", r"\1", name) for name in sandbox.macros if _IS_TEST.search(name)]
             hint = f"{near(test.kind, kinds)} A test kind is a macro test_<name> in macros/.".strip()
             message = f"there is no test '{test.kind}'"
-            found.append(Diagnostic("unknown-macro", message, hint, node=_name(tested), location=test.location))
+            diagnostics.append(Diagnostic("unknown-macro", message, hint, node=_name(tested), location=test.location))
         return None
     arguments = _arguments(test)
     try:
@@ -98,14 +98,16 @@ def _compile(
                     form = f"it under a column: columns: {{id: {{tests: [{test.kind}]}}}}"
                     message = f"the test '{test.kind}' applies to a column"
                 place = test.location
-                found.append(Diagnostic("missing-key", message, f"Write {form}.", node=_name(tested), location=place))
+                diagnostics.append(
+                    Diagnostic("missing-key", message, f"Write {form}.", node=_name(tested), location=place)
+                )
                 continue
             message = f"the test '{test.kind}' cannot be rendered: {reason.message.removeprefix(CRASH)}"
             hint = reason.hint or "Check the arguments of the test."
             hint = f"{hint} In {reason.location}." if reason.location else hint
-            found.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
+            diagnostics.append(Diagnostic(reason.code, message, hint, node=_name(tested), location=test.location))
         return None
-    return _node(tested, file, test, text, known, found)
+    return _node(tested, file, test, text, known, diagnostics)
 
 
 def _arguments(test: TestConfig) -> dict[str, Any]:
@@ -165,7 +167,7 @@ def _named(key: str, value: Any) -> Any:
 
 
 def _node(
-    tested: str, file: str, test: TestConfig, text: str, known: KnownNodes, found: list[Diagnostic]
+    tested: str, file: str, test: TestConfig, text: str, known: KnownNodes, diagnostics: list[Diagnostic]
 ) -> DataTest | None:
     own = _name(tested)
     rendered = Rendered(text, text, file)
@@ -174,9 +176,9 @@ def _node(
     if query is None or problems:
         for problem in problems:
             message = f"the SQL of the test '{test.kind}': {problem.message}"
-            found.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
+            diagnostics.append(Diagnostic(problem.code, message, problem.hint, node=own, location=test.location))
         return None
-    read = read_relations(rendered, query, known, f"the test '{test.kind}'", own, test.location, found)
+    read = read_relations(rendered, query, known, f"the test '{test.kind}'", own, test.location, diagnostics)
     if read is None:
         return None
     sql, parents, _ = read
@@ -211,7 +213,7 @@ def read_relations(
     what: str,
     node: str,
     place: Location | None,
-    found: list[Diagnostic],
+    diagnostics: list[Diagnostic],
 ) -> tuple[str, tuple[str, ...], SourceMap] | None:
     """The SQL of a test with tables in place of its references, what it reads, by id, and the way back.
 
@@ -224,7 +226,7 @@ def read_relations(
         what: the test, for messages.
         node: whose finding it is.
         place: where it is; None: where the reference does.
-        found: what is wrong is added here.
+        diagnostics: what is wrong is added here.
     """
     parents: dict[str, None] = {}
     edits = []
@@ -239,12 +241,12 @@ def read_relations(
             kind = "source" if reference.kind == "source" else "model"
             message = f"{what} reads '{reference.name}', which is not a {kind}"
             hint = near(reference.name, known.source_names if kind == "source" else known.relations)
-            found.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
+            diagnostics.append(Diagnostic("unknown-ref", message, hint, node=node, location=at))
             return None
         if known.kinds.get(reference.name) is Materialized.EPHEMERAL:
             message = f"{what} reads the ephemeral model '{reference.name}', which has no table"
             hint = "Test the model that reads it, or give it a table."
-            found.append(Diagnostic("bad-value", message, hint, node=node, location=at))
+            diagnostics.append(Diagnostic("bad-value", message, hint, node=node, location=at))
             return None
         parents[f"model.{reference.name}"] = None
         edits.append(Edit(reference.start, reference.end, relation.sql))

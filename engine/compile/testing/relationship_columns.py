@@ -21,14 +21,14 @@ def related_faults(tests: Iterable[Node], nodes: Mapping[str, Node]) -> Iterator
             continue
         others = [node for node in test.depends_on if node != test.model] or [test.model]
         other = nodes.get(others[0])
-        known = [column.name for column in other.columns] if isinstance(other, Model) else []
+        names = [column.name for column in other.columns] if isinstance(other, Model) else []
         if not isinstance(other, Model) or not any(column.sql or column.origins for column in other.columns):
             continue
         for name in _fields(test.sql):
-            if name.lower() not in {column.lower() for column in known}:
+            if name.lower() not in {column.lower() for column in names}:
                 message = f"the test '{KIND}' names the column '{name}', which '{other.name}' does not have"
                 node = test.model.removeprefix("model.")
-                yield Diagnostic("unknown-column", message, near(name, known), node=node, location=test.location)
+                yield Diagnostic("unknown-column", message, near(name, names), node=node, location=test.location)
 
 
 def _fields(sql: str) -> list[str]:

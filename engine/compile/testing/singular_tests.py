@@ -18,60 +18,62 @@ from engine.schema.data_test_keys import TEST_CONFIG
 KIND = "singular"
 
 
-def read_singular(shared: CompileContext, known: KnownNodes, found: list[Diagnostic]) -> tuple[DataTest, ...]:
+def read_singular(shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]) -> tuple[DataTest, ...]:
     """The singular tests of a project.
 
     Args:
         shared: with the files.
         known: what they can read.
-        found: what is wrong is added here.
+        diagnostics: what is wrong is added here.
     """
     tests: dict[str, DataTest] = {}
     for file, text in shared.project.singular:
-        test = _read(file, text, shared, known, found)
+        test = _read(file, text, shared, known, diagnostics)
         if test is None:
             continue
         if test.id in tests:
             message = f"two tests have the name '{test.name}'"
             hint = f"Rename the file; the first is {tests[test.id].file}."
-            found.append(Diagnostic("duplicate-name", message, hint, node=test.name, location=test.location))
+            diagnostics.append(Diagnostic("duplicate-name", message, hint, node=test.name, location=test.location))
             continue
         tests[test.id] = test
     return tuple(tests.values())
 
 
-def _read(file: str, text: str, shared: CompileContext, known: KnownNodes, found: list[Diagnostic]) -> DataTest | None:
+def _read(
+    file: str, text: str, shared: CompileContext, known: KnownNodes, diagnostics: list[Diagnostic]
+) -> DataTest | None:
     name = PurePosixPath(file).stem
     place = Location(file, 1, 1)
     if not is_name(name):
         message = f"'{name}' is not a name"
         hint = "Use lower-case letters, digits and underscores for the file of a test."
-        found.append(Diagnostic("bad-name", message, hint, location=place))
+        diagnostics.append(Diagnostic("bad-name", message, hint, location=place))
         return None
     names = shared.names
-    asked = names.used_env
+    used_env = names.used_env
     names.begin()
     # What the tests before have asked for counts as well.
-    names.used_env |= asked
+    names.used_env |= used_env
     try:
         rendered = shared.sandbox.render(text, file)
     except ProjectError as error:
-        found += [d.at(None, name) for d in error.diagnostics]
+        diagnostics += [d.at(None, name) for d in error.diagnostics]
         return None
-    said = {key: value for call in names.calls for key, value in call.items()}
-    config = Section(Yaml(said, file, origin=place), (), said, found, name)
+    settings = {key: value for call in names.calls for key, value in call.items()}
+    config = Section(Yaml(settings, file, origin=place), (), settings, diagnostics, name)
     config.check_keys(TEST_CONFIG)
     options = read_options(config)
     name = options.name or name
-    query = parse(rendered, name, found)
+    query = parse(rendered, name, diagnostics)
     if query is None or not options.enabled:
         return None
-    read = read_relations(rendered, query, known, f"the test '{name}'", name, None, found)
+    read = read_relations(rendered, query, known, f"the test '{name}'", name, None, diagnostics)
     if read is None:
         return None
     sql, parents, positions = read
     if not parents:
-        found.append(
+        diagnostics.append(
             Diagnostic(
                 "missing-key",
                 f"the test '{name}' reads no model or source",

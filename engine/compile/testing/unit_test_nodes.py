@@ -28,7 +28,7 @@ _STEP = "Write '- given: {input: [rows]}', '- restart' or '- flush'."
 
 
 def read_unit_tests(
-    project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, found: list[Diagnostic]
+    project: LoadedProject, nodes: Mapping[str, Node], values: ValueRenderer, diagnostics: list[Diagnostic]
 ) -> tuple[UnitTest, ...]:
     """All unit tests of a project.
 
@@ -36,11 +36,11 @@ def read_unit_tests(
         project: with the documents under tests/.
         nodes: the compiled models and the sources, by id.
         values: renders Jinja in values.
-        found: what is wrong is added here.
+        diagnostics: what is wrong is added here.
     """
     tests: dict[str, UnitTest] = {}
     for doc in project.tests:
-        top = values.rendered(Section.of(doc, found))
+        top = values.rendered(Section.of(doc, diagnostics))
         top.check_keys(UNIT_TEST_FILE)
         check_version(top)
         listed = top.child("unit_tests")

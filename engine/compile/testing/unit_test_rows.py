@@ -35,55 +35,55 @@ def columns_known(columns: Mapping[str, str | None] | None) -> Known | None:
     return {name.lower(): (name, spark_types.normal(kind) if kind else None) for name, kind in columns.items()}
 
 
-def read_rows(part: Section, known: Known | None, what: str, project: LoadedProject) -> Rows:
+def read_rows(part: Section, columns: Known | None, what: str, project: LoadedProject) -> Rows:
     """The rows of an input, or those that are expected.
 
     Args:
         part: a list of mappings, CSV text, a query, or a mapping that says which: `{sql: ..}`, dbt's `{rows, format}`.
-        known: the columns; None: they are not known.
+        columns: the columns; None: they are not known.
         what: whose they are, for messages.
         project: with the files of fixtures.
     """
     if not isinstance(part.value, dict):
-        return _rows(part, known, what, "")
+        return _rows(part, columns, what, "")
     part.check_keys(ROWS, more=("input",))
     form = part.child("format")
     if (fixture := part.child("fixture")) is not None:
         if form is not None:
             form.choice("csv")
         inner = _fixture(fixture, project)
-        return _rows(inner, known, what, "csv") if inner else Rows()
-    said = form.choice("dict", "csv", "sql") if form else ""
+        return _rows(inner, columns, what, "csv") if inner else Rows()
+    chosen = form.choice("dict", "csv", "sql") if form else ""
     for key in ("sql", "csv"):
         if (inner := part.child(key)) is not None:
-            return _rows(inner, known, what, key)
+            return _rows(inner, columns, what, key)
     body = part.child("rows")
-    return _rows(body, known, what, said) if body else Rows()
+    return _rows(body, columns, what, chosen) if body else Rows()
 
 
 def _fixture(part: Section, project: LoadedProject) -> Section | None:
     """The text of a file under tests/fixtures/, named without folder and suffix."""
     name = part.text()
     files = {file: PurePosixPath(file).stem for file in project.fixtures}
-    found = [file for file in files if files[file] == name]
-    if len(found) == 1:
+    matching = [file for file in files if files[file] == name]
+    if len(matching) == 1:
         # Its first line is that of the header: the text of a block begins on the line below its sign.
-        place = Location(found[0], 0, 1)
-        return Section(Yaml(None, place.file, origin=place), (), project.texts[found[0]], part.found, part.node)
-    if found:
-        part.report("bad-value", f"there are several fixtures '{name}'", f"Rename one of {', '.join(found)}.")
+        place = Location(matching[0], 0, 1)
+        return Section(Yaml(None, place.file, origin=place), (), project.texts[matching[0]], part.found, part.node)
+    if matching:
+        part.report("bad-value", f"there are several fixtures '{name}'", f"Rename one of {', '.join(matching)}.")
     elif name:
         hint = near(name, files.values()) or f"Write the rows to {project.paths['tests']}/fixtures/{name}.csv."
         part.report("bad-value", f"there is no fixture '{name}'", hint)
     return None
 
 
-def _rows(part: Section, known: Known | None, what: str, form: str) -> Rows:
+def _rows(part: Section, columns: Known | None, what: str, form: str) -> Rows:
     if part.value is None or part.value is UNKNOWN:
         return Rows()
     if isinstance(part.value, str):
         if form == "sql" or (not form and _QUERY.match(part.value)):
-            return _query(part, known, what)
+            return _query(part, columns, what)
         part = _csv(part)
     elif form in {"csv", "sql"}:
         part.expected("text")
@@ -91,17 +91,17 @@ def _rows(part: Section, known: Known | None, what: str, form: str) -> Rows:
     rows = []
     for item in part.items():
         if isinstance(item.value, dict):
-            rows.append(fit_row(item, known, what))
+            rows.append(fit_row(item, columns, what))
         else:
             item.expected("a row such as {id: 1, name: x}")
-    return Rows(_named(rows, known), tuple(rows))
+    return Rows(_named(rows, columns), tuple(rows))
 
 
-def _named(rows: list[dict[str, Any]], known: Known | None) -> tuple[tuple[str, str | None], ...]:
+def _named(rows: list[dict[str, Any]], columns: Known | None) -> tuple[tuple[str, str | None], ...]:
     """The columns that some row names."""
     names = dict.fromkeys(name for row in rows for name in row)
-    if known is not None:
-        return tuple((name, known[name.lower()][1]) for name in names)
+    if columns is not None:
+        return tuple((name, columns[name.lower()][1]) for name in names)
     return tuple((n, next((k for r in rows if (k := natural(r.get(n)))), "string")) for n in names)
 
 
@@ -136,9 +136,12 @@ def _query(part: Section, known: Known | None, what: str) -> Rows:
         part.report("not-a-query", "the rows are not a query", "Write one SELECT.")
         return Rows()
     names = [name for name in tree.named_selects if name and name != "*"]
-    for name in names if known is not None else ():
-        if name.lower() not in known:  # type: ignore[operator]
-            part.report("unknown-column", f"{what} has no column '{name}'", near(name, [n for n, _ in known.values()]))  # type: ignore[union-attr]
-    columns = tuple(known.values()) if known is not None else tuple((name, None) for name in names)
+    columns: tuple[tuple[str, str | None], ...] = tuple((name, None) for name in names)
+    if known is not None:
+        columns = tuple(known.values())
+    for name in names:
+        if known is not None and name.lower() not in known:
+            hint = near(name, [column for column, _ in columns])
+            part.report("unknown-column", f"{what} has no column '{name}'", hint)
     chosen = {name.lower() for name in names}
     return Rows(tuple(c for c in columns if c[0].lower() in chosen) if chosen else columns, sql=text)
