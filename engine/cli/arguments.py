@@ -48,7 +48,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command, or say what does the same as dbt's."""
+        """Find the command, or name the equivalent of dbt's."""
         answer = answer_to_command(args[0]) if self.get_command(ctx, args[0]) is None else None
         if answer is not None:
             ctx.fail(answer)

@@ -28,7 +28,7 @@ _INDENT = 4
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
-    """The command ends with exit code 1; everything has been said."""
+    """The command ends with exit code 1; its errors are printed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +210,7 @@ def log_file(chosen: CommandSettings) -> Iterator[Path]:
 
 @contextmanager
 def _heard(chosen: CommandSettings) -> Iterator[None]:
-    """Show what templates say (print(), log(..., info=True), warnings), as `log_file` does where it is open."""
+    """Show the output of templates (print(), log(..., info=True), warnings), as `log_file` does where it is open."""
     root = logging.getLogger("engine")
     if any(isinstance(handler, _Shown) for handler in root.handlers):
         yield
@@ -241,7 +241,7 @@ class Unheard(logging.Handler):
 
 
 class _Shown(logging.Handler):
-    """What is said at level info without a trace is for people too (jar downloads, log(..., info=True))."""
+    """Messages of level info without a trace are for people too (jar downloads, log(..., info=True))."""
 
     def __init__(self, out: Printer) -> None:
         super().__init__(logging.INFO)

@@ -66,7 +66,7 @@ def _carried_out(
     work: Callable[[CommandSettings], bool | None], stopped: str, shared: Mapping[str, Any]
 ) -> tuple[int, Printer | None]:
     chosen: CommandSettings | None = None
-    # Python's own would write what a template says to the terminal as it is.
+    # Python's own handler would write the output of templates to the terminal unescaped.
     logging.lastResort = Unheard(logging.ERROR if shared["quiet"] else logging.WARNING)
     try:
         chosen = settings(**shared)

@@ -15,7 +15,7 @@ from engine.errors import UsageError, near
 _COLOURS = {"error": "red", "warning": "yellow", "note": "cyan"}
 _MOST_COLUMNS = 100
 _POINTED_AT = 3
-# A message of these says all there is.
+# Their messages need no explanation.
 _PLAIN = {"usage", "project-missing", "internal-error", "interrupted", "unit-test-failed"}
 
 

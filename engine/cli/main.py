@@ -26,7 +26,7 @@ from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, o
 from engine.cli.options import plan_options, project_options, run_options, selection_options
 from engine.errors import UsageError
 
-# Terminals get colours unless NO_COLOR says otherwise (no-color.org).
+# Terminals get colours unless NO_COLOR is set (no-color.org).
 _CONTEXT = {"help_option_names": ["-h", "--help"], "color": False if os.environ.get("NO_COLOR") else None}
 
 
@@ -65,7 +65,7 @@ def _invoked(arguments: Sequence[str] | None) -> int:
         write(shown.getvalue(), error=True, end="")
         return 2
     except SystemExit:
-        # click ends the process itself when nobody reads its help any more.
+        # click ends the process itself when the reader of its help has left.
         return 0
     return result if isinstance(result, int) else 0
 

@@ -1,1 +1,1 @@
-"""Last stage: artifacts, the site and lineage, told from what the other stages found out."""
+"""Last stage: artifacts, the site and lineage, made from the results of the other stages."""

@@ -238,7 +238,7 @@ class _Handler(SimpleHTTPRequestHandler):
         super().end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-        """Nothing: requests are nobody's news."""
+        """No-op: requests are not logged."""
 
 
 def _opened(folder: Path, parts: list[str]) -> IO[bytes]:

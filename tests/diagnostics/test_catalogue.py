@@ -60,6 +60,12 @@ def test_another_form_is_an_error(old: str, new: str) -> None:
         read_topic(SECTION.replace(old, new), "page")
 
 
+def test_the_explanations_are_in_the_wheel() -> None:
+    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(REPOSITORY))
+    shipped = {file.distribution_path for file in builder.recurse_included_files()}
+    assert {f"engine/diagnostics/{path.name}" for path in FOLDER.glob("*.md")} <= shipped
+
+
 def test_explain_needs_no_project_and_loads_little(tmp_path: Path) -> None:
     code = (
         "import sys\nfrom engine.cli.main import invoke\nassert invoke(['explain', '[agg-distinct]', 'Table-Locked']) == 0\n"

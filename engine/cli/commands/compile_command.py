@@ -30,7 +30,7 @@ def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bo
 
 
 def _compiled(chosen: CommandSettings, wanted: Selection, *, must_hold: bool) -> tuple[Manifest, list[str]]:
-    """The project and what of it is selected; nothing if nothing was said."""
+    """The project and the selected nodes; none without a selection."""
     if not (wanted.select or wanted.exclude or wanted.selector):
         return compiled(chosen, must_hold=must_hold).manifest, []
     manifest = compiled(chosen, must_hold=must_hold, warnings=Warnings.SELECTED).manifest
@@ -47,7 +47,7 @@ def _print(model: Model, *, as_json: bool) -> None:
 def _found(manifest: Manifest) -> str:
     errors = len(manifest.errors)
     warnings = len(manifest.diagnostics) - errors
-    # Counted by their ids: the nodes themselves need not be looked at.
+    # Counted by their ids: the nodes need not be decoded.
     kinds = Counter(node_id.partition(".")[0] for node_id in manifest.nodes)
     counts = [
         _count(kinds["model"], "model"), _count(kinds["test"], "data test"), _count(kinds["unit_test"], "unit test"),

@@ -1,4 +1,4 @@
-"""`engine test --watch`: the files of a project are looked at, and what an edit affects is run again."""
+"""`engine test --watch`: watches the files of a project and reruns what an edit affects."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from engine.events import (
 )
 
 _WIDTH = 76
-# Blanks before the second line of what is said: as wide as the time before the first.
+# Indentation of the second line of a message: as wide as the time before the first.
 _STAMP = 10
 _HINT = 4
 _PROGRESS_SECONDS = 5.0
@@ -82,7 +82,7 @@ class JsonPrinter:
             write_json(record)
 
     def say(self, *parts: Part) -> None:
-        """Nothing: the records say it."""
+        """No-op: the records have it."""
 
     def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Each finding as a record."""

@@ -130,7 +130,7 @@ class ColumnScope:
 
     @property
     def open(self) -> bool:
-        """Whether something that is read has columns nobody knows."""
+        """Whether an input has columns that are not known."""
         return any(relation.output.open for relation in self.relations)
 
     def add(self, relation: ScopeRelation) -> None:
@@ -196,7 +196,7 @@ class ColumnScope:
         return [], 0
 
     def _unknown(self, parts: Sequence[str]) -> ColumnValue | None:
-        """A column of the one relation whose columns nobody knows."""
+        """A column of the one relation whose columns are not known."""
         if not self.open or self._surely_not(parts):
             return None
         nodes = {r.output.rest for r in self.relations if r.output.open}

@@ -1,4 +1,4 @@
-"""Where a model's settings are said: folder defaults of project.yml, the header, config().
+"""Where a model's settings come from: folder defaults of project.yml, the header, config().
 
 Folder defaults are `+key` in the `models:` tree; the project's own name is accepted as its first level.
 """

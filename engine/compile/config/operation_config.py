@@ -32,7 +32,7 @@ _CRON = "Write minute, hour, day of the month, month and day of the week: '0 6 *
 
 
 def read_operation(settings: MergedSettings) -> Operation:
-    """Read the settings that say how a model is run."""
+    """Read the settings of how a model runs."""
     provider = _provider(settings.get("state_store"))
     return Operation(
         trigger=_trigger(settings.get("trigger")),
@@ -126,7 +126,7 @@ def _hooks(section: Section | None) -> tuple[str, ...]:
 
 
 def _is_sql(text: str) -> bool:
-    """Whether the text is one statement, as far as can be told: Spark knows more statements than sqlglot."""
+    """Whether the text is one statement, as far as sqlglot knows: Spark has more statements."""
     try:
         tokens = tokenize(text.rstrip(";"))
     except SqlglotError:

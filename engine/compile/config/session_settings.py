@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 TIME_ZONE = "spark.sql.session.timeZone"
-# With several watermarks a checkpoint keeps the policy it began with, whatever the session says (measured).
+# With several watermarks a checkpoint keeps the policy it began with, whatever the session's setting is (measured).
 FROZEN = "spark.sql.streaming.multipleWatermarkPolicy"
 # Spellings of the one time zone in which all times are.
 _UTC = re.compile(r"(etc/)?(utc|gmt|uct|zulu|greenwich|universal)|z|(utc|gmt)?[+-]0?0(:?00)?", re.IGNORECASE)

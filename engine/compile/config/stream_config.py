@@ -146,5 +146,5 @@ def _watermark(section: Section, column: str, sql: str | None, delay: Section) -
         return None
     if not column:
         return None
-    # A delay that was reported leaves a watermark: what needs one is not told that there is none.
+    # A wrong delay is reported once: settings that need a watermark do not report that it is missing.
     return Watermark(column, delay.duration() or "0 seconds", sql)

@@ -1,4 +1,4 @@
-"""What can be said about any data test, beside the arguments of its macro."""
+"""The options of every data test, beside the arguments of its macro."""
 
 from __future__ import annotations
 

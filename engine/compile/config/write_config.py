@@ -20,7 +20,7 @@ _KEPT = {"unique_key", "sequence_by", "partition_by", "sort_by"}
 
 
 def read_write(settings: MergedSettings) -> Write:
-    """Read the settings of the write as they are said; what follows from the query comes later."""
+    """Read the write settings as written; what follows from the query is added later."""
     return Write(
         output_mode=_output_mode(settings),
         partition_by=read_partitions(settings),

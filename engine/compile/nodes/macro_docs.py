@@ -1,4 +1,4 @@
-"""The project's macros as they are told: where each is, its text, and the comment before it."""
+"""The documentation of the project's macros: place, text and the comment before each."""
 
 from __future__ import annotations
 

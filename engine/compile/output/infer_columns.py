@@ -75,7 +75,7 @@ def typed(
     faults = [*times, *_faults(model, text, facts, known)] if named else []
     if errors <= _QUERY_HOLDS and bool(errors) == model.broken and not times:
         own = (text.bound, text.rendered) if text.plain else None
-        # The types of the columns are those of the rules: what they have been told of a window's time is reported once.
+        # The streaming rules know the same types: a wrong type of a window's time is reported once.
         told = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
         faults += [rule for rule in broken_rules(model, known, own) if rule.code not in told]
     found += faults
@@ -175,7 +175,7 @@ def _readable(model: Model, known: Mapping[str, InputColumns]) -> list[str]:
 
 
 def _merged(described: tuple[Column, ...], facts: tuple[ColumnFacts, ...] | None) -> tuple[Column, ...]:
-    """The query's columns in their order, with what the user says of them."""
+    """The query's columns in their order, with the user's declarations."""
     if facts is None:
         return described
     said = {column.name.lower(): column for column in described}

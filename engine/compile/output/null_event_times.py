@@ -40,7 +40,7 @@ def with_needed_times(model: Model, nodes: QueryNodes) -> Model:
 
 
 def _decided(item: Input, use: _Use) -> Input:
-    # What an ephemeral model says of its own streams holds wherever it is read.
+    # The stream settings of an ephemeral model apply wherever it is read.
     if item.watermark is None or not item.stream or item.needs_time is not None:
         return item
     if use.leaves_out_null(item):
@@ -131,7 +131,7 @@ def _distinct(nodes: QueryNodes) -> bool:
 
 
 def _not_null(nodes: QueryNodes) -> Iterator[str]:
-    """The columns of which a WHERE says that they are not NULL, in lower case."""
+    """The columns that a WHERE requires to be not NULL, in lower case."""
     for where in nodes.every(exp.Where):
         for part in where.this.flatten() if isinstance(where.this, exp.And) else (where.this,):
             test = part.unnest()

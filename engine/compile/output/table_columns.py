@@ -51,7 +51,7 @@ def _deciding(model: Model) -> Iterator[Origin]:
 
 
 def _with_history(columns: list[Column], write: Write) -> Iterator[Column]:
-    """The columns, and those that say when a version was valid; all of them come from the first of `sequence_by`."""
+    """The columns, and those of the time in which a version was valid, which come from the first of `sequence_by`."""
     first, *_ = write.sequence_by
     order = next((column for column in columns if column.name.lower() == first.lower()), Column(first))
     keys, times = ", ".join(write.unique_key), ", ".join(write.sequence_by)

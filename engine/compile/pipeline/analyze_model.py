@@ -166,7 +166,7 @@ def _resolved(
 
 
 def _ephemeral(read: Read, known: KnownNodes, given: Mapping[str, GivenNode]) -> dict[str, Inlined] | None:
-    """The ephemeral models that it reads, by name; None if one has faults of its own, which have been told."""
+    """The ephemeral models that it reads, by name; None if one has errors of its own, which are reported."""
     found = {}
     for node in read.face.reads:
         name = node.removeprefix("model.")

@@ -129,7 +129,7 @@ class Flow:
         return digest([face.relation, face.kind, face.rewritten, face.selects])
 
     def _given(self, ids: Iterable[str], sent: set[str]) -> dict[str, bytes]:
-        """What some models read gives, as far as it has not been told."""
+        """The results of what some models read, without those that were sent before."""
         needed: dict[str, None] = {}
         for i in ids:
             for read in self._parents(i):

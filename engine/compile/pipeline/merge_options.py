@@ -30,7 +30,7 @@ _PROPERTIES = {
 
 
 def unfit(options: Mapping[str, str]) -> Iterator[tuple[str, str | None]]:
-    """The options that no MERGE takes, each with the property of the table that says it; None: there is none."""
+    """The options that MERGE does not take, each with the table property for it; None: there is none."""
     for key in options:
         if key.lower() not in TAKEN and not key.lower().startswith(_SUMMARY):
             yield key, _PROPERTIES.get(key.lower())

@@ -79,7 +79,7 @@ def loops_of(faces: Mapping[str, Face]) -> list[tuple[str, ...]]:
 
 
 def loop_finding(loop: tuple[str, ...], place_of: Callable[[str, str], Location]) -> Diagnostic:
-    """What to say of a cycle; `place_of` shows where a model (by id) names another (by name)."""
+    """The diagnostic of a cycle; `place_of` returns where a model (by id) names another (by name)."""
     path = [node.removeprefix("model.") for node in reversed(loop)]
     message = "the model reads itself" if path[0] == path[1] else f"a cycle: {' reads '.join(path)}"
     hint = "Remove one of these references; {{ this }} reads a model's own table."

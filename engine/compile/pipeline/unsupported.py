@@ -1,4 +1,4 @@
-"""What this version compiles and cannot run yet: a build that skipped it would not do what it says."""
+"""Settings that this version compiles and cannot run yet; a build rejects them instead of ignoring them."""
 
 from __future__ import annotations
 

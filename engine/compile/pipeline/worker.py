@@ -70,7 +70,7 @@ class Local:
 
     @property
     def busy(self) -> bool:
-        """Whether something was begun whose end nobody has asked for."""
+        """Whether work was started whose result is not collected yet."""
         return bool(self._done)
 
     def takes(self, _: int) -> bool:

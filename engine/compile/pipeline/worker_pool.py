@@ -34,7 +34,7 @@ WORTH = 150
 _MOST = 8
 # One request is at work and one waits for it, so that no process waits for us.
 _AHEAD = 2
-# Bytes that a line takes before somebody reads; sockets take some 200,000.
+# Bytes of payload that fit in the pipe buffer unread; sockets buffer some 200,000.
 _FITS = 32_000
 _NAME_BYTES = 256
 _STOPS = (signal.SIGINT, signal.SIGTERM)
@@ -122,7 +122,7 @@ class Workers:
 
     @property
     def busy(self) -> bool:
-        """Whether something was begun whose end nobody has asked for."""
+        """Whether work was started whose result is not collected yet."""
         return bool(self._early) or any(self._asked)
 
     def takes(self, n: int) -> bool:

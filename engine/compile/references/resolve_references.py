@@ -189,7 +189,7 @@ def _no_files_in_views(draft: Draft, source: str, reference: RelationReference) 
 
 
 def _check_listed(draft: Draft, source: Source, reference: RelationReference) -> None:
-    """Some kinds of sources have no end: how they are read has to be said; others lose what was read."""
+    """Report sources that cannot be read in full: those without an end, and those whose files are removed."""
     if "after_reading" in source.spec.settings:
         message = f"'{source.name}' is read in full, but its files are moved or deleted after reading (after_reading)"
         hint = f"List it in the header, 'streams: [{source.name}]', or remove 'after_reading'."
@@ -294,7 +294,7 @@ def _files_per_trigger(stream: StreamConfig, source: Source | None) -> int | Non
 
 
 def _reads_files(source: Source | None) -> bool:
-    """Whether some target reads files, so that a limit of files may be said."""
+    """Whether some target reads files, so that a limit of files may be set."""
     return source is None or any(_FILES in _keys(name) for name in source.formats)
 
 

@@ -26,7 +26,7 @@ class Choose(Protocol):
     """Gives the nodes of a selection in text form."""
 
     def __call__(self, text: str, place: Location, *, exclude: bool = False) -> set[str]:
-        """The nodes; `exclude` says that they are left out."""
+        """The nodes; `exclude`: they are excluded."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,7 +101,7 @@ def _body(node: Mapping[str, Any]) -> list[Any]:
 
 
 def _config(node: Mapping[str, Any]) -> list[Any]:
-    """What is said about it, its places and names apart."""
+    """Its contents without places and names."""
     config = dict(_mapping(node.get("config"))) if node.get("resource_type") != "source" else {}
     for key in _RELATION:
         config.pop(key, None)

@@ -1,4 +1,4 @@
-"""Terms of a selection that match no node: what is said, and which names are near."""
+"""Diagnostics of terms that match no node, with the nearest names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.errors import Diagnostic, Level, Location, near
 
 TEST_TYPES = ("unit", "data", "generic", "singular")
-# They ask what changed, what an earlier run said, or for a kind of node: no node is an answer.
+# Methods that select by change, result or kind of node: matching no node is a valid result.
 _MAY_BE_EMPTY = ("state:", "result:", "resource_type:", "test_type:")
 _CODE = "selection-empty"
 

@@ -40,7 +40,7 @@ _BEFORE_NAME = {
     TokenType.ALIAS, TokenType.DCOLON, TokenType.DOT, TokenType.R_PAREN, TokenType.VAR, TokenType.IDENTIFIER,
     TokenType.WITH, TokenType.IN, TokenType.NUMBER, TokenType.STRING,
 }  # fmt: skip
-# Functions of this name that sqlglot's tree does not place; all others are where the tree says.
+# Functions whose place is not in sqlglot's tree.
 _UNPLACED = {
     "any_value", "approx_percentile", "ceil", "ceiling", "chr", "char", "current_date", "current_time",
     "current_timestamp", "current_user", "curdate", "element_at", "first", "first_value", "floor",

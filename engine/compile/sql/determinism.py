@@ -54,7 +54,7 @@ def _varies(node: exp.Expr) -> bool:
 
 
 def _is_time(node: exp.Literal) -> bool:
-    """Whether Spark may read one of its words for times as a time; where it cannot be told, it does."""
+    """Whether Spark may read one of its words for times as a time; if that is not known, it does."""
     parent = node.parent
     if isinstance(parent, exp.Cast):
         return not parent.to.is_type(*exp.DataType.TEXT_TYPES)

@@ -251,7 +251,7 @@ def _set(tokens: _Tokens, at: int) -> Found | None:
 
 
 def _ended_before(tokens: _Tokens, at: int) -> Found | None:
-    """ORDER BY or LIMIT of a SELECT before UNION, outside brackets: nobody could say what it ends."""
+    """ORDER BY or LIMIT of a SELECT before UNION, outside brackets: it is ambiguous which query it belongs to."""
     depth = 0
     for place in range(at - 1, -1, -1):
         kind = tokens[place].token_type

@@ -156,7 +156,7 @@ def check_brackets(tokens: list[Token], report: Report) -> None:
 
 
 def check_invisible(tokens: list[Token], text: str, report: Report) -> None:
-    """Characters that nobody sees: in a name they make another name, between words Spark cannot read them."""
+    """Invisible characters: in a name they make another name, between words Spark cannot read them."""
     if text.isascii():
         return
     for token in tokens:

@@ -56,7 +56,7 @@ def text_of(tree: exp.Expr) -> str:
 
 
 def _plain(tree: exp.Expr) -> exp.Expr:
-    """An expression without the brackets that say where a step ends."""
+    """An expression without the brackets that mark the end of a step."""
     shown = bare(tree).copy()
     for node in list(shown.find_all(exp.Paren)):
         node.replace(bare(node).copy() if not bare(node).find(exp.Paren) else _plain(node))
@@ -108,7 +108,7 @@ def _calls(tree: exp.Expr) -> Iterator[exp.Expr]:
 
 
 def has_loose(tree: exp.Expr) -> bool:
-    """Whether an expression above a group uses a column that is not a result of it (an aggregate nobody knows, say)."""
+    """Whether an expression above a group uses a column that is not a result of it (of an unknown aggregate, say)."""
     if isinstance(tree, exp.Paren):
         return False
     return isinstance(tree, exp.Column) or any(has_loose(part) for part in tree.iter_expressions())

@@ -55,7 +55,7 @@ def facts(
 
 
 def _said(facts: dict[str, Any], key: str) -> dict[str, Any]:
-    """The facts without a key that came later and is not said, so that older fingerprints stay."""
+    """The facts without a newer key that is not set, so that older fingerprints stay valid."""
     return {name: value for name, value in facts.items() if name != key or value is not None}
 
 

@@ -37,7 +37,7 @@ _Trees = dict[int, exp.Expr]
 
 
 class UnprovableError(ValueError):
-    """A query that is not taken apart; the text says why."""
+    """The query cannot be analysed; the message has the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Spark's rules of streaming, applied to models: what runs is checked, and told where the user wrote it."""
+"""Spark's rules of streaming, applied to the SQL of models that runs; findings have their place in the user's file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALWAYS = {
     "window-many",
     "window-week",
 }
-# What the stages before have said already, at a better place.
+# Reported by earlier stages, at a better place.
 _SAID = {"unknown-column", "not-streaming", "not-a-query", "sql-syntax", "duplicate-name"}
 
 

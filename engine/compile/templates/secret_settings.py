@@ -168,5 +168,5 @@ class SecretSettings:
         return value
 
 
-# Variables whose secrets are too short to be masked: said once.
+# Variables whose secrets are too short to be masked: reported once.
 _told: set[str] = set()

@@ -91,7 +91,7 @@ class _Reader:
         if ends is None and not any(step.expect for step in steps):
             item.report("missing-key", f"the unit test '{label}' has no expectations", "Write 'expect: {rows: [...]}'.")
         if self.tested.broken:
-            # What it reads and gives is not known then: its own faults are told, not what follows from them.
+            # Its inputs and outputs are not known then: only its own errors are reported, not what follows from them.
             item.found[before:] = [d for d in item.found[before:] if d.code not in _FOLLOWS]
         return UnitTest(
             id=f"unit_test.{self.tested.name}.{label}",

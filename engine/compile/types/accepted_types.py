@@ -1,4 +1,4 @@
-"""Which types Spark's functions take, as its analyser says (ANSI mode, Spark's default).
+"""Which types Spark's functions take, according to its analyser (ANSI mode, Spark's default).
 
 A function that is not here, or an argument beyond those listed, is not checked. A test asks Spark for each entry.
 """
@@ -51,7 +51,7 @@ def grouped(type_: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a parameter takes: the families, and how to say so."""
+    """What a parameter takes: the families, and their description in messages."""
 
     families: frozenset[str]
     words: str

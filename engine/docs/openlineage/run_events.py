@@ -207,7 +207,7 @@ class Teller:
         if not isinstance(test, DataTest | UnitTest):
             raise TypeError(event.node)
         self.failed = self.failed or event.status.failed
-        # A unit test reads rows of its own: it says nothing of any dataset.
+        # A unit test reads its own rows, and no dataset.
         checked = self._assertions(test, event) if isinstance(test, DataTest) else []
         bad = isinstance(test, UnitTest) and event.status.failed
         return event_v2.RunEvent(

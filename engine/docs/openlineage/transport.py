@@ -41,11 +41,11 @@ _HINT = "The run is not affected. Check 'openlineage' of the target."
 def delivering(
     manifest: Manifest, target: Target, root: Path, tell: Callable[[Iterable[Diagnostic]], None]
 ) -> Iterator[Emit]:
-    """Something that takes a run's events and sends them on, if the target says where to.
+    """A listener that sends a run's events, if the target has `openlineage`.
 
     Args:
         manifest: the project that is run.
-        target: says where to; without `openlineage` nothing is sent.
+        target: has the address; without `openlineage` nothing is sent.
         root: the project's folder.
         tell: gets a warning if not everything could be delivered.
     """

@@ -35,7 +35,7 @@ def kind(node: Model | Source) -> str:
 
 
 def duration(text: str) -> str:
-    """A duration as one says it: '1 days' is 1 day."""
+    """A duration in words: '1 days' is 1 day."""
     return _ONE.sub(r"1 \1", text)
 
 

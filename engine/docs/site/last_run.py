@@ -146,7 +146,7 @@ def _node(item: Mapping[str, Any]) -> NodeRun:
 def _numbers(response: Mapping[str, Any], measured: frozenset[str]) -> Iterator[tuple[str, float]]:
     for key in NUMBERS:
         number = _number(response.get(key)) if key in measured else None
-        # Without a micro-batch nobody looked at the state.
+        # Without a micro-batch the state is not reported.
         unseen = key == "state_rows" and not response.get("batches")
         if number is not None and not unseen and (number or key not in _RARE):
             yield key, number

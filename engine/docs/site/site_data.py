@@ -41,7 +41,7 @@ class Facts:
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Their places among them, by id: nodes are told by their numbers."""
+        """Their positions by id: nodes are referenced by number."""
         return {node.id: number for number, node in enumerate(self.nodes)}
 
     @cached_property
@@ -91,7 +91,7 @@ def _by_model(tests: Iterable[_Test]) -> dict[str, list[_Test]]:
 
 
 def slim(record: Mapping[str, Any]) -> Record:
-    """The record without what says nothing."""
+    """The record without empty values."""
     return {key: value for key, value in record.items() if value not in (None, "", False, [], {}, ())}
 
 

@@ -290,7 +290,7 @@ def _all(plan: LogicalPlan) -> frozenset[int]:
 
 
 def _name(item: exp.Expr) -> str:
-    """The name of an expression without alias, where it can be told."""
+    """The name of an expression without alias, if it is known."""
     if isinstance(item, exp.Dot):
         return str(item.expression.name.lower())
     return item.name.lower() if isinstance(item, exp.Column) else ""

@@ -65,7 +65,7 @@ class PlanScope:
 
     @property
     def open(self) -> bool:
-        """Whether a relation may have columns that nobody knows."""
+        """Whether a relation may have columns that are not known."""
         return any(relation.open for relation in self.relations)
 
     def resolve(self, node: exp.Column) -> Found | None:

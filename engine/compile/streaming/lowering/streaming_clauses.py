@@ -45,7 +45,7 @@ class Native:
 
 @dataclass(frozen=True, slots=True)
 class ParsedStatement:
-    """A statement: its tree, or the findings that say why there is none."""
+    """A statement: its tree, or the findings if it cannot be parsed."""
 
     tree: exp.Expr | None
     native: Native = field(default_factory=Native)
