@@ -417,7 +417,7 @@ def lineage(column: str | None, impact: bool, output: str, **options: Any) -> in
 @click.argument("codes", metavar="[CODE]...", nargs=-1)
 @project_options
 def explain(codes: tuple[str, ...], **shared: Any) -> int:
-    """Explain diagnostics by their CODE: cause, examples and fix; without one, list all of them by topic."""
+    """Explain diagnostics by their CODE: cause, examples and fix; without one, show all of them by topic."""
 
     def work(_: CommandSettings) -> None:
         from engine.cli.explain_command import explain
