@@ -118,7 +118,8 @@ def test_when_it_runs_and_is_published():
     run = Operation(Trigger(TriggerKind.EVERY, "30 seconds"), "0 6 * * *", full_refresh=False)
     changes = {"operation": run, "write": Write(OutputMode.APPEND, publish=Publish.ON_TESTS_PASS)}
     assert said("Trigger", **changes) == [
-        "a micro-batch every 30 seconds while 'start' runs", "by the schedule 0 6 * * * while 'start' runs",
+        "a micro-batch every 30 seconds, in long-running use, which this version does not have",
+        "by the schedule 0 6 * * *, in long-running use, which this version does not have",
     ]  # fmt: skip
     assert said("Published", **changes) == ["when its tests have passed; until then readers see the previous rows"]
     assert said("Protected", **changes) == ["from a full refresh"]

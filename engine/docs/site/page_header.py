@@ -38,6 +38,8 @@ _BAD_RECORDS = {
     OnBadRecord.DROP: "are dropped and counted, unless a model overrides it",
     OnBadRecord.QUARANTINE: "go to the quarantine tables of the models that read it, unless a model overrides it",
 }
+# What is declared for the time when queries run on.
+_LONG_RUNNING = "in long-running use, which this version does not have"
 _BECOME = {
     OnFail.WARN: "are counted",
     OnFail.DROP: "are dropped and counted",
@@ -184,9 +186,9 @@ def _runs(model: Model) -> Iterator[Detail]:
     if write.publish is Publish.ON_TESTS_PASS:
         yield Detail("Published", "when its tests have passed; until then readers see the previous rows")
     if run.trigger.kind is TriggerKind.EVERY and run.trigger.interval:
-        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)} while 'start' runs")
+        yield Detail("Trigger", f"a micro-batch every {duration(run.trigger.interval)}, {_LONG_RUNNING}")
     if run.schedule:
-        yield Detail("Trigger", f"by the schedule {run.schedule} while 'start' runs")
+        yield Detail("Trigger", f"by the schedule {run.schedule}, {_LONG_RUNNING}")
     for about, hooks in (("Before it", run.pre_hook), ("After it", run.post_hook)):
         yield from (Detail(about, sql) for sql in hooks)
     if run.full_refresh is False:

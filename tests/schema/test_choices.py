@@ -1,0 +1,68 @@
+"""The choices of the schema are those of the code that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+
+from engine.compile.nodes.manifest import Materialized, Severity
+from engine.compile.nodes.model_settings import (
+    OnFail,
+    OnNull,
+    OnSchemaChange,
+    OnUpstreamDelete,
+    OutputMode,
+    Overwrite,
+    Publish,
+    StateProvider,
+)
+from engine.schema import ValueForm
+from engine.schema.all_blocks import BLOCKS
+from engine.schema.format_keys import FORMATS
+from engine.schema.target_keys import OPENLINEAGE_TYPES
+from engine.sources import KINDS, OnBadRecord, kind_of
+from engine.sources.avro.value_options import Framing
+from engine.sources.kafka.connection import _MECHANISMS
+from engine.sources.values import VALUE_FORMATS
+
+CHOICES: dict[str, Iterable[str]] = {
+    "model.materialized": Materialized, "model.output_mode": OutputMode, "model.overwrite": Overwrite,
+    "model.publish": Publish, "model.on_schema_change": OnSchemaChange, "model.format_version": ("2", "3"),
+    "expectation.on_fail": OnFail, "watermark.on_null": OnNull, "state_store.provider": StateProvider,
+    "stream.on_upstream_delete": OnUpstreamDelete, "iceberg.on_upstream_delete": OnUpstreamDelete,
+    "stream.on_bad_record": OnBadRecord, "source_table.on_bad_record": OnBadRecord, "reading.on_bad_record": OnBadRecord,
+    "data_test.severity": Severity, "test_config.severity": Severity,
+    "value.format": VALUE_FORMATS, "value.framing": Framing, "security.mechanism": _MECHANISMS,
+    "openlineage.type": OPENLINEAGE_TYPES, "rows.format": ("dict", "csv", "sql"), "given.format": ("dict", "csv", "sql"),
+    "expect.format": ("dict", "csv", "sql"), "source_file.version": ("2",), "unit_test_file.version": ("2",),
+}  # fmt: skip
+# Whoever reads them takes the choices from the schema itself.
+TAKEN = {"catalog.type", "security.protocol", "files.on_changed_file", "files.after_reading", "age.period"}
+ALL = {f"{block.name}.{key.name}": key.choices for block in BLOCKS.values() for key in block.keys if key.choices}
+
+
+def test_every_key_with_choices_is_compared() -> None:
+    assert {*CHOICES, *TAKEN} == set(ALL)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_choices_are_those_of_the_code(name: str) -> None:
+    assert sorted(ALL[name]) == sorted(str(choice) for choice in CHOICES[name])
+
+
+def test_formats_have_the_keys_of_their_kind() -> None:
+    assert set(FORMATS) == set(KINDS)
+    for name, block in FORMATS.items():
+        assert block.forms == KINDS[name].KEYS
+    reader = kind_of("spark.xml")
+    assert reader is not None
+    assert BLOCKS["spark_reader"].forms == reader.KEYS
+    assert {key for form in VALUE_FORMATS.values() for key in form.KEYS} == BLOCKS["value"].names
+
+
+def test_a_form_that_reads_other_keys_names_their_block() -> None:
+    forms = {ValueForm.BLOCK, ValueForm.BLOCKS, ValueForm.BY_NAME, ValueForm.TESTS}
+    for block in BLOCKS.values():
+        for key in block.keys:
+            assert bool(key.block) or not forms & {key.form, *key.also}, f"{block.name}.{key.name}"
