@@ -295,6 +295,7 @@ _RUN = (
         "`false`",
         "`true`: show Spark's plan of the query after a build",
         "explain: true",
+        kinds=_STORED,
     ),
 )
 

@@ -121,6 +121,31 @@ def test_a_window_that_is_a_number_is_not_a_window(tmp_path: Path) -> None:
     assert line(found) == "window-syntax models/a.sql:2:17 '5' is not a window"
 
 
+@pytest.mark.parametrize(
+    ("expect", "message"),
+    [
+        ("{rows: [{id: x}], csv: id}", "setting-conflict tests/t.yml:9:31 'rows' and 'csv' exclude each other"),
+        (
+            "{ordered: true, quarantined: 0}",
+            "setting-needs tests/t.yml:9:14 'ordered' needs the rows that are expected",
+        ),
+    ],
+)
+def test_what_is_expected_is_given_once(tmp_path: Path, expect: str, message: str) -> None:
+    text = UNIT_TEST.replace("[{id: x}]\n", f"{expect}\n").replace(
+        "{shop.orders: " + expect + "\n", "{shop.orders: [{id: x}]}\n"
+    )
+    assert line(only(findings(tmp_path, {**FILES, "tests/t.yml": text}))) == message
+
+
+def test_an_ephemeral_model_has_no_plan_to_show(tmp_path: Path) -> None:
+    text = f"/*---\nmaterialized: ephemeral\nexplain: true\n---*/\n{ORDERS}"
+    found = only(findings(tmp_path, {**FILES, "models/a.sql": text}))
+    assert (
+        line(found) == "bad-value models/a.sql:3:1 'explain' does not apply to an ephemeral model, which has no table"
+    )
+
+
 SELECTORS = """\
 selectors:
   - {name: raw, description: What comes in, definition: 'tag:raw'}

@@ -22,6 +22,9 @@ def read_expected(part: Section, model: Model, project: LoadedProject) -> Expect
     part.check_keys(EXPECT)
     given = isinstance(part.value, dict) and not part.value.keys().isdisjoint({"rows", "csv", "sql", "fixture"})
     ordered, mark = part.child("ordered"), part.child("watermark")
+    if ordered is not None and not given:
+        hint = "Add the rows: 'rows: [..]'."
+        ordered.report("setting-needs", "'ordered' needs the rows that are expected", hint, at_key=True)
     counts = {key: section.integer(least=0) for key in _COUNTS if (section := part.child(key))}
     if not model.streaming:
         for key in (*_COUNTS, "watermark"):

@@ -23,6 +23,8 @@ from engine.project.parse_yaml import Yaml
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.unit_test_keys import ROWS
 
+# Each gives all rows.
+_WHOLE = ("rows", "csv", "sql", "fixture")
 Known = Mapping[str, tuple[str, str | None]]
 
 _QUERY = re.compile(r"\s*(select|with|values|from)\b", re.IGNORECASE)
@@ -47,6 +49,7 @@ def read_rows(part: Section, columns: Known | None, what: str, project: LoadedPr
     if not isinstance(part.value, dict):
         return _rows(part, columns, what, "")
     part.check_keys(ROWS, more=("input",))
+    _check_one_form(part)
     form = part.child("format")
     if (fixture := part.child("fixture")) is not None:
         if form is not None:
@@ -59,6 +62,14 @@ def read_rows(part: Section, columns: Known | None, what: str, project: LoadedPr
             return _rows(inner, columns, what, key)
     body = part.child("rows")
     return _rows(body, columns, what, chosen) if body else Rows()
+
+
+def _check_one_form(part: Section) -> None:
+    """Report a second set of rows: only one of them would count."""
+    first, *others = [inner for key in _WHOLE if (inner := part.child(key)) is not None] or [part]
+    for other in others:
+        message = f"'{first.name}' and '{other.name}' exclude each other"
+        other.report("setting-conflict", message, "Keep one of them.", at_key=True)
 
 
 def _fixture(part: Section, project: LoadedProject) -> Section | None:
