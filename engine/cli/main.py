@@ -249,7 +249,9 @@ def show(
         from engine.cli.commands.show import show_query, show_table
 
         if model and chosen_model:
-            raise UsageError("usage", f"show takes one model, not '{model}' and '{chosen_model}'")
+            raise UsageError(
+                "usage", f"show takes one model, not '{model}' and '{chosen_model}'", f"Write engine show {model}."
+            )
         name = model or chosen_model
         if table:
             show_table(chosen, name, limit, output)

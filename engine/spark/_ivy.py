@@ -49,7 +49,7 @@ def download(coordinates: Sequence[str], folder: Path, java: Java, env: Mapping[
     # Ivy's exit code proves nothing, the files are.
     for coordinate in coordinates:
         if not (out / file_name(coordinate)).is_file():
-            raise SetupError("jars-download", f"{coordinate} was not downloaded: {_cause(output)}.", _HINT)
+            raise SetupError("jars-download", f"{coordinate} was not downloaded: {_cause(output)}", _HINT)
     return out
 
 
@@ -73,7 +73,8 @@ def _command(coordinates: Sequence[str], folder: Path, out: Path, java: Java, en
         settings = str(folder / "ivysettings.xml")
         Path(settings).write_text(_SETTINGS, encoding="utf-8")
     elif not Path(settings).is_file():
-        raise SetupError("jars-download", f"ENGINE_IVY_SETTINGS is {settings}, which is not a file.")
+        message = f"ENGINE_IVY_SETTINGS is {settings}, which is not a file"
+        raise SetupError("jars-download", message, "Set it to the path of an Ivy settings file, or unset it.")
     ivy = folder / "ivy.xml"
     ivy.write_text(_module(coordinates), encoding="utf-8")
     trust = trust_store_options(folder / "trust.jks", env) if java.bundled else []

@@ -12,5 +12,5 @@ def pyspark_home() -> Path:
     """The installed package, which is a whole Spark: jars, scripts and all."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise SetupError("spark-session", "The package pyspark is not installed.", "Run pip install headrace.")
+        raise SetupError("spark-session", "the package pyspark is not installed", "Install it: pip install headrace")
     return Path(spec.origin).resolve().parent

@@ -153,7 +153,7 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
     try:
         _remove_leftovers(folder)
         if shutil.disk_usage(folder).free < _ROOM:
-            message = f"The class archive needs {_ROOM // 1_000_000} MB of free space in {folder}."
+            message = f"the class archive needs {_ROOM // 1_000_000} MB of free space in {folder}"
             raise SetupError("class-archive", message, "Free some space; sessions start without the archive.")
         key = classes.key()
         with tempfile.TemporaryDirectory(prefix=_WRITING, dir=folder) as name:
@@ -167,7 +167,7 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
             yield (*_width(classes), *((f"-XX:SharedArchiveFile={base}",) if base else ()), *options)
             if not temporary.exists() or not _accepted(classes, temporary, base):
                 hint = "See the log of the command; sessions start without the archive."
-                raise SetupError("class-archive", "Java did not write the class archive.", hint)
+                raise SetupError("class-archive", "Java did not write the class archive", hint)
             for old in folder.glob(f"{key}-*{SUFFIX}"):
                 old.unlink(missing_ok=True)
             _put(temporary, folder / f"{key}-{temporary.stat().st_size}{SUFFIX}")
@@ -179,14 +179,15 @@ def writing(classes: Classes, env: Mapping[str, str] = os.environ) -> Iterator[t
 def _writable_folder(env: Mapping[str, str]) -> Path:
     folder = archive_folder(env)
     if folder is None:
-        message = "The class archive cannot be stored: there is no cache folder that only you can write to."
+        message = "the class archive cannot be stored: there is no cache folder that only you can write to"
         hint = "Set XDG_CACHE_HOME to a folder outside the project that belongs to you."
         raise SetupError("class-archive", message, hint)
     return folder
 
 
 def _unwritable(error: OSError) -> SetupError:
-    return SetupError("class-archive", f"The class archive cannot be written: {error.strerror or error}.")
+    hint = "Check the permissions and the free space of the cache folder; sessions start without the archive."
+    return SetupError("class-archive", f"the class archive cannot be written: {error.strerror or error}", hint)
 
 
 def _width(classes: Classes) -> tuple[str, ...]:
@@ -205,12 +206,13 @@ def _dump(classes: Classes, base: Path) -> None:
     """Write the archive of Java's own classes.
 
     Raises:
-        SetupError: archive.
+        SetupError: `class-archive`.
     """
     arguments = [str(classes.java.path), *_width(classes), f"-XX:SharedArchiveFile={base}", "-Xshare:dump"]
     done = subprocess.run(arguments, capture_output=True, check=False, timeout=_DUMP_SECONDS)
     if done.returncode or not base.exists():
-        raise SetupError("class-archive", "Java did not write its default class archive.")
+        hint = "Sessions start without the archive; try another build of Java 17 or 21."
+        raise SetupError("class-archive", "Java did not write its default class archive", hint)
 
 
 def _put(written: Path, place: Path) -> None:

@@ -70,7 +70,7 @@ def cache_dir(env: Mapping[str, str] = os.environ) -> Path:
         return Path(own).expanduser().absolute()
     home = cache_home(env)
     if home is None:
-        raise SetupError("jars-cache", "The user has no home folder.", "Set ENGINE_JARS.")
+        raise SetupError("jars-cache", "the user has no home folder", "Set ENGINE_JARS to a folder for the jars.")
     return home / "jars"
 
 
@@ -101,7 +101,7 @@ def jar_paths(
     missing = [jar for jar in jars if not (folder / jar.file_name).is_file()]
     if missing and not fetch:
         listed = ", ".join(jar.file_name for jar in missing)
-        raise SetupError("jars-download", f"These jars are not in {folder}: {listed}.", _FETCH_HINT)
+        raise SetupError("jars-download", f"jars are missing in {folder}: {listed}", _FETCH_HINT)
     if missing:
         _fetch(missing, folder, java or find_java(env), notify or (lambda _: None), env)
     for jar in jars:
@@ -143,14 +143,15 @@ def _verify(jar: Jar, path: Path, env: Mapping[str, str]) -> None:
     try:
         actual = _hash_if_changed(jar, path, env)
     except OSError as error:
-        raise SetupError("jars-cache", f"The jar {path} cannot be read: {error.strerror}.") from error
+        hint = "Check its permissions, or delete it and run engine jars fetch."
+        raise SetupError("jars-cache", f"the jar {path} cannot be read: {error.strerror}", hint) from error
     if actual != jar.sha256:
         raise _wrong_hash(jar, path, actual, f"Delete {path} and run engine jars fetch.")
 
 
 def _wrong_hash(jar: Jar, path: Path, actual: str, hint: str) -> SetupError:
     return SetupError(
-        "jars-checksum", f"{path.name} is not the locked jar: its sha256 is {actual}, not {jar.sha256}.", hint
+        "jars-checksum", f"{path.name} is not the locked jar: its sha256 is {actual}, not {jar.sha256}", hint
     )
 
 
@@ -199,7 +200,7 @@ def _fetch(
     except OSError as error:
         raise SetupError(
             "jars-cache",
-            f"The jar cache {folder} cannot be written: {error.strerror or error}.",
+            f"the jar cache {folder} cannot be written: {error.strerror or error}",
             "Set ENGINE_JARS to a folder that can be written, or to one that holds the jars.",
         ) from error
 

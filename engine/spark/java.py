@@ -64,10 +64,10 @@ def find_java(env: Mapping[str, str] = os.environ) -> Java:
             return Java(path, major(text), text, origin)
         seen_java = True
         unfit.append(f"{origin}: {executable} is Java {text}")
-    found_text = f" Found: {'; '.join(unfit)}." if unfit else ""
+    found_text = f"; found: {'; '.join(unfit)}" if unfit else ""
     if seen_java:
-        raise SetupError("java-version", f"Spark runs on Java 17 or 21.{found_text}", _HINT)
-    raise SetupError("java-missing", f"Spark needs Java 17 or 21, and there is none.{found_text}", _HINT)
+        raise SetupError("java-version", f"Spark runs on Java 17 or 21{found_text}", _HINT)
+    raise SetupError("java-missing", f"Spark needs Java 17 or 21, and none was found{found_text}", _HINT)
 
 
 def major(version_text: str) -> int:

@@ -168,7 +168,8 @@ def open_log(log_dir: Path) -> BinaryIO:
         except ProjectError as error:
             if error.diagnostic.code == "target-link":
                 raise
-            raise SetupError("java-start", f"The log {error.diagnostic.message}.") from error
+            message = f"the log {error.diagnostic.message}"
+            raise SetupError("java-start", message, error.diagnostic.hint) from error
 
 
 def _spawn(
@@ -188,7 +189,8 @@ def _spawn(
             umask=umask,
         )
     except OSError as error:
-        raise SetupError("java-start", f"{arguments[0]} cannot be run: {error.strerror}.") from error
+        hint = "Check JAVA_HOME, and that the file can be executed."
+        raise SetupError("java-start", f"{arguments[0]} cannot be run: {error.strerror}", hint) from error
 
 
 def _handshake(process: subprocess.Popen[bytes], connection: Path, log: Path, start_of_log: int) -> tuple[int, str]:
@@ -199,7 +201,7 @@ def _handshake(process: subprocess.Popen[bytes], connection: Path, log: Path, st
             said = _last_words(log, start_of_log)
             raise SetupError("java-start", f"Java ended while Spark was starting: {said}", f"See {log}.")
         if time.monotonic() > deadline:
-            late = f"Spark did not start within {_START_SECONDS:.0f} seconds."
+            late = f"Spark did not start within {_START_SECONDS:.0f} seconds"
             raise SetupError("java-start", late, f"See {log}.")
         time.sleep(_POLL_SECONDS)
     raw = connection.read_bytes()

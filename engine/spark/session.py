@@ -126,12 +126,12 @@ def open_session(settings: SessionSettings) -> Session:
     """Start a JVM and a session in it; close() or leaving a with block ends both.
 
     Raises:
-        SetupError: java-start, or session with the reason in one line.
+        SetupError: `java-start`, or `spark-session` with the reason in one line.
     """
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
-        raise SetupError("spark-session", "This process already has a Spark session.", "Close that one first.")
+        raise SetupError("spark-session", "this process already has a Spark session", "Close it first.")
     jvm = start_jvm(
         settings.java,
         conf=session_conf(settings),

@@ -95,6 +95,7 @@ def test_every_refusal_is_said_at_once(
     assert (code, err.count("error:")) == (1, 2)
     assert "[model-changed]" in err
     assert "[source-folder-missing]" in err
+    assert "or create the folder: mkdir -p nowhere" in err
 
 
 def test_the_plan_is_shown_without_java_and_nothing_is_written(edited: Path) -> None:

@@ -99,7 +99,7 @@ def warm_up(*, force: bool = False, memory: str = "", background: bool = False) 
     written = archive.archive_path(classes)
     if written is None:
         raise SetupError(
-            "class-archive", "The class archive was removed in the meantime.", "Run engine warmup once more."
+            "class-archive", "the class archive was removed in the meantime", "Run engine warmup once more."
         )
     return written
 

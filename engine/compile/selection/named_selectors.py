@@ -113,7 +113,7 @@ def named_selection(root: Path, name: str, choose: Choose) -> set[str]:
     """
     selectors = read_selectors(root)
     if selectors is None:
-        raise UsageError("usage", f"--selector needs a {FILE} beside project.yml")
+        raise UsageError("usage", f"--selector needs a {FILE} beside project.yml", "Use --select, or create the file.")
     definitions, diagnostics = selectors.definitions, selectors.found
     if not diagnostics and name not in definitions:
         raise UsageError("usage", f"there is no selector '{name}'", _nearest(name, selectors))

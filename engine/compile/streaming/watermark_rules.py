@@ -73,7 +73,8 @@ def unused(query: LoweredQuery) -> Iterator[RuleFinding]:
             and any(c.watermark for c in step.columns)
         ):
             message = f"the watermark of '{step.name}' has no effect: the query has no window, dedup or join of streams"
-            yield warning("watermark-unused", message, "Remove it.", step.node)
+            hint = "Remove it, or add the window, dedup or join that it is for."
+            yield warning("watermark-unused", message, hint, step.node)
 
 
 def _keeps_state(step: LogicalPlan) -> bool:

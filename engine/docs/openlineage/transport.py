@@ -89,7 +89,8 @@ def _transport(settings: Mapping[str, Any], root: Path) -> Transport:
         return _file_transport(Path(str(settings["path"])), root)
     url = str(settings["url"])
     if urlsplit(url).scheme not in {"http", "https"}:
-        raise ProjectError("bad-value", "the url of 'openlineage' does not begin with http:// or https://")
+        message = "the url of 'openlineage' does not begin with http:// or https://"
+        raise ProjectError("bad-value", message, 'Write for example url: "https://lineage.example.org".')
     wait = parse_duration(str(settings["timeout"])) if "timeout" in settings else None
     key = settings.get("api_key")
     auth = {"auth": {"type": "api_key", "api_key": str(key)}} if key else {}

@@ -318,7 +318,9 @@ class Registry:
             raise SetupError("registry-auth", message, hint)
         if code == _NO_SCHEMA:
             wanted = path.rpartition("/")[2]
-            raise MissingSchemaError("registry-id", f"the schema registry '{self.settings.name}' has no id {wanted}")
+            message = f"the schema registry '{self.settings.name}' has no id {wanted}"
+            hint = "Correct 'schema_registry' or 'schema_id' of the source, or register the schema again."
+            raise MissingSchemaError("registry-id", message, hint)
         if code in _NO_SUBJECT:
             subject, _, version = unquote(path.removeprefix("/subjects/")).partition("/versions")
             what = f"version {version[1:]} of the subject" if code != min(_NO_SUBJECT) else "subject"
