@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
+from engine import __version__
 from engine.compile.artifacts import written_files
 from engine.compile.artifacts.written_files import WrittenFiles
 from engine.schema import FOLDER_OF_SCHEMAS
@@ -24,7 +25,8 @@ def write_schemas(folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> W
     """
     with os.scandir(FOLDER_OF_SCHEMAS) as entries:
         found = sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in entries)
-    key = " ".join(f"{name}:{size}:{time}" for name, size, time in found)
+    # Installers may give all files one time.
+    key = " ".join([__version__, *(f"{name}:{size}:{time}" for name, size, time in found)])
     known = before.get(SCHEMAS)
     if known is not None and known.stands(key, folder):
         return known
