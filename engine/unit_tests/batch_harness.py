@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
@@ -29,8 +30,7 @@ def run_whole(session: SparkSession, fed: Fed, now: str | None) -> tuple[DataFra
         pyspark.errors.PySparkException: Spark rejects or fails the query.
     """
     model = fed.model
-    frame = session.sql(at_time(model.sql, now) if now else model.sql)
-    table_setup.check_declared(model, frame)
+    frame = table_setup.checked_frame(session, replace(model, sql=at_time(model.sql, now)) if now else model)
     checked = expectations.checked(frame, model.expectations)
     if not model.expectations:
         return frame, StepMetrics()

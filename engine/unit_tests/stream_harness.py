@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
-from engine.compile.nodes.model_settings import OutputMode
 from engine.compile.nodes.unit_test_steps import StepKind, UnitTestStep
 from engine.runtime.quality import expectations
 from engine.runtime.quality.quarantine import Quarantine, quarantines
 from engine.runtime.sinks import Output, output_of, table_setup
 from engine.runtime.sinks.deleted_keys import Deleted
 from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.runtime.streams.follow import stream_writer
 from engine.runtime.writer.batch_rules import rules_of
 from engine.runtime.writer.micro_batch_writer import BatchWriter, Rules, WrittenBatch, compute_only
 from engine.state import ModelState, TableState
@@ -82,9 +82,7 @@ class Trial:
             rules=self.rules,
             output=self.output,
         )
-        mode = (self.model.write.output_mode or OutputMode.APPEND).value
-        stream = self.frame.writeStream.foreachBatch(self._write).outputMode(mode).queryName(self.model.name)
-        stream = stream.option("checkpointLocation", f"file:{self.folder.checkpoint(1)}")
+        stream = stream_writer(self.model, self.frame, self._write, self.folder.checkpoint(1))
         self._query = stream.trigger(processingTime="0 seconds").start()
         self._writer.query.set_result(self._query)
         self.clock.wind(self._query)
@@ -183,8 +181,7 @@ def trial(session: SparkSession, fed: Fed, folder: TableState) -> Trial:
         pyspark.errors.PySparkException: Spark rejects the query.
     """
     model = fed.model
-    frame = session.sql(model.sql)
-    table_setup.check_declared(model, frame)
+    frame = table_setup.checked_frame(session, model)
     state = table_setup.make(model, model.relation, 1, folder, frame)
     quarantine = Quarantine(model, None) if quarantines(model, fed.watched) else None
     deleted = Deleted(model, None) if model.write.delete_when is not None else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine import __version__, faults
+from engine import faults
 from engine.compile import Materialized, Model, Source
 from engine.compile.nodes.model_settings import Overwrite
 from engine.events import Outcome, Status
@@ -66,18 +66,9 @@ def run_batch(run: Run, model: Model) -> Outcome:
     full_refresh.clear_staging(run, model, session)
     known = _begun(run, model, folder, state, table)
     folder.save_facts(known.generation, model.fingerprint, model.facts)
-    state = replace(
-        known,
-        fingerprint=model.fingerprint,
-        inputs=inputs,
-        model=model.name,
-        environment=run.environment,
-        engine_version=__version__,
-        spark_version=run.spark.version,
-    )
+    state = replace(run.signed(model, known), inputs=inputs)
     watched = register(session, run.manifest, model, run.place, bounded=True)
-    frame = session.sql(model.sql)
-    table_setup.check_declared(model, frame)
+    frame = table_setup.checked_frame(session, model)
     explain.tell(model, frame)
     if model.materialized is Materialized.VIEW:
         replaced_materialization.clear_table(session, model, folder.load(), table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from engine import __version__
@@ -53,6 +53,17 @@ class Run:
     def environment(self) -> Mapping[str, str]:
         """What distinguishes this build from those of other projects and targets with the same state folder."""
         return environment(self.manifest, self.target)
+
+    def signed(self, model: Model, state: ModelState) -> ModelState:
+        """Return a state with the query and the build that write its table from now on."""
+        return replace(
+            state,
+            fingerprint=model.fingerprint,
+            model=model.name,
+            environment=self.environment,
+            engine_version=__version__,
+            spark_version=self.spark.version,
+        )
 
     def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
         """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""

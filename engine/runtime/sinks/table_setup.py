@@ -87,13 +87,22 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
 
 
-def check_declared(model: Model, frame: DataFrame) -> None:
-    """Check declared columns and the types of conditions against what Spark finds, also where compile did not know.
+def checked_frame(session: SparkSession, model: Model) -> DataFrame:
+    """Return the rows of a model's query, whose inputs are registered in a session.
+
+    Declared columns and the types of conditions are compared with what Spark finds, also where compile did not know.
 
     Raises:
         RunError: `column-type`, `unknown-column`, `column-undeclared`; `column-storage`, `partition-type`;
             `duplicate-name`; `condition-syntax`.
+        pyspark.errors.PySparkException: Spark rejects the query.
     """
+    frame = session.sql(model.sql)
+    _check_declared(model, frame)
+    return frame
+
+
+def _check_declared(model: Model, frame: DataFrame) -> None:
     if twice := same_names(frame.columns):
         message = f"the columns {', '.join(twice)} differ only in case"
         raise RunError("duplicate-name", message, "Give one of them another alias.", node=model.name)

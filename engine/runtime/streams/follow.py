@@ -1,0 +1,137 @@
+"""Starting a streaming query, and following it until it has read all there was when it started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OutputMode, TriggerKind
+from engine.errors import RunError
+from engine.events import Outcome
+from engine.runtime.context.run_context import Run
+from engine.runtime.inputs.end_offsets import EndOffsets
+from engine.runtime.spark_support import explain
+from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.runtime.streams.prepare import PreparedQuery
+from engine.runtime.streams.state_maintenance import compact
+from engine.runtime.writer.query_progress import Progress
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+_POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class StartedQuery:
+    """A query that runs.
+
+    Attributes:
+        query: Spark's.
+        ends: what ends it; None: its trigger does.
+    """
+
+    query: StreamingQuery
+    ends: EndOffsets | None
+
+
+def start(prepared: PreparedQuery) -> StartedQuery:
+    """Start a prepared query.
+
+    Raises:
+        pyspark.errors.PySparkException: Spark cannot start it.
+    """
+    model, writer = prepared.query.model, prepared.writer
+    once = model.operation.trigger.kind is TriggerKind.ONCE
+    # availableNow dies on a table once the first snapshot it ever read has expired (iceberg#18000).
+    of_tables = bool(prepared.inputs.readings)
+    ends = EndOffsets(writer, writer.query) if of_tables and not once else None
+    checkpoint = writer.folder.checkpoint(writer.state.generation)
+    stream = stream_writer(model, prepared.rows, ends or writer, checkpoint)
+    trigger: Any = {"processingTime": "0 seconds"} if of_tables else {"availableNow": True}
+    return StartedQuery(stream.trigger(**({"once": True} if once else trigger)).start(), ends)
+
+
+def stream_writer(
+    model: Model, rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path
+) -> DataStreamWriter:
+    """Return Spark's writer of a model's micro-batches, without a trigger.
+
+    Args:
+        model: a streaming table.
+        rows: of its query.
+        write: takes each micro-batch with its number.
+        checkpoint: of the query.
+    """
+    return (
+        rows.writeStream.foreachBatch(write)
+        .outputMode((model.write.output_mode or OutputMode.APPEND).value)
+        .queryName(model.name)
+        .option("checkpointLocation", f"file:{checkpoint}")  # as it is: Hadoop decodes nothing
+    )
+
+
+def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
+    """Show the micro-batches of a query as they end, until the query has; return what it did, all in all.
+
+    Raises:
+        EngineError: the writer rejected a micro-batch; `interrupted`.
+        pyspark.errors.PySparkException: Spark failed the query.
+    """
+    run, model, writer = prepared.query.run, prepared.query.model, prepared.writer
+    query, ends = started.query, started.ends
+    progress = Progress(run, model, writer, query)
+    try:
+        writer.query.set_result(query)
+        writer.record(query_id=str(query.id))
+        for _ in _until_done(started):
+            progress.drain()
+            _heed_stop(run, query)
+        progress.drain()
+        explain.tell_stream(model, query)
+    except spark_exceptions():
+        # Spark wraps what happened in the writer beyond recognition.
+        if (error := writer.error or (ends.error if ends else None)) is not None:
+            raise error from None
+        if ends is None or not ends.reached:
+            raise
+        progress.drain()
+    finally:
+        query.stop()
+        # Java holds the writer as long as it holds the query: a writer that held the query would keep both alive.
+        writer.query = Future()
+    if model.stateful:
+        compact(run.spark, query, writer.folder.checkpoint(writer.state.generation))
+    return progress.outcome()
+
+
+def _heed_stop(run: Run, query: StreamingQuery) -> None:
+    if run.stop.is_set():
+        query.stop()
+        raise RunError("interrupted", "stopped before it had read all data")
+
+
+def _until_done(started: StartedQuery) -> Iterator[None]:
+    """Yield now and then until the query has read all there was when it started."""
+    if started.ends is None:
+        while not started.query.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type] # seconds, fractions too
+            yield
+        return
+    from concurrent.futures import ThreadPoolExecutor
+    from concurrent.futures import TimeoutError as NotYet
+
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(started.query.processAllAvailable)
+        while True:
+            try:
+                waiting.result(_POLL_SECONDS)
+            except NotYet:
+                yield
+            else:
+                return

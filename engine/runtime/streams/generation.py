@@ -1,0 +1,118 @@
+"""The generation of its table that a query writes: continued, reset, rebuilt beside it, or begun."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from engine.compile import Relation
+from engine.lake.table_facts import TableFacts
+from engine.plan import ActionKind
+from engine.plan.actions import state_checks
+from engine.plan.deployed import generations
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.runtime.lifecycle import (
+    first_build,
+    full_refresh,
+    publish,
+    replaced_materialization,
+    reset_checkpoint,
+)
+from engine.runtime.sinks import table_setup
+from engine.runtime.streams.stream_query import StreamQuery
+from engine.state import ModelState, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """A generation of a table, and what is in it.
+
+    Attributes:
+        state: of it.
+        table: with the history that its writer continues from; None: nothing is written yet.
+        relation: what it writes to: the model's table, or the staging table of a rebuild.
+        branch: of the table, where rows wait for their tests; None: readers see them at once.
+        beside: it is a rebuild beside the table, to be published when it is done.
+    """
+
+    state: ModelState
+    table: TableFacts | None
+    relation: Relation
+    branch: str | None
+    beside: bool
+
+    @property
+    def reached(self) -> int | None:
+        """The newest micro-batch that is in the table.
+
+        What state knows of was noted after its commit, and that commit is in the history of the table (it was
+        checked); its marker may have expired with it.
+        """
+        if self.table is None:
+            return None
+        marked = generations.committed_batch(self.table.history, self.state)
+        return max((batch for batch in (marked, self.state.batch) if batch is not None), default=None)
+
+
+def open_generation(query: StreamQuery, renewed: ModelState | None, given: frozenset[str] | None) -> Generation:
+    """Return state and table that belong together; what is missing of them is made.
+
+    Args:
+        query: that writes it.
+        renewed: the state that a reset begins; None: there is no reset.
+        given: the columns that the query gave before (see `table_setup.given_before`).
+
+    Raises:
+        StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.
+    """
+    model, refresh = query.model, query.run.plan.actions[query.model.id].kind is ActionKind.REFRESH
+    if renewed is not None:
+        state, table = _reset(query, renewed, given)
+    else:
+        state, table = _rebuilding(query) if refresh else _ready(query, given)
+    if state.phase is Phase.BUILDING:
+        return Generation(state, table, full_refresh.staging(model, state.generation), None, beside=True)
+    return Generation(state, table, model.relation, publish.branch_of(model), beside=False)
+
+
+def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState, TableFacts | None]:
+    """The state and table of a query that resumes; both are made if nothing of it is written yet."""
+    run, model, folder, frame = query.run, query.model, query.folder, query.frame
+    state = folder.load()
+    table = publish.as_written(run, model, state.snapshot if state is not None else None)
+    if state is None or state.phase is not Phase.PUBLISHED:
+        state_checks.fresh(model, table)
+        replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
+        return first_build.begin(run, model, folder, frame), None
+    if run.plan.actions[model.id].kind is ActionKind.CREATE:
+        return first_build.begin(run, model, folder, frame), None
+    state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
+    if table is not None:
+        table_setup.check_columns(model, table_setup.columns_of(model, frame), given)
+    return state, table
+
+
+def _reset(
+    query: StreamQuery, renewed: ModelState, given: frozenset[str] | None
+) -> tuple[ModelState, TableFacts | None]:
+    """The state of a new checkpoint over the rows that are there."""
+    run, model = query.run, query.model
+    table = publish.as_written(run, model)
+    if table is not None:
+        table_setup.check_columns(model, table_setup.columns_of(model, query.frame), given)
+    reset_checkpoint.begin(run, model, query.folder, renewed)
+    return renewed, table
+
+
+def _rebuilding(query: StreamQuery) -> tuple[ModelState, TableFacts | None]:
+    """The state of a full refresh: beside the table if there is one, else an ordinary first start."""
+    run, model, folder, frame = query.run, query.model, query.folder, query.frame
+    table = run.lake.table(model.relation.schema, model.relation.name)
+    if table is None and replaced_materialization.stands_as_view(run, frame.sparkSession, model, table):
+        return full_refresh.begin(model, folder, frame, None), None
+    if table is None:
+        made = table_setup.make(model, model.relation, max(folder.generations(), default=1), folder, frame)
+        made = replace(made, phase=Phase.PUBLISHED)
+        folder.save(made)
+        return made, None
+    state_checks.check_ours(model, table, folder.load())
+    return full_refresh.begin(model, folder, frame, table), None
