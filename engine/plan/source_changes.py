@@ -10,10 +10,11 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engine.errors import Diagnostic
+from engine.state import ModelState
 
 _KAFKA_TOPICS = ("topic", "topics", "topic_pattern", "assign")
 
@@ -229,3 +230,30 @@ def renames(before: Sequence[StreamSource], now: Sequence[StreamSource]) -> dict
             if new is not None:
                 found[old.node] = new
     return found
+
+
+def with_new_names(state: ModelState, before: Sequence[StreamSource], now: Sequence[StreamSource]) -> ModelState:
+    """Return a state with what it keeps of sources under the names that they have now.
+
+    Args:
+        state: of a generation.
+        before: the sources with which it began.
+        now: those that the query reads.
+    """
+    found = renames(before, now)
+    if not found:
+        return state
+    nodes = {old: new.node for old, new in found.items()}
+    names = {s.name: found[s.node].name for s in before if s.node in found}
+
+    def moved(kept: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
+        return {to.get(key, key): value for key, value in kept.items()}
+
+    return replace(
+        state,
+        starts=moved(state.starts, nodes),
+        upstreams=moved(state.upstreams, nodes),
+        sources=moved(state.sources, nodes),
+        settled=moved(state.settled, names),
+        event_times=moved(state.event_times, names),
+    )

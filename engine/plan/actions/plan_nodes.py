@@ -17,6 +17,7 @@ from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
 
 # Edits that a new checkpoint allows, and those that matter only once something is written.
@@ -66,6 +67,9 @@ def _model_action(
         refusals += reset_refusals(manifest, model, options.reset)
     if comparison.refusal is not None and not _allowed(model, known, comparison, kind):
         refusals.append(comparison.refusal)
+    if model.streaming and not refusals:
+        # What is wrong with what a model has read is asked of the model that has read it.
+        refusals += _upstream_faults(manifest, model, kind, deployed, options, before)
     notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
     if kind is ActionKind.RESUME and known.writer is not None:
         notes += setting_changes.state_store_notes(model, known.writer.frozen)
@@ -76,6 +80,29 @@ def _model_action(
         unchanged = False
     reasons = (*comparison.reasons, *work)
     return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes)
+
+
+def _upstream_faults(
+    manifest: Manifest,
+    model: Model,
+    kind: ActionKind,
+    deployed: Deployed,
+    options: PlanOptions,
+    before: Mapping[str, Action],
+) -> Iterator[Diagnostic]:
+    known = deployed.models.get(model.id, DeployedModel())
+    started = known.checkpoint is not None and known.checkpoint.started is not None
+    begin = known.state.begin if known.state is not None else {}
+    if kind is ActionKind.RESUME and started:
+        return upstream_faults(manifest, model, deployed, before, None)
+    if kind is ActionKind.CREATE and started:
+        # Whether its checkpoint is kept is decided when its empty table is recreated.
+        return iter(())
+    if kind is ActionKind.REFRESH:
+        begin = {}
+    elif kind is ActionKind.RESET and options.reset is not None:
+        begin = {"at": options.reset.at}
+    return upstream_faults(manifest, model, deployed, before, begin)
 
 
 def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:

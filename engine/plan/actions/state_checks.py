@@ -2,7 +2,7 @@
 
 Spark and Iceberg continue silently after a lost checkpoint (rows twice) and a replaced or rolled back table (a
 hole; both measured); here each of them rejects the model, with what happened and how to fix it. The plan asks, and the
-runtime asks again before it writes. For what is read see `engine.runtime.inputs.upstream_tables`.
+runtime asks again before it writes. For what is read see `engine.plan.tables.upstream_tables`.
 """
 
 from __future__ import annotations

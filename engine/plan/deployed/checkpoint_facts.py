@@ -43,6 +43,7 @@ class CheckpointFacts:
         begun: where its sources begin is fixed.
         settings: of Spark, that it keeps.
         offsets: where each source is after the committed micro-batch; empty: there is none.
+        started_offsets: the same after the newest that was started.
         watermark_moved: the committed micro-batch moved the watermark with which it began.
         logs: of sources that are files; None: they cannot be read.
         damage: a log that a crash of the machine cut off.
@@ -56,6 +57,7 @@ class CheckpointFacts:
     begun: bool = False
     settings: Mapping[str, str] = field(default_factory=dict)
     offsets: tuple[Mapping[str, Any], ...] = ()
+    started_offsets: tuple[Mapping[str, Any], ...] = ()
     watermark_moved: bool = False
     logs: tuple[FileLog, ...] | None = ()
     damage: Damage | None = None
@@ -69,7 +71,11 @@ def read_checkpoint(path: Path, *, files: bool = True) -> CheckpointFacts:
         StateError: `state-unreadable`.
     """
     committed, started = spark_checkpoint.last_committed(path), spark_checkpoint.last_started(path)
-    offsets = spark_checkpoint.source_offsets(path, committed) if committed is not None else []
+    offsets = tuple(spark_checkpoint.source_offsets(path, committed)) if committed is not None else ()
+    ahead = started is not None and started != committed
+    started_offsets = (
+        tuple(spark_checkpoint.source_offsets(path, started)) if ahead and started is not None else offsets
+    )
     return CheckpointFacts(
         path,
         spark_checkpoint.query_id(path),
@@ -77,7 +83,8 @@ def read_checkpoint(path: Path, *, files: bool = True) -> CheckpointFacts:
         committed,
         begun(path),
         spark_checkpoint.settings(path),
-        tuple(offsets),
+        offsets,
+        started_offsets,
         committed is not None and watermark_moved(path, committed),
         _logs(path, committed, started) if files else None,
         find_damage(path),

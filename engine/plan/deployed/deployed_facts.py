@@ -44,6 +44,7 @@ class DeployedModel:
         view: that has the table's name.
         quarantine: the table `<model>__quarantine`; None: there is none.
         checkpoint: of a stream that was started.
+        initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
         dropping: a drop of the table was begun and not finished.
         faults: why something of it cannot be read.
@@ -56,6 +57,7 @@ class DeployedModel:
     view: ViewFacts | None = None
     quarantine: TableFacts | None = None
     checkpoint: CheckpointFacts | None = None
+    initial_snapshots: Mapping[str, TableFacts] = field(default_factory=dict)
     leftovers: bool = False
     dropping: bool = False
     faults: tuple[Diagnostic, ...] = ()
@@ -69,12 +71,14 @@ class DeployedSource:
         fault: why it cannot be read; None: there is something to read.
         files: those that a batch would read now, by name; None: that is known to Spark only.
         table: of a source that is an Iceberg table.
+        parts: catalog, namespace and name of that table.
         columns: of that table, with their types as Spark has them.
     """
 
     fault: Diagnostic | None = None
     files: tuple[Listed, ...] | None = None
     table: TableFacts | None = None
+    parts: tuple[str, str, str] = ("", "", "")
     columns: Mapping[str, str] = field(default_factory=dict)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from importlib import metadata
 
-from engine.compile import DataTest, Manifest, Materialized, Model, Node, Source, Target
+from engine.compile import DataTest, Manifest, Materialized, Model, Node, Relation, Source, Target
 from engine.errors import Diagnostic, EngineError
 from engine.lake.catalog.moved_lake import check as check_not_moved
 from engine.lake.commits import STAGED
@@ -135,9 +135,19 @@ def _model(target: Target, lake: Lake, model: Model, names: tuple[str, ...]) -> 
         lake.view(relation.schema, relation.name) if table is None else None,
         quarantine,
         checkpoint,
+        dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
         pending is not None or _left(folder, state, relation.name, names),
         dropping,
     )
+
+
+def _initial_snapshots(lake: Lake, relation: Relation, state: ModelState) -> Iterator[tuple[str, TableFacts]]:
+    """The tables that hold the first rows of the tables that a generation reads as streams, by node read."""
+    for node, start in state.starts.items():
+        name = str(start.get("seed") or "").removeprefix(f"{relation.catalog}.{relation.schema}.")
+        facts = lake.table(relation.schema, name) if name else None
+        if facts is not None:
+            yield node, facts
 
 
 def _writer(model: Model, folder: TableState, state: ModelState | None, table: TableFacts | None) -> LastWriter | None:
@@ -165,11 +175,13 @@ def _source(source: Source, place: Place) -> DeployedSource:
         KINDS[spec.format].check(spec, place)
         files = listing.listed_here(spec, place) if spec.format in file_source.FORMATS else None
         table = iceberg.facts(spec, place) if spec.format in iceberg.FORMATS else None
+        parts = iceberg.table_parts(spec, place) if table is not None else ("", "", "")
         own = table is not None and not spec.schema
         columns = {column.name: column.type for column in iceberg.columns_now(spec, place)} if own else {}
     except EngineError as error:
         return DeployedSource(error.diagnostic.at(source.location, source.name))
-    return DeployedSource(files=tuple(files) if files is not None else None, table=table, columns=columns)
+    listed = tuple(files) if files is not None else None
+    return DeployedSource(files=listed, table=table, parts=parts, columns=columns)
 
 
 def _built(

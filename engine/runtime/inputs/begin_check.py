@@ -13,8 +13,9 @@ from pathlib import Path
 
 from engine.compile import Model
 from engine.errors import EngineError, StateError
+from engine.plan.tables.upstream_tables import TableReading, unread
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.upstream_tables import TableReading, unread, upstreams
+from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.state import checkpoint as spark_checkpoint
 
 _NOWHERE = -1
@@ -46,7 +47,7 @@ class Beginnings:
         if firsts.issuperset(begun):
             return None
         try:
-            for upstream in upstreams(self.run, self.model):
+            for upstream in read_upstreams(self.run, self.model):
                 if upstream.node in open_ones:
                     unread(self.model, upstream, self.readings[upstream.node].start)
         except StateError as error:

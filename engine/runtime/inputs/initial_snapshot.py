@@ -24,21 +24,14 @@ from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.deployed import ownership_marks
+from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.tables.upstream_tables import TableReading, Upstream, beginning, continued, decided, start_of
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.upstream_tables import (
-    TableReading,
-    Upstream,
-    beginning,
-    decided,
-    goes_on,
-    start_of,
-    upstreams,
-)
+from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.sources.iceberg import snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
 from engine.state import ModelState, TableState
-from engine.state import checkpoint as spark_checkpoint
 from engine.state.first_offsets import keep_beginnings
 
 if TYPE_CHECKING:
@@ -65,13 +58,14 @@ def begin(
         The state with what was pinned, saved, and how each table is read, by node.
 
     Raises:
-        StateError: see `engine.runtime.inputs.upstream_tables`; nothing was read.
+        StateError: see `engine.plan.tables.upstream_tables`; nothing was read.
     """
-    found = upstreams(run, model)
+    found = read_upstreams(run, model)
     if not found:
         return state, {}
-    if spark_checkpoint.last_started(folder.checkpoint(state.generation)) is not None:
-        return state, goes_on(model, state, folder, found, _seeds(run, model, state, found))
+    checkpoint = read_checkpoint(folder.checkpoint(state.generation), files=False)
+    if checkpoint.started is not None:
+        return state, continued(model, state, checkpoint, found, _seeds(run, model, state, found))
     starts = {u.node: decided(model, u, str(seed_of(model, state.generation, u.name)), state.begin) for u in found}
     if {node: asdict(start) for node, start in starts.items()} != dict(state.starts):
         # Spark fixes where tables begin before the first micro-batch; that was for another beginning.

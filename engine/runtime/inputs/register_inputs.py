@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
 from engine.errors import RunError
-from engine.runtime.inputs.upstream_tables import TableReading
+from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
 from engine.sources import KINDS, ORIGIN, OnBadRecord, Place, iceberg, limited, record_checks

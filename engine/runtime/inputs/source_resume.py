@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import faults
 from engine.compile import Model, Source
-from engine.errors import EngineError
+from engine.errors import Diagnostic, EngineError
 from engine.events import Diagnosed
 from engine.runtime.context.run_context import Run
 from engine.sources import KINDS
@@ -42,12 +42,16 @@ def resume_sources(
                 session, node.spec, run.place, state.sources.get(node.id, {}), offsets
             )
         except EngineError as error:
-            error.diagnostics = tuple(
-                replace(d, hint=d.hint.replace("<model>", model.name)).at(node.location) for d in error.diagnostics
-            )
+            error.diagnostics = tuple(_of_reader(d, model).at(node.location) for d in error.diagnostics)
             raise
         for note in found.notes:
             run.emit(Diagnosed(replace(note.at(node.location), node=model.name)))
         if found.known:
             remembered[node.id] = dict(found.known)
     return remembered
+
+
+def _of_reader(found: Diagnostic, model: Model) -> Diagnostic:
+    """What a source says, with the name of the model that reads it."""
+    message, hint = (text.replace("<model>", model.name) for text in (found.message, found.hint))
+    return replace(found, message=message, hint=hint)

@@ -19,7 +19,7 @@ from engine.plan import new_checkpoint, source_changes
 from engine.plan.deployed.stream_order import RECORD, identified_stream, in_text, recorded, streams_by_view
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.runtime.context.run_context import Run
-from engine.runtime.inputs.upstream_tables import upstreams
+from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.sources import kafka
 from engine.sources.files import listing
 from engine.state import ModelState, TableState
@@ -87,7 +87,7 @@ def checked(
     Raises:
         StateError: `source-changed`; nothing was read or written.
     """
-    uuids = {upstream.node: upstream.facts.uuid for upstream in upstreams(run, model)}
+    uuids = {upstream.node: upstream.facts.uuid for upstream in read_upstreams(run, model)}
     now = in_plan(frame, run, model, uuids)
     text = [s.node for s in in_text(run.manifest, model, run.place)]
     # With the initial snapshot of a table Spark has two sources for one name in the text.
@@ -142,21 +142,6 @@ def _is_of(checkpoint: Path, source: StreamSource) -> bool:
 def renamed(run: Run, model: Model, state: ModelState, folder: TableState) -> ModelState:
     """The state with what it keeps of sources under the names that they have now."""
     before = recorded(folder, state.generation)
-    now = in_text(run.manifest, model, run.place)
-    found = source_changes.renames(before.streams, now) if before is not None else {}
-    if not found or before is None:
+    if before is None:
         return state
-    nodes = {old: new.node for old, new in found.items()}
-    names = {s.name: found[s.node].name for s in before.streams if s.node in found}
-
-    def moved(kept: Mapping[str, Any], to: Mapping[str, str]) -> dict[str, Any]:
-        return {to.get(key, key): value for key, value in kept.items()}
-
-    return replace(
-        state,
-        starts=moved(state.starts, nodes),
-        upstreams=moved(state.upstreams, nodes),
-        sources=moved(state.sources, nodes),
-        settled=moved(state.settled, names),
-        event_times=moved(state.event_times, names),
-    )
+    return source_changes.with_new_names(state, before.streams, in_text(run.manifest, model, run.place))

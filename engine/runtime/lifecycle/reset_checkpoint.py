@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import ChainMap
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
 from engine.compile import Model, Source
@@ -20,14 +19,13 @@ from engine.events import Diagnosed
 from engine.plan.actions import state_checks
 from engine.plan.actions.file_checks import number
 from engine.plan.deployed import generations
-from engine.plan.new_checkpoint import EARLIEST
+from engine.plan.new_checkpoint import begun_at
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.no_data_batch import owed
 from engine.runtime.inputs.source_file_check import Landed
 from engine.runtime.lifecycle import publish
 from engine.runtime.sinks.deleted_keys import began_by
 from engine.runtime.writer.micro_batch_writer import BatchWriter
-from engine.sources import SourceSpec, iceberg, kafka
 from engine.sources.files import listing
 from engine.state import ModelState, Phase, TableState
 from engine.state import checkpoint as spark_checkpoint
@@ -35,8 +33,6 @@ from engine.state.file_log import file_sources, logged, reaches
 from engine.times import time_text
 
 _SHOWN = 200
-_STARTS = {"starting_offsets", "starting_timestamp", "starting_snapshot"}
-_MOVED = {*kafka.FORMATS, *iceberg.FORMATS}
 
 
 def renewed(run: Run, model: Model, folder: TableState) -> ModelState:
@@ -92,20 +88,9 @@ def placed(run: Run, model: Model, state: ModelState | None) -> Run:
     for item in model.inputs:
         node = run.manifest.nodes[item.node]
         if item.stream and isinstance(node, Source):
-            changed[node.id] = replace(node, spec=_moved(node.spec, state.begin["at"]))
+            changed[node.id] = replace(node, spec=begun_at(node.spec, state.begin["at"]))
     nodes = ChainMap(changed, run.manifest.nodes)  # type: ignore[arg-type] # only the first is written to
     return replace(run, manifest=replace(run.manifest, nodes=nodes))
-
-
-def _moved(spec: SourceSpec, at: int | None) -> SourceSpec:
-    if spec.format not in _MOVED:
-        return spec
-    settings = {key: value for key, value in spec.settings.items() if key not in _STARTS}
-    if at is not None:
-        settings["starting_timestamp"] = datetime.fromtimestamp(at / 1000, UTC).isoformat()
-    elif spec.format in kafka.FORMATS:
-        settings["starting_offsets"] = EARLIEST
-    return replace(spec, settings=settings)
 
 
 def after(run: Run, model: Model, state: ModelState | None) -> int | None:

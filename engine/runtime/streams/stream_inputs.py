@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs import initial_snapshot, stream_sources
 from engine.runtime.inputs.no_data_batch import take_back
 from engine.runtime.inputs.source_file_check import Landed, verify
 from engine.runtime.inputs.source_resume import resume_sources
-from engine.runtime.inputs.upstream_tables import TableReading
 from engine.runtime.streams.generation import Generation
 from engine.runtime.streams.stream_query import StreamQuery
 

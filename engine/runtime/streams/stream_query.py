@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Model
 from engine.compile.nodes.model_settings import StateProvider
+from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs import dedup_keys, stream_sources
 from engine.runtime.inputs.register_inputs import register
-from engine.runtime.inputs.upstream_tables import TableReading
 from engine.runtime.lifecycle import reset_checkpoint
 from engine.runtime.quality.bad_records import Watched
 from engine.runtime.sinks import table_setup

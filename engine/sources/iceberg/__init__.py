@@ -4,7 +4,7 @@
     history    where a stream of a table begins, from its snapshots
     stream     reading a table as a stream, with the seed before it
 
-What a stream has read of a table is looked after in `runtime.inputs.upstream_tables`, for models and sources alike.
+What a stream has read of a table is compared in `plan.tables.upstream_tables`, for models and sources alike.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import RunError, SetupError, StateError
+from engine.errors import Diagnostic, RunError, SetupError, StateError
 from engine.lake.lake_reader import Lake, TableColumn
 from engine.lake.quoted_names import quoted
 from engine.lake.table_facts import TableFacts
@@ -238,17 +238,30 @@ def resume(
     if spec.schema:
         return Resumption()
     now = {column.name: column.type for column in columns_now(spec, place)}
-    before: Mapping[str, str] = known.get("columns", {})
+    if (changed := changed_columns(full_name(spec, place), "<model>", known.get("columns", {}), now)) is not None:
+        raise StateError.of((changed,))
+    return Resumption({"columns": now})
+
+
+def changed_columns(table: str, reader: str, before: Mapping[str, str], now: Mapping[str, str]) -> Diagnostic | None:
+    """Return how the columns of a table differ from those at the last start of a stream; None: all are there.
+
+    Args:
+        table: its full name.
+        reader: name of the model.
+        before: the columns at the last start, with their types.
+        now: those that there are.
+    """
     wrong = [
         f"{name} {type_}: " + (f"is {now[name]} now" if name in now else "is gone")
         for name, type_ in before.items()
         if now.get(name) != type_
     ]
-    if wrong:
-        message = f"{full_name(spec, place)} has changed since '<model>' last read it: {'; '.join(wrong)}"
-        hint = (
-            "Declare the new columns ('schema:' of the source), undo the change of the table, or rebuild the "
-            "table: engine build -f -s <model>"
-        )
-        raise StateError("source-columns", message, hint)
-    return Resumption({"columns": now})
+    if not wrong:
+        return None
+    message = f"{table} has changed since '{reader}' last read it: {'; '.join(wrong)}"
+    hint = (
+        "Declare the new columns ('schema:' of the source), undo the change of the table, or rebuild the "
+        f"table: engine build -f -s {reader}"
+    )
+    return Diagnostic("source-columns", message, hint)

@@ -3,24 +3,26 @@
 Spark's checkpoint has one offset a source and no names; snapshot ids tell which offset is of which table. What is
 rejected here would otherwise be a bare NullPointerException (rolled back or replaced), 'expired or removed' (expired,
 or dropped and recreated), or rows that silently never come (all measured, Iceberg 1.12.0).
+
+The plan asks (`upstream_checks`), and the runtime asks again when the query starts: a table that is read may have been
+built in between (`engine.runtime.inputs.initial_snapshot`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engine.compile import Model, Source
+from engine.compile import Manifest, Model, Source
 from engine.compile.nodes.model_settings import OnUpstreamDelete
 from engine.errors import EngineError, StateError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
-from engine.runtime.context.run_context import Run
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.sources import SourceSpec, iceberg
 from engine.sources.iceberg import snapshot_history
 from engine.sources.iceberg.snapshot_history import Start
-from engine.state import ModelState, TableState
-from engine.state import checkpoint as spark_checkpoint
+from engine.state import ModelState
 
 ANEW = "rebuild '{0}' from all rows of the table: engine build -f -s {0}"
 
@@ -71,49 +73,59 @@ class TableReading:
         return self.start.seed is not None or (self.start.at is not None and not self.begun)
 
 
-@dataclass(frozen=True, slots=True)
-class _Stands:
-    """The snapshots in a checkpoint: of the last committed micro-batch, and of one that was started."""
+def upstreams_of(
+    manifest: Manifest,
+    model: Model,
+    of_source: Callable[[Source], tuple[tuple[str, str, str], TableFacts]],
+    of_model: Callable[[Model], TableFacts | None],
+) -> tuple[Upstream, ...]:
+    """Return the tables that a model reads as streams, each once.
 
-    committed: frozenset[int]
-    started: frozenset[int]
-
-
-def upstreams(run: Run, model: Model) -> tuple[Upstream, ...]:
-    """The tables, each once.
+    Args:
+        manifest: the compiled project.
+        model: of it.
+        of_source: gives the catalog, namespace and name of a source's table, and what it is now.
+        of_model: gives the table of a model as readers see it; None: there is none.
 
     Raises:
         StateError: `upstream-history`, a model's table does not exist.
-        SetupError: `source-table`, a source's does not.
     """
     found: dict[str, Upstream] = {}
     for item in model.inputs:
-        node = run.manifest.nodes[item.node]
-        if not item.stream or not (isinstance(node, Model) or (isinstance(node, Source) and _is_table(node))):
+        node = manifest.nodes[item.node]
+        if not item.stream or not is_table(node):
             continue
         ignore = item.on_upstream_delete is OnUpstreamDelete.IGNORE
         before = found.get(item.node)
         if isinstance(node, Source):
-            name = iceberg.table_parts(node.spec, run.place)
-            made = Upstream(item.node, item.name, name, iceberg.facts(node.spec, run.place), ignore, node.spec)
-        else:
-            relation = node.relation
-            facts = run.lake.table(relation.schema, relation.name)
-            if facts is None:
+            name, facts = of_source(node)
+            made = Upstream(item.node, item.name, name, facts, ignore, node.spec)
+        elif isinstance(node, Model):
+            relation, there = node.relation, of_model(node)
+            if there is None:
                 message = f"the table {relation} that '{model.name}' streams from does not exist"
                 raise StateError("upstream-history", message, f"Build '{node.name}' first.", node=model.name)
-            made = Upstream(item.node, item.name, (relation.catalog, relation.schema, relation.name), facts, ignore)
+            made = Upstream(item.node, item.name, (relation.catalog, relation.schema, relation.name), there, ignore)
+        else:
+            raise TypeError(item.node)
         # Read twice, the stricter of the two counts.
         found[item.node] = made if before is None or not ignore else before
     return tuple(found.values())
 
 
-def _is_table(source: Source) -> bool:
-    return source.spec.format in iceberg.FORMATS
+def is_table(node: object) -> bool:
+    """Return whether a stream of a node is one of a table."""
+    return isinstance(node, Model) or (isinstance(node, Source) and node.spec.format in iceberg.FORMATS)
 
 
 def decided(model: Model, upstream: Upstream, seed: str, begin: Mapping[str, Any]) -> Start:
-    """Where the stream of a new generation begins; `begin`: as it was reset.
+    """Return where the stream of a new generation begins.
+
+    Args:
+        model: that reads.
+        upstream: that is read.
+        seed: the full name that a table with its initial snapshot would have.
+        begin: how the generation was reset (see `engine.state.ModelState`); empty: it was not.
 
     Raises:
         StateError: `upstream-history` or `upstream-rewritten`.
@@ -138,23 +150,28 @@ def _of(error: EngineError, model: Model) -> StateError:
     return StateError(found.code, found.message, found.hint, node=model.name)
 
 
-def goes_on(model: Model, state: ModelState, folder: TableState, found: Sequence[Upstream],
-            seeds: Mapping[str, TableFacts]) -> dict[str, TableReading]:  # fmt: skip
-    """Where the streams of a generation that has begun continue.
+def continued(
+    model: Model,
+    state: ModelState,
+    checkpoint: CheckpointFacts,
+    found: Sequence[Upstream],
+    seeds: Mapping[str, TableFacts],
+) -> dict[str, TableReading]:
+    """Return where the streams of a generation that has begun continue, by node.
 
     Args:
         model: that reads.
         state: of the generation.
-        folder: of its checkpoint.
+        checkpoint: of the generation.
         found: the tables.
-        seeds: those that the generation has, by node.
+        seeds: the tables with initial snapshots that the generation has, by node.
 
     Raises:
         StateError: `upstream-replaced`, `upstream-history` or `upstream-rewritten`; nothing was read.
     """
-    stands = _stands(folder, state)
+    committed, started = _snapshots(checkpoint.offsets), _snapshots(checkpoint.started_offsets)
     known = {s.id for table in (*(u.facts for u in found), *seeds.values()) for s in table.history}
-    lost = (stands.committed | stands.started) - known
+    lost = (committed | started) - known
     readings = {}
     for upstream in found:
         start = start_of(state, upstream)
@@ -164,9 +181,9 @@ def goes_on(model: Model, state: ModelState, folder: TableState, found: Sequence
             message = f"the table {start.seed} with the initial snapshot of {upstream.full} does not exist"
             raise StateError("upstream-history", message, f"Restore it, or {ANEW.format(model.name)}", node=model.name)
         ids = [s.id for s in upstream.facts.history]
-        if lost and not (stands.committed | stands.started).intersection(ids):
+        if lost and not (committed | started).intersection(ids):
             raise _lost(model, upstream, lost)
-        reached = [ids.index(i) for i in ids if i in stands.committed]
+        reached = [ids.index(i) for i in ids if i in committed]
         rest = upstream.facts.history[: max(reached)] if reached else unread(model, upstream, start)
         _refuse_rewriting(model, upstream, rest, start)
         readings[upstream.node] = TableReading(start, bool(reached), None if reached else _first(rest))
@@ -179,17 +196,9 @@ def start_of(state: ModelState, upstream: Upstream) -> Start:
     return Start(**kept) if kept else Start(state.upstreams.get(upstream.node) or upstream.facts.uuid)
 
 
-def _stands(folder: TableState, state: ModelState) -> _Stands:
-    checkpoint = folder.checkpoint(state.generation)
-
-    def ids(batch: int | None) -> frozenset[int]:
-        offsets = spark_checkpoint.source_offsets(checkpoint, batch) if batch is not None else ()
-        return frozenset(o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int)) - {-1}
-
-    return _Stands(
-        ids(spark_checkpoint.last_committed(checkpoint)),
-        ids(spark_checkpoint.last_started(checkpoint)),
-    )
+def _snapshots(offsets: Iterable[Mapping[str, Any]]) -> frozenset[int]:
+    """The snapshots that some offsets of a checkpoint name."""
+    return frozenset(o["snapshot_id"] for o in offsets if isinstance(o.get("snapshot_id"), int)) - {-1}
 
 
 def beginning(model: Model, upstream: Upstream, start: Start) -> TableReading:

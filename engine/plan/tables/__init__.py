@@ -1,0 +1,1 @@
+"""Tables: those that streams read, and the columns of those that queries write."""
