@@ -7,24 +7,25 @@ timestamp a date, a number a string), silently; so a type that differs is one of
 * the query's is narrower and each of its values is one of the table's type as well: written as it is;
 * the query's is wider by a promotion that Iceberg knows: the table is altered first;
 * anything else: incompatible.
+
+Schemas are documents as Spark's JSON has them (`StructType.jsonValue()`), so that no Java is needed to compare them.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.lake.table_layout import iceberg_schema
-from engine.lake.table_writer import load
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import DataType, DecimalType, StructType
-
+# A type: a name, or a struct, array or map.
+Document = str | Mapping[str, Any]
+# Names of types in SQL where those of the JSON are others.
+_OF_SQL = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 # By the narrower type: the wider one to which Iceberg promotes it.
 _PROMOTIONS = {"int": "bigint", "float": "double"}
+_DECIMAL = re.compile(r"decimal\((\d+),(-?\d+)\)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,47 +74,24 @@ class SchemaMatch:
         return bool(self.added or self.promoted)
 
 
-def match_table(frame: DataFrame, relation: str) -> SchemaMatch:
-    """Compare the columns of a frame with those of an existing table, both as Iceberg stores them.
-
-    Args:
-        frame: streaming or not.
-        relation: the table, quoted.
-    """
-    session = frame.sparkSession
-    table = load(session, relation).schema()
-    return match(_stored(session, iceberg_schema(session, frame)), _stored(session, table))
-
-
-def _stored(session: SparkSession, schema: Any) -> StructType:
-    """An Iceberg schema as Spark reads it: tinyint is int there, varchar is string."""
-    from pyspark.sql.types import StructType, _parse_datatype_json_string
-
-    convert = session._jvm.org.apache.iceberg.spark.SparkSchemaUtil.convert  # type: ignore[union-attr] # noqa: SLF001
-    read = _parse_datatype_json_string(convert(schema).json())
-    if not isinstance(read, StructType):
-        raise TypeError(schema)
-    return read
-
-
-def match(query: StructType, table: StructType) -> SchemaMatch:
-    """Compare the columns of a query with those of a table."""
+def match(query: Mapping[str, Any], table: Mapping[str, Any]) -> SchemaMatch:
+    """Compare the columns of a query with those of a table, both structs."""
     found = _Findings()
-    known = {column.name.lower(): column for column in table.fields}
+    known = _by_name(table)
     names = []
-    for column in query.fields:
-        own = known.get(column.name.lower())
-        names.append(own.name if own else column.name)
+    for column in query["fields"]:
+        own = known.get(column["name"].lower())
+        names.append(own["name"] if own else column["name"])
         if own is None:
-            found.added.append(column.name)
+            found.added.append(column["name"])
         else:
-            _compare(own.name, own.dataType, column.dataType, found)
-    given = {column.name.lower() for column in query.fields}
+            _compare(own["name"], own["type"], column["type"], found)
+    given = _by_name(query)
     return SchemaMatch(
         tuple(names),
         tuple(found.added),
         tuple(found.missing),
-        tuple(column.name for name, column in known.items() if name not in given),
+        tuple(column["name"] for name, column in known.items() if name not in given),
         tuple(found.promoted),
         tuple(found.incompatible),
     )
@@ -127,60 +105,69 @@ class _Findings:
     incompatible: list[TypeDifference] = field(default_factory=list)
 
 
-def _compare(path: str, table: DataType, query: DataType, found: _Findings) -> None:
-    from pyspark.sql import types as t
+def _by_name(struct: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """The fields of a struct by their names, in which letter case makes no difference."""
+    return {field["name"].lower(): field for field in struct["fields"]}
 
-    if isinstance(table, t.StructType) and isinstance(query, t.StructType):
+
+def _compare(path: str, table: Document, query: Document, found: _Findings) -> None:
+    if isinstance(table, str) or isinstance(query, str) or table["type"] != query["type"]:
+        if not _fits(query, table):
+            difference = TypeDifference(path, type_text(table), type_text(query))
+            (found.promoted if _widens(table, query) else found.incompatible).append(difference)
+    elif table["type"] == "struct":
         _compare_fields(path, table, query, found)
-    elif isinstance(table, t.ArrayType) and isinstance(query, t.ArrayType):
-        _compare(f"{path}.element", table.elementType, query.elementType, found)
-    elif isinstance(table, t.MapType) and isinstance(query, t.MapType):
-        _compare_keys(f"{path}.key", table.keyType, query.keyType, found)
-        _compare(f"{path}.value", table.valueType, query.valueType, found)
-    elif not _fits(query, table):
-        difference = TypeDifference(path, table.simpleString(), query.simpleString())
-        (found.promoted if _widens(table, query) else found.incompatible).append(difference)
+    elif table["type"] == "array":
+        _compare(f"{path}.element", table["elementType"], query["elementType"], found)
+    else:
+        _compare_keys(f"{path}.key", table["keyType"], query["keyType"], found)
+        _compare(f"{path}.value", table["valueType"], query["valueType"], found)
 
 
-def _compare_fields(path: str, table: StructType, query: StructType, found: _Findings) -> None:
-    known = {part.name.lower(): part for part in table.fields}
-    given = {part.name.lower(): part for part in query.fields}
+def _compare_fields(path: str, table: Mapping[str, Any], query: Mapping[str, Any], found: _Findings) -> None:
+    known, given = _by_name(table), _by_name(query)
     for name, part in given.items():
         own = known.get(name)
         if own is None:
-            found.added.append(f"{path}.{part.name}")
+            found.added.append(f"{path}.{part['name']}")
         else:
-            _compare(f"{path}.{own.name}", own.dataType, part.dataType, found)
-    found.missing += [f"{path}.{part.name}" for name, part in known.items() if name not in given]
+            _compare(f"{path}.{own['name']}", own["type"], part["type"], found)
+    found.missing += [f"{path}.{part['name']}" for name, part in known.items() if name not in given]
 
 
-def _compare_keys(path: str, table: DataType, query: DataType, found: _Findings) -> None:
+def _compare_keys(path: str, table: Document, query: Document, found: _Findings) -> None:
     """Compare the keys of a map, which Iceberg neither promotes nor extends."""
     inside = _Findings()
     _compare(path, table, query, inside)
     if inside.added or inside.missing or inside.promoted or inside.incompatible:
-        found.incompatible.append(TypeDifference(path, table.simpleString(), query.simpleString()))
+        found.incompatible.append(TypeDifference(path, type_text(table), type_text(query)))
 
 
-def _fits(query: DataType, table: DataType) -> bool:
+def _fits(query: Document, table: Document) -> bool:
     """Whether each value of the query's type is a value of the table's: the same, narrower, or always NULL."""
-    from pyspark.sql import types as t
-
-    same = query.simpleString() == table.simpleString()
-    return same or isinstance(query, t.NullType) or _widens(query, table)
+    return type_text(query) == type_text(table) or query == "void" or _widens(query, table)
 
 
-def _widens(narrow: DataType, wide: DataType) -> bool:
+def _widens(narrow: Document, wide: Document) -> bool:
     """Whether Iceberg promotes one type to the other."""
-    from pyspark.sql import types as t
+    less, more = type_text(narrow), type_text(wide)
+    digits = [_DECIMAL.fullmatch(text) for text in (less, more)]
+    if digits[0] is not None and digits[1] is not None:
+        return digits[0][2] == digits[1][2] and int(digits[0][1]) < int(digits[1][1])
+    return _PROMOTIONS.get(less) == more
 
-    if isinstance(narrow, t.DecimalType) and isinstance(wide, t.DecimalType):
-        return _digits(narrow)[1] == _digits(wide)[1] and _digits(narrow)[0] < _digits(wide)[0]
-    return _PROMOTIONS.get(narrow.simpleString()) == wide.simpleString()
 
-
-def _digits(kind: DecimalType) -> tuple[int, int]:
-    return kind.precision, kind.scale
+def type_text(type_: Document) -> str:
+    """Return a type as Spark prints it (`simpleString`)."""
+    if isinstance(type_, str):
+        return _OF_SQL.get(type_, type_)
+    match type_["type"]:
+        case "struct":
+            fields = (f"{field['name']}:{type_text(field['type'])}" for field in type_["fields"])
+            return f"struct<{','.join(fields)}>"
+        case "array":
+            return f"array<{type_text(type_['elementType'])}>"
+    return f"map<{type_text(type_['keyType'])},{type_text(type_['valueType'])}>"
 
 
 def same_names(columns: Iterable[str]) -> tuple[str, ...]:
@@ -188,9 +175,3 @@ def same_names(columns: Iterable[str]) -> tuple[str, ...]:
     names = list(columns)
     counts = Counter(name.lower() for name in names)
     return tuple(name for name in names if counts[name.lower()] > 1)
-
-
-def spelled(frame: DataFrame, names: Iterable[str]) -> DataFrame:
-    """The frame with its columns named as in `names`, which differ in letter case only."""
-    wanted = list(names)
-    return frame if frame.columns == wanted else frame.toDF(*wanted)

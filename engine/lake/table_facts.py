@@ -35,7 +35,8 @@ class TableFacts:
     """A table as it is: `history` is the current snapshot and its ancestors, newest first.
 
     `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too; `main` is
-    the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others.
+    the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others. `columns`
+    have their types as PyIceberg prints them, `fields` as the metadata has them.
     """
 
     uuid: str
@@ -46,6 +47,7 @@ class TableFacts:
     main: int | None = None
     branches: frozenset[str] = frozenset()
     docs: tuple[tuple[str, str], ...] = ()
+    fields: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def snapshot(self) -> int | None:
@@ -112,6 +114,7 @@ class TableMetadata:
             main=main,
             branches=frozenset(refs) - {"main"},
             docs=tuple(documented(schema)),
+            fields=tuple(schema["fields"]),
         )
 
     def _snapshots(self) -> dict[int, Mapping[str, Any]]:

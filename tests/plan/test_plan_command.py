@@ -98,6 +98,27 @@ def test_every_refusal_is_said_at_once(
     assert "or create the folder: mkdir -p nowhere" in err
 
 
+def test_a_column_that_the_table_lacks_is_rejected_without_java_beside_other_refusals(
+    edited: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_java(monkeypatch)
+    built(edited, compile_project(load_project(edited)).manifest.model("plain"), [edited / "landing/events/a.json"])
+    write(edited, "models/plain.sql", PLAIN.replace("select id", "select id, kind"))
+    for command in ("plan", "build"):
+        before = files(edited)
+        code, _, err = run(edited, capsys, command)
+        assert (code, err.count("error:")) == (1, 2)
+        assert "[model-changed]" in err
+        assert "models/plain.sql:1:1: error: lake.s.plain has no column kind [table-schema]" in err
+        assert "on_schema_change: append_columns" in err
+        changed = {name for name, content in files(edited).items() if before.get(name) != content}
+        assert not [name for name in changed if "warehouse" in name or name.endswith("model.json")]
+    ended = alone(edited, "plan", "-s", "plain")
+    assert not set(ended.stdout.splitlines()[-1].split()) & {"pyspark", "py4j", "pyarrow", "pyiceberg"}
+    write(edited, "models/plain.sql", PLAIN.replace("select id", "select id + 0 as id"))
+    assert "Java was looked for" in run(edited, capsys, "build", "-s", "plain")[2]
+
+
 def test_the_plan_is_shown_without_java_and_nothing_is_written(edited: Path) -> None:
     before = files(edited)
     ended = alone(edited, "plan")

@@ -96,6 +96,7 @@ class Column:
         sql: the text that makes it, without alias; `*` for what a star gives.
         derivation: how its values come about.
         window: the declared window whose start or end it is: `hour.start`.
+        named: whether the name is certain; false for an expression without alias whose name only Spark knows.
     """
 
     name: str
@@ -106,6 +107,7 @@ class Column:
     sql: str = ""
     derivation: Derivation = Derivation.EXPRESSION
     window: str = ""
+    named: bool = True
 
 
 @dataclass(frozen=True, slots=True)

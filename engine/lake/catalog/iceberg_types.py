@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from engine.lake.quoted_names import quoted
 
@@ -16,6 +18,41 @@ _PLAIN = {
     "uuid": "string",
     "unknown": "void",
 }
+
+# Of types in the JSON of a table's metadata: the name in the JSON of Spark's types.
+_OF_JSON = {
+    "boolean": "boolean", "int": "integer", "long": "long", "float": "float", "double": "double", "date": "date",
+    "timestamp": "timestamp_ntz", "timestamptz": "timestamp", "string": "string", "uuid": "string",
+    "binary": "binary", "unknown": "void", "variant": "variant",
+}  # fmt: skip
+_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_FIXED = re.compile(r"fixed\[\d+\]")
+
+
+def spark_struct(fields: Iterable[Mapping[str, Any]]) -> Mapping[str, Any] | None:
+    """Return the fields of a schema in a table's metadata as Spark's JSON has them; None: Spark lacks a type of them.
+
+    Only names and types count: that a value may be NULL is the same in each.
+    """
+    found = [{"name": str(field["name"]), "type": _spark_document(field["type"])} for field in fields]
+    return None if any(field["type"] is None for field in found) else {"type": "struct", "fields": found}
+
+
+def _spark_document(kind: Any) -> str | Mapping[str, Any] | None:
+    if isinstance(kind, str):
+        if (decimal := _DECIMAL.fullmatch(kind)) is not None:
+            return f"decimal({decimal[1]},{decimal[2]})"
+        return "binary" if _FIXED.fullmatch(kind) else _OF_JSON.get(kind)
+    match kind["type"]:
+        case "struct":
+            return spark_struct(kind["fields"])
+        case "list":
+            element = _spark_document(kind["element"])
+            return None if element is None else {"type": "array", "elementType": element}
+        case "map":
+            key, value = _spark_document(kind["key"]), _spark_document(kind["value"])
+            return None if key is None or value is None else {"type": "map", "keyType": key, "valueType": value}
+    return None
 
 
 def spark_type(kind: IcebergType) -> str:

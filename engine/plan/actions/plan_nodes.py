@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
+from engine.compile.nodes.model_settings import Overwrite
 from engine.errors import Diagnostic
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
@@ -12,7 +13,7 @@ from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
-from engine.plan.actions.unchanged import work_left
+from engine.plan.actions.unchanged import has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
@@ -70,6 +71,8 @@ def _model_action(
     if model.streaming and not refusals:
         # What is wrong with what a model has read is asked of the model that has read it.
         refusals += _upstream_faults(manifest, model, kind, deployed, options, before)
+    if not refusals:
+        refusals += _column_faults(manifest, model, kind, deployed, comparison, before)
     notes = comparison.reasons if kind is not ActionKind.REFRESH and comparison.change in _NOTED else ()
     if kind is ActionKind.RESUME and known.writer is not None:
         notes += setting_changes.state_store_notes(model, known.writer.frozen)
@@ -103,6 +106,30 @@ def _upstream_faults(
     elif kind is ActionKind.RESET and options.reset is not None:
         begin = {"at": options.reset.at}
     return upstream_faults(manifest, model, deployed, before, begin)
+
+
+def _column_faults(
+    manifest: Manifest,
+    model: Model,
+    kind: ActionKind,
+    deployed: Deployed,
+    comparison: Comparison,
+    before: Mapping[str, Action],
+) -> Iterator[Diagnostic]:
+    """Yield why the table of a model that is kept cannot hold the rows of its query, where compile knows them."""
+    known = deployed.models.get(model.id, DeployedModel())
+    parts = kind is ActionKind.REBUILD and model.write.overwrite is Overwrite.PARTITIONS
+    if known.written is None or not (parts or kind in {ActionKind.RESUME, ActionKind.RESET}):
+        return
+    if comparison.change is Change.UNCHANGED and has_columns(known.written, known.state):
+        return
+    # Types are read, which only edited models need.
+    from engine.plan.tables.column_checks import column_faults, given_before
+    from engine.plan.tables.query_columns import query_columns
+
+    query = query_columns(manifest, model, deployed, before)
+    if query is not None:
+        yield from column_faults(model, query, known.written, given_before(known.state, comparison))
 
 
 def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:

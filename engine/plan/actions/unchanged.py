@@ -99,9 +99,17 @@ def _whole(table: TableFacts, state: ModelState) -> bool:
     """Whether a table has the last commit of its writer, and none that the state does not know."""
     reached = committed_batch(table.history, state)
     known = state.snapshot is None or table.holds(state.snapshot)
+    return (
+        known
+        and has_columns(table, state)
+        and (reached is None or (state.batch is not None and reached <= state.batch))
+    )
+
+
+def has_columns(table: TableFacts, state: ModelState | None) -> bool:
+    """Return whether a table has all the columns that its writer gave it last."""
     names = {name.lower() for name, _ in table.columns}
-    columns = all(name.lower() in names for name in state.columns)
-    return known and columns and (reached is None or (state.batch is not None and reached <= state.batch))
+    return state is None or all(name.lower() in names for name in state.columns)
 
 
 def _of_files(manifest: Manifest, model: Model, checkpoint: CheckpointFacts, deployed: Deployed) -> Iterator[str]:

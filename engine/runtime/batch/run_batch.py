@@ -21,6 +21,7 @@ from engine.plan.actions.descriptions import table_comment
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations, ownership_marks
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
+from engine.plan.tables.column_checks import given_before, gone
 from engine.runtime.batch.replace_table import replace_table
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
@@ -62,7 +63,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         _check_kept(model, state, folder, written)
     session = run.spark.newSession()
     hooks.before(session, model)
-    before = table_setup.given_before(run, model, state)
+    before = given_before(state, run.plan.actions[model.id].comparison, refresh=refresh)
     full_refresh.clear_staging(run, model, session)
     known = _begun(run, model, folder, state, table)
     folder.save_facts(known.generation, model.fingerprint, model.facts)
@@ -118,7 +119,7 @@ def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None)
     """Check the columns for a table of which partitions are kept; a note on those that the query gives no more."""
     if model.write.overwrite is not Overwrite.PARTITIONS:
         return ""
-    return table_setup.gone_note(table_setup.gone(table_setup.check_columns(model, frame, before), before))
+    return table_setup.gone_note(gone(table_setup.check_columns(model, frame, before), before))
 
 
 def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:

@@ -20,13 +20,14 @@ from engine.lake import table_writer as lake
 from engine.lake.commit_guard import ExpectedTable
 from engine.lake.commits import CONFLICTS, until_committed
 from engine.lake.quoted_names import quoted
-from engine.lake.schema_match import SchemaMatch, match_table
+from engine.lake.schema_match import SchemaMatch
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.lake.table_layout import TableLayout
 from engine.plan.deployed.generations import identity
 from engine.runtime.context import ownership
 from engine.runtime.context.expected_table import check_alone, descends_in
 from engine.runtime.context.run_context import Run
+from engine.runtime.sinks.frame_schema import match_table
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

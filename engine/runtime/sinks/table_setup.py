@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,24 +10,23 @@ from engine.compile import Model, Relation
 from engine.compile.nodes.model_settings import OnSchemaChange
 from engine.compile.output.contract import declared_faults
 from engine.compile.output.storable_types import GivenColumn, storable_faults
-from engine.errors import Location, RunError, StateError
+from engine.errors import RunError, StateError
 from engine.lake import table_writer as lake
 from engine.lake.quoted_names import quoted
-from engine.lake.schema_match import SchemaMatch, TypeDifference, match_table, same_names, spelled
+from engine.lake.schema_match import SchemaMatch, same_names
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_layout import TableLayout
-from engine.plan import ActionKind, Change
 from engine.plan.actions.descriptions import changed_properties, table_comment, table_properties
 from engine.plan.deployed import generations, ownership_marks
+from engine.plan.tables.column_checks import column_fault, gone
 from engine.runtime.context import ownership
 from engine.runtime.quality.condition_check import check_conditions
+from engine.runtime.sinks.frame_schema import match_table, spelled
 from engine.runtime.sinks.history_output import with_validity
 from engine.state import ModelState, Phase, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-    from engine.runtime.context.run_context import Run
 
 
 def layout(model: Model, generation: int) -> TableLayout:
@@ -119,24 +118,6 @@ def columns_of(model: Model, frame: DataFrame) -> DataFrame:
     return with_validity(kept, model.write) if model.write.history else kept
 
 
-def given_before(run: Run, model: Model, state: ModelState | None) -> frozenset[str] | None:
-    """The columns that the query gave before, in lower case; None: not known, and its table's columns count.
-
-    A column that somebody else added to the table is not one of them.
-    """
-    if state is not None and state.columns:
-        return frozenset(name.lower() for name in state.columns)
-    action = run.plan.actions[model.id]
-    same = action.comparison is not None and action.comparison.change in {Change.UNCHANGED, Change.NEW}
-    changed = action.kind is ActionKind.REFRESH or not same
-    return None if changed and state is not None else frozenset()
-
-
-def gone(match: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
-    """The columns of the table that the query gave before, and gives no more."""
-    return tuple(name for name in match.gone if before is None or name.lower() in before)
-
-
 def gone_note(names: Iterable[str]) -> str:
     """What a build notes of columns that the query gives no more."""
     return "; ".join(f"the query no longer returns column '{n}'; the table keeps it, NULL in new rows" for n in names)
@@ -155,45 +136,9 @@ def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None 
             `on_schema_change` does not say what to do; or a type that the table cannot hold.
     """
     match = match_table(frame, model.relation.sql)
-    findings = list(_misfits(model, match, before))
-    if findings:
-        message = "; ".join(finding for finding, _ in findings)
-        hint = f"{' '.join(way for _, way in findings if way)} Or rebuild the table: engine build -f -s {model.name}"
-        raise StateError("table-schema", message, hint, node=model.name, location=Location(model.file))
+    if (fault := column_fault(model, match, before)) is not None:
+        raise StateError.of((fault,))
     return match
-
-
-def _misfits(model: Model, match: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
-    """What stops the rows of a query from being written to the model's table, each with how to fix it."""
-    policy, table = model.write.on_schema_change, model.relation
-    if match.added and policy is OnSchemaChange.FAIL:
-        fix = (
-            "Add it to the table (on_schema_change: append_columns), ignore it (on_schema_change: ignore), or "
-            "remove it from the query."
-        )
-        yield f"{table} has no column {', '.join(match.added)}", fix
-    if policy is OnSchemaChange.FAIL and (names := gone(match, before)):
-        fix = f"Select NULL for it (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
-        yield (
-            f"{table} has the column {', '.join(names)}, which the query no longer returns",
-            f"{fix} (on_schema_change: append_columns or ignore).",
-        )
-    if match.added_fields and policy is OnSchemaChange.IGNORE:
-        # Spark writes a struct as a whole, or not at all.
-        fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
-        yield f"{table} has no field {', '.join(match.added_fields)}", fix
-    if match.missing:
-        fix = "Select NULL for it (cast(null as ..))."
-        yield f"{table} has the field {', '.join(match.missing)}, which the query no longer returns", fix
-    for index, one in enumerate(match.incompatible):
-        fix = f"Cast it in the query to its type in the table{_cast(one)}."
-        yield f"'{one.path}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
-
-
-def _cast(difference: TypeDifference) -> str:
-    """An example of the cast, where the column can be named so."""
-    path = difference.path
-    return f" (cast({path} as {difference.table}) as {path})" if path.isidentifier() else ""
 
 
 def fitted(

@@ -59,7 +59,7 @@ def open_generation(query: StreamQuery, renewed: ModelState | None, given: froze
     Args:
         query: that writes it.
         renewed: the state that a reset begins; None: there is no reset.
-        given: the columns that the query gave before (see `table_setup.given_before`).
+        given: the columns that the query gave before (see `engine.plan.tables.column_checks.given_before`).
 
     Raises:
         StateError: state and table do not belong together, or the table cannot hold the rows; nothing was written.

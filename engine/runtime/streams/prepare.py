@@ -14,6 +14,7 @@ from engine.compile import Model
 from engine.errors import EngineError
 from engine.plan import ActionKind
 from engine.plan.deployed import generations
+from engine.plan.tables.column_checks import given_before
 from engine.runtime.context.expected_table import descends_in
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.begin_check import Beginnings
@@ -69,7 +70,7 @@ def prepare(run: Run, model: Model) -> PreparedQuery:
     query = open_query(run, model, session, folder, known)
     full_refresh.clear_staging(query.run, query.model, session)
     quarantine = quarantine_of(query.run, query.model) if quarantines(query.model, query.watched) else None
-    given = table_setup.given_before(query.run, query.model, before)
+    given = given_before(before, run.plan.actions[model.id].comparison, refresh=kind is ActionKind.REFRESH)
     generation = open_generation(query, renewed, given)
     query, generation, inputs = open_inputs(query, generation)
     deleted = deleted_of(query.run, query.model, generation.state.remembers)

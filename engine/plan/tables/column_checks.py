@@ -1,0 +1,104 @@
+"""Whether the table of a model can hold the rows of its query; nothing is changed.
+
+The plan asks where compile knows all columns, and the runtime asks with those that Spark finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from engine.compile import Model
+from engine.compile.nodes.model_settings import OnSchemaChange
+from engine.errors import Diagnostic, Location
+from engine.lake.catalog.iceberg_types import spark_struct
+from engine.lake.schema_match import SchemaMatch, TypeDifference, match
+from engine.lake.table_facts import TableFacts
+from engine.plan.comparison import Change, Comparison
+from engine.state import ModelState
+
+
+def column_faults(
+    model: Model, query: Mapping[str, Any], table: TableFacts, before: frozenset[str] | None
+) -> Iterator[Diagnostic]:
+    """Yield why a table cannot hold the rows of a query: `table-schema`.
+
+    Args:
+        model: whose table.
+        query: its columns (see `query_columns`).
+        table: as it is.
+        before: the columns that the query gave before (see `given_before`).
+    """
+    there = spark_struct(table.fields) if table.fields else None
+    if there is not None and (fault := column_fault(model, match(query, there), before)) is not None:
+        yield fault
+
+
+def given_before(
+    state: ModelState | None, comparison: Comparison | None, *, refresh: bool = False
+) -> frozenset[str] | None:
+    """Return the columns that the query gave before, in lower case; None: not known, and its table's columns count.
+
+    A column that somebody else added to the table is not one of them.
+
+    Args:
+        state: of the model; None: it was never built.
+        comparison: of the model with what wrote its table last.
+        refresh: it is rebuilt.
+    """
+    if state is not None and state.columns:
+        return frozenset(name.lower() for name in state.columns)
+    same = comparison is not None and comparison.change in {Change.UNCHANGED, Change.NEW}
+    return None if (refresh or not same) and state is not None else frozenset()
+
+
+def gone(found: SchemaMatch, before: frozenset[str] | None) -> tuple[str, ...]:
+    """Return the columns of the table that the query gave before, and gives no more."""
+    return tuple(name for name in found.gone if before is None or name.lower() in before)
+
+
+def column_fault(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Diagnostic | None:
+    """Return what stops the rows of a query from being written to the model's table; None: nothing does.
+
+    A column that the table lacks, or that the query gives no more, where `on_schema_change` does not say what to do; or
+    a type that the table cannot hold.
+    """
+    misfits = list(_misfits(model, found, before))
+    if not misfits:
+        return None
+    message = "; ".join(misfit for misfit, _ in misfits)
+    hint = f"{' '.join(way for _, way in misfits if way)} Or rebuild the table: engine build -f -s {model.name}"
+    return Diagnostic("table-schema", message, hint, node=model.name, location=Location(model.file))
+
+
+def _misfits(model: Model, found: SchemaMatch, before: frozenset[str] | None) -> Iterator[tuple[str, str]]:
+    """What stops the rows of a query from being written to the model's table, each with how to fix it."""
+    policy, table = model.write.on_schema_change, model.relation
+    if found.added and policy is OnSchemaChange.FAIL:
+        fix = (
+            "Add it to the table (on_schema_change: append_columns), ignore it (on_schema_change: ignore), or "
+            "remove it from the query."
+        )
+        yield f"{table} has no column {', '.join(found.added)}", fix
+    if policy is OnSchemaChange.FAIL and (names := gone(found, before)):
+        fix = f"Select NULL for it (cast(null as ..) as {names[0]}), or let it be NULL in new rows"
+        yield (
+            f"{table} has the column {', '.join(names)}, which the query no longer returns",
+            f"{fix} (on_schema_change: append_columns or ignore).",
+        )
+    if found.added_fields and policy is OnSchemaChange.IGNORE:
+        # Spark writes a struct as a whole, or not at all.
+        fix = "Add it to the table (on_schema_change: append_columns), or remove it from the query."
+        yield f"{table} has no field {', '.join(found.added_fields)}", fix
+    if found.missing:
+        fix = "Select NULL for it (cast(null as ..))."
+        yield f"{table} has the field {', '.join(found.missing)}, which the query no longer returns", fix
+    for index, one in enumerate(found.incompatible):
+        fix = f"Cast it in the query to its type in the table{_cast(one)}."
+        yield f"'{one.path}' is {one.table} in {table} and {one.query} in the query", "" if index else fix
+
+
+def _cast(difference: TypeDifference) -> str:
+    """An example of the cast, where the column can be named so."""
+    path = difference.path
+    return f" (cast({path} as {difference.table}) as {path})" if path.isidentifier() else ""
