@@ -1,7 +1,7 @@
 """Preparing a streaming query: everything that is checked and made before its first micro-batch.
 
-The order matters: what can reject the model comes before anything is written, and each thing that is written can be
-there after a kill without the next (docs/design/036-the-plan-decides.md).
+Each thing that is written can be there after a kill without the next; the order is in
+docs/design/036-the-plan-decides.md ("The life of a query").
 """
 
 from __future__ import annotations
