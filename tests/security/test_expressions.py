@@ -21,8 +21,6 @@ TEXTS = {
     "blanks in a macro": "read('{%' + ' ' * n); read('{% macro a(x' + ' ' * n)",
     "tags that are open": "macros_used('{{' * n, ['a']); macros_used('{%' * n, ['a'])",
     "names in a tag": "macros_used('{{' + 'a.' * n + '}}', ['a'])",
-    "blanks before an alias": "from engine.compile.columns.column_texts import _bare; _bare(' ' * n + 'x', aliased=True); _bare('a as' + ' ' * n + 'x', aliased=True)",
-    "comments around a column": "from engine.compile.columns.column_texts import _bare; _bare('/**/' * n + 'x', aliased=False); _bare('-- a\\n' * n + 'x', aliased=False)",
     "quotes in a type": "from engine.compile.types.spark_types import normal, _TOKEN; list(_TOKEN.finditer(chr(39) + (chr(92) + chr(39)) * n)); normal('array<' * n)",
 }
 BEGIN = """

@@ -23,6 +23,7 @@ from engine.compile.nodes.column_facts import (
 )
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.select_items import ItemPlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ def bind(
     inputs: Mapping[str, InputColumns],
     windows: Mapping[str, TimeWindow],
     text: str,
+    items: Sequence[ItemPlace] = (),
     *,
     quiet: bool = False,
 ) -> BoundQuery:
@@ -58,10 +60,11 @@ def bind(
         inputs: by the name in the tree (`@ref flights`, `@source ops.departures`), of several parts joined by dots.
         windows: the declared ones, by name.
         text: the text that was parsed, to which the places in the tree belong.
+        items: where the items of the SELECT on the outside are; left out, no column has a text.
         quiet: nobody asks for its faults.
     """
     walk = Walk(text, query, value, inputs, windows, quiet)
-    return BoundQuery(tree, _columns(walk, tree), walk.passed_on, walk.types)
+    return BoundQuery(tree, _columns(walk, tree, items), walk.passed_on, walk.types)
 
 
 def columns_of(
@@ -74,7 +77,7 @@ def columns_of(
     return bind(tree, inputs, windows, text).columns
 
 
-def _columns(walk: Walk, tree: exp.Expr) -> QueryColumns:
+def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> QueryColumns:
     try:
         output = query(walk, tree, {}, None)
     except RecursionError:
@@ -83,7 +86,7 @@ def _columns(walk: Walk, tree: exp.Expr) -> QueryColumns:
         message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
         fault = ColumnFault("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
         return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
-    shown, select = projections(walk.text, tree), first_select(tree)
+    shown, select = projections(walk.text, places, tree), first_select(tree)
     items = select.expressions if select is not None else ()
     columns = None if output.open else tuple(_facts(column, shown, items) for column in output.columns)
     return QueryColumns(

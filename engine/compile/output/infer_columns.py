@@ -127,7 +127,7 @@ def bound_query(
         if not item.through:
             columns = known.get(item.node, InputColumns(item.node, None))
             inputs[placeholder(item)] = replace(columns, added=_added(item))
-    return bind(query.tree, inputs, {window.name: window.time for window in windows}, rendered.text)
+    return bind(query.tree, inputs, {window.name: window.time for window in windows}, rendered.text, query.items)
 
 
 def _added(item: Input) -> tuple[tuple[str, str], ...]:
@@ -164,7 +164,7 @@ def _faults(
 
 def _place(text: ParsedModel, columns: Sequence[ColumnFacts], index: int) -> Location:
     """Where a column of the query is."""
-    begins = starts(text.rendered.text, text.query.tree, [column.name for column in columns])
+    begins = starts(text.rendered.text, text.query.items, text.query.tree, [column.name for column in columns])
     return text.rendered.location(begins[index])
 
 

@@ -22,6 +22,7 @@ from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.normalize import spelling
 from engine.compile.sql.pivot_results import without_calls
 from engine.compile.sql.query_nodes import QueryNodes
+from engine.compile.sql.select_items import ItemPlace, item_places
 from engine.compile.sql.token_checks import (
     HIDDEN_WINDOW,
     WINDOW_TABLES,
@@ -78,6 +79,7 @@ class ParsedQuery:
         end: where the query ends in the rendered text, before a semicolon.
         nodes: of the tree, by their class.
         deterministic: whether it neither reads the clock nor draws random numbers.
+        items: of the SELECT on the outside, where they are.
     """
 
     tree: exp.Expr
@@ -87,6 +89,7 @@ class ParsedQuery:
     end: int
     nodes: QueryNodes
     deterministic: bool
+    items: tuple[ItemPlace, ...]
 
 
 def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery | None:
@@ -109,7 +112,10 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery
         return None
     references, qualifiers = reader.references(nodes, tokens)
     end = tokens[-1].end + 1
-    return ParsedQuery(tree, references, qualifiers, spelling(tokens), end, nodes.lasting(), deterministic(nodes))
+    items = item_places(tokens)
+    return ParsedQuery(
+        tree, references, qualifiers, spelling(tokens), end, nodes.lasting(), deterministic(nodes), items
+    )
 
 
 def with_printed(hint: str, rendered: Rendered, offset: int) -> str:
