@@ -14,6 +14,7 @@ What is known of a query are the records of `engine.compile.nodes.column_facts`;
 Nothing here changes the tree, and nothing raises for what it does not understand: that stays unknown.
 """
 
-from engine.compile.nodes.column_facts import ColumnFacts, ColumnFault, InputColumns, Origin, QueryColumns, Unresolved
+from engine.compile.nodes.column_facts import ColumnFacts, InputColumns, Origin, QueryColumns, Unresolved
+from engine.compile.nodes.query_finding import QueryFinding
 
-__all__ = ["ColumnFacts", "ColumnFault", "InputColumns", "Origin", "QueryColumns", "Unresolved"]
+__all__ = ["ColumnFacts", "InputColumns", "Origin", "QueryColumns", "QueryFinding", "Unresolved"]

@@ -14,7 +14,6 @@ from engine.compile.columns.queries import query
 from engine.compile.columns.walk import Walk
 from engine.compile.nodes.column_facts import (
     ColumnFacts,
-    ColumnFault,
     Derivation,
     InputColumns,
     Origin,
@@ -22,6 +21,7 @@ from engine.compile.nodes.column_facts import (
     Unresolved,
 )
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.sql.select_items import ItemPlace
 
@@ -84,7 +84,7 @@ def _columns(walk: Walk, tree: exp.Expr, places: Sequence[ItemPlace]) -> QueryCo
         return QueryColumns(None, unknown=("the query is nested too deeply",))
     except TooWideError:
         message = f"the query, or a step of it, has more than {MAX_COLUMNS:,} columns"
-        fault = ColumnFault("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
+        fault = QueryFinding("sql-too-large", message, "Name the columns that are needed instead of '*'.", 0)
         return QueryColumns(None, unknown=("the query has too many columns",), faults=(fault,))
     shown, select = projections(walk.text, places, tree), first_select(tree)
     items = select.expressions if select is not None else ()

@@ -10,7 +10,7 @@ from engine.compile.columns import function_placement, type_mismatch
 from engine.compile.columns.argument_types import checked, extracted
 from engine.compile.columns.column_scope import NOTHING, ColumnScope, ColumnValue, extended, origins
 from engine.compile.columns.walk import WORDS, Walk, children, operand_types
-from engine.compile.nodes.column_facts import ColumnFault
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
 from engine.compile.types.builtin_functions import BUILTIN
@@ -102,7 +102,7 @@ def _unheard_of(walk: Walk, name: str, node: exp.Expr) -> None:
         return
     hint = near(name, BUILTIN)
     hint = hint if hint.startswith("Did you mean") else "Write one of Spark's functions, or a macro."
-    walk.faults.setdefault(start, ColumnFault("unknown-function", f"Spark has no function '{name}'", hint, start))
+    walk.faults.setdefault(start, QueryFinding("unknown-function", f"Spark has no function '{name}'", hint, start))
 
 
 def _values(walk: Walk, arguments: Arguments, scope: ColumnScope) -> list[ColumnValue]:

@@ -24,7 +24,7 @@ from engine.compile.columns.expressions import number, ranked, tested
 from engine.compile.columns.from_clause import UNKNOWN, read_from, read_unread, window_value, with_ctes
 from engine.compile.columns.visible_columns import sorted_by_columns, sorted_by_output, told_apart, unselected_keys
 from engine.compile.columns.walk import Walk, path
-from engine.compile.nodes.column_facts import ColumnFault
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import has_aggregate
 from engine.compile.types import spark_types
 from engine.compile.types.accepted_types import family
@@ -386,7 +386,7 @@ def _uneven(walk: Walk, node: exp.SetOperation, left: int, right: int) -> None:
     word = type(node).__name__.upper()
     message = f"one side of {word} has {left} columns, the other {right}"
     walk.faults.setdefault(
-        at, ColumnFault("union-columns", message, "Select the same number of columns on both sides.", at)
+        at, QueryFinding("union-columns", message, "Select the same number of columns on both sides.", at)
     )
 
 

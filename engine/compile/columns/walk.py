@@ -10,8 +10,9 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.columns.column_scope import ColumnScope, ColumnValue, Missing, OutputColumns, Place
-from engine.compile.nodes.column_facts import ColumnFault, InputColumns, Unresolved
+from engine.compile.nodes.column_facts import InputColumns, Unresolved
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.nodes.query_finding import QueryFinding
 
 # Functions that sqlglot's tree does not place in the text.
 _UNPLACED = {
@@ -61,7 +62,7 @@ class Walk:
     influences: dict[tuple[Place, str], None] = field(default_factory=dict)
     unresolved: dict[int, Unresolved] = field(default_factory=dict)
     reasons: dict[str, None] = field(default_factory=dict)
-    faults: dict[int, ColumnFault] = field(default_factory=dict)
+    faults: dict[int, QueryFinding] = field(default_factory=dict)
     passed_on: dict[int, frozenset[str]] = field(default_factory=dict)
     types: dict[int, str] = field(default_factory=dict)
 
@@ -111,7 +112,7 @@ class Walk:
         at = next(starts, None)
         if at is None:
             at = _around(nodes[0])
-        self.faults.setdefault(at, ColumnFault(code, message, hint, at))
+        self.faults.setdefault(at, QueryFinding(code, message, hint, at))
 
     def name_of(self, node: exp.Expr) -> str:
         """The name of a function as the user writes it, in lower case; empty if it is not a function."""

@@ -7,6 +7,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from engine.compile.nodes.query_finding import QueryFinding
+
 
 class Origin(Struct, frozen=True):
     """A column of a model or source from which something comes.
@@ -81,20 +83,6 @@ class Unresolved:
 
 
 @dataclass(frozen=True, slots=True)
-class ColumnFault:
-    """What Spark certainly rejects; `offset` is where it is in the text.
-
-    Attributes:
-        code: unknown-function, union-columns.
-    """
-
-    code: str
-    message: str
-    hint: str
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
 class QueryColumns:
     """What a query gives.
 
@@ -110,7 +98,7 @@ class QueryColumns:
     indirect: tuple[Origin, ...] = ()
     unknown: tuple[str, ...] = ()
     unresolved: tuple[Unresolved, ...] = ()
-    faults: tuple[ColumnFault, ...] = ()
+    faults: tuple[QueryFinding, ...] = ()
 
     def as_input(self, node: str, *, stored: bool) -> InputColumns:
         """The columns as a query sees them that reads this node; `stored` as an Iceberg table, or a view."""

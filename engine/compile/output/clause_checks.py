@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from msgspec import Struct
 from sqlglot import exp
 
-from engine.compile.columns import ColumnFault
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.sql.parse import first_offset
 from engine.compile.sql.query_nodes import QueryNodes
@@ -71,7 +71,7 @@ class _Call(Struct, frozen=True):
     depth: int
 
 
-def misplaced(nodes: QueryNodes) -> Iterator[ColumnFault]:
+def misplaced(nodes: QueryNodes) -> Iterator[QueryFinding]:
     """The first misplaced function of each clause of each SELECT."""
     selects: dict[int, tuple[exp.Select, list[_Call]]] = {}
     for node in nodes.every(*_SOUGHT):
@@ -110,7 +110,7 @@ def _place(node: exp.Expr) -> tuple[exp.Select, str, exp.Expr, int] | None:
     return above, clause, item, depth
 
 
-def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
+def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
     for clause, shown in _TESTED.items():
         hint = _GROUP if clause == "group" else _WHERE
         yield from _first(calls, clause, shown, {_WINDOW: _OVER, _AGGREGATE: hint})
@@ -126,7 +126,7 @@ def _misplaced(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
     yield from _drawn_keys(select, calls)
 
 
-def _first(calls: Iterable[_Call], clause: str, shown: str, hints: dict[str, str]) -> Iterator[ColumnFault]:
+def _first(calls: Iterable[_Call], clause: str, shown: str, hints: dict[str, str]) -> Iterator[QueryFinding]:
     """The first call of each item of a clause (each join has its own ON) that is of one of these kinds."""
     items: dict[int, _Call] = {}
     for call in calls:
@@ -136,7 +136,7 @@ def _first(calls: Iterable[_Call], clause: str, shown: str, hints: dict[str, str
         yield _fault(f"{_SHOWN[call.kind]} is in {shown}", hints[call.kind], call.node, call.item)
 
 
-def _nested(calls: list[_Call]) -> Iterator[ColumnFault]:
+def _nested(calls: list[_Call]) -> Iterator[QueryFinding]:
     """An aggregate that holds another one, a function with OVER or a random value."""
     for outer in (call for call in calls if call.kind == _AGGREGATE and len(calls) > 1):
         around = outer.node.parent if isinstance(outer.node.parent, exp.Filter) else outer.node
@@ -161,7 +161,7 @@ def _within(node: exp.Expr, outer: exp.Expr) -> bool:
     return above is outer
 
 
-def _generating(calls: list[_Call]) -> Iterator[ColumnFault]:
+def _generating(calls: list[_Call]) -> Iterator[QueryFinding]:
     """`explode(..) + 1`: what makes rows is an item of its own."""
     reported: set[int] = set()
     for call in calls:
@@ -180,14 +180,14 @@ def _reads(node: exp.Expr) -> bool:
     return isinstance(node.parent, (exp.Table, exp.Lateral))
 
 
-def _drawn_keys(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
+def _drawn_keys(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
     """Grouping sets over random values, which Spark draws again."""
     chance = next((call for call in calls if call.clause == "group" and call.kind == _RANDOMLY), None)
     if chance is not None and chance.item.find(*_SETS) is not None:
         yield _fault("a grouping set has a random value as key", _CHANCE, chance.node, select)
 
 
-def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[ColumnFault]:
+def _behind(select: exp.Select, calls: list[_Call]) -> Iterator[QueryFinding]:
     """What WHERE, HAVING, ORDER BY and its like may not hold: the first of it."""
     for clause, shown in {"where": "WHERE", "having": "HAVING", **_SORTED}.items():
         for call in (call for call in calls if call.clause == clause):
@@ -209,5 +209,5 @@ def _groups(select: exp.Select, calls: list[_Call]) -> bool:
     return any(clauses) or any(call.clause == "expressions" and call.kind == _AGGREGATE for call in calls)
 
 
-def _fault(message: str, hint: str, node: exp.Expr, around: exp.Expr | None = None) -> ColumnFault:
-    return ColumnFault("misplaced-expression", message, hint, first_offset(node) or first_offset(around or node))
+def _fault(message: str, hint: str, node: exp.Expr, around: exp.Expr | None = None) -> QueryFinding:
+    return QueryFinding("misplaced-expression", message, hint, first_offset(node) or first_offset(around or node))

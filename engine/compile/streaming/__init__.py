@@ -4,10 +4,11 @@ A query is lowered (`lowering`) into a small plan (`plan`), in which each column
 watermark; the rules are functions over that plan. `plan.optimize` derives the plan as it runs.
 """
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.check_query import check, check_text
 from engine.compile.streaming.lowering.streaming_clauses import Native, ParsedStatement, parse
-from engine.compile.streaming.plan.verdict import MODES, Mode, RuleFinding, StreamFacts
+from engine.compile.streaming.plan.verdict import MODES, Mode, StreamFacts
 
 __all__ = [
-    "MODES", "Mode", "Native", "ParsedStatement", "RuleFinding", "StreamFacts", "check", "check_text", "parse",
+    "MODES", "Mode", "Native", "ParsedStatement", "QueryFinding", "StreamFacts", "check", "check_text", "parse",
 ]  # fmt: skip

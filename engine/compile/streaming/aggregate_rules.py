@@ -6,14 +6,15 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.logical_plan import Aggregate, Distinct, Key, LogicalPlan, PlanColumn, executed, walk
-from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+from engine.compile.streaming.plan.verdict import error, warning
 from engine.compile.streaming.step_rules import is_aggregate
 
 
-def aggregates(query: LoweredQuery) -> Iterator[RuleFinding]:
+def aggregates(query: LoweredQuery) -> Iterator[QueryFinding]:
     """The rules of each aggregate over a stream."""
     steps = walk(query.plan)
     first = next((s for s in steps if is_aggregate(s)), None)
@@ -34,7 +35,7 @@ def aggregates(query: LoweredQuery) -> Iterator[RuleFinding]:
                 yield error("distinct-needs-event-time", message, hint, step.node)
 
 
-def domains(query: LoweredQuery) -> Iterator[RuleFinding]:
+def domains(query: LoweredQuery) -> Iterator[QueryFinding]:
     """Subqueries that Spark computes by grouping the rows of the stream."""
     if query.mode != "append":
         return
@@ -45,7 +46,7 @@ def domains(query: LoweredQuery) -> Iterator[RuleFinding]:
             yield error("agg-needs-event-time", message, hint, domain.node)
 
 
-def _distinct_calls(step: Aggregate) -> Iterator[RuleFinding]:
+def _distinct_calls(step: Aggregate) -> Iterator[QueryFinding]:
     for call in step.distinct:
         shown = call.sql(dialect="spark", comments=False)
         message = f"{shown} is not supported on streams"
@@ -56,7 +57,7 @@ def _distinct_calls(step: Aggregate) -> Iterator[RuleFinding]:
         yield error("agg-distinct", message, hint, call)
 
 
-def _append_key(step: Aggregate, *, first: bool) -> Iterator[RuleFinding]:
+def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
     if any(key.column is not None and key.column.watermark for key in step.keys):
         return
     # Spark asks the first aggregate before it starts; in the others, as they run, a field of a struct is its column.
@@ -110,7 +111,7 @@ def _run(plan: LogicalPlan) -> Iterator[LogicalPlan]:
         yield from _run(child)
 
 
-def _sessions(query: LoweredQuery, step: LogicalPlan, keys: tuple[Key, ...], *, first: bool) -> Iterator[RuleFinding]:
+def _sessions(query: LoweredQuery, step: LogicalPlan, keys: tuple[Key, ...], *, first: bool) -> Iterator[QueryFinding]:
     sessions = [key for key in keys if key.column is not None and key.column.window == "session"]
     if not sessions:
         return
@@ -130,7 +131,7 @@ def _sessions(query: LoweredQuery, step: LogicalPlan, keys: tuple[Key, ...], *, 
         yield error("session-needs-key", message, hint, sessions[0].node)
 
 
-def _collations(step: LogicalPlan, keys: tuple[Key, ...]) -> Iterator[RuleFinding]:
+def _collations(step: LogicalPlan, keys: tuple[Key, ...]) -> Iterator[QueryFinding]:
     for key in keys:
         kind = key.column.type if key.column is not None else key.type
         if collated(kind):
@@ -144,7 +145,7 @@ def collated(kind: str) -> bool:
     return kind.partition(" collate ")[2] not in {"", "utf8_binary"}
 
 
-def growth(query: LoweredQuery) -> Iterator[RuleFinding]:
+def growth(query: LoweredQuery) -> Iterator[QueryFinding]:
     """Warnings of aggregates that keep state without bound."""
     for step in walk(query.plan):
         if not step.streaming or not isinstance(step, (Aggregate, Distinct)):
@@ -170,7 +171,7 @@ def growth(query: LoweredQuery) -> Iterator[RuleFinding]:
             )
 
 
-def _unbounded(step: Aggregate | Distinct) -> RuleFinding:
+def _unbounded(step: Aggregate | Distinct) -> QueryFinding:
     if isinstance(step, Distinct):
         message = "DISTINCT without event time keeps every row in state, without bound"
         return warning("unbounded-distinct", message, "Select a column that has a watermark as well.", step.node)

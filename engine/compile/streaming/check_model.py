@@ -56,7 +56,7 @@ def broken_rules(
         findings = check(text[0], {placeholder(item): _short(item, facts) for item, facts in relations.items()}, mode)
     for finding in findings:
         if finding.code in ALWAYS or (model.streaming and finding.code not in _SAID):
-            at = finding.start
+            at = finding.offset
             place = model.positions.locate(model.file, at) if text is None else text[1].location(at)
             message, hint = (_spoken(line, model) for line in (finding.message, finding.hint))
             yield Diagnostic(finding.code, message, hint, finding.level, model.name, place)

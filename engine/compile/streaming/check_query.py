@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery, bind
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.aggregate_rules import aggregates, domains, growth
 from engine.compile.streaming.join_rules import joins, running_joins
 from engine.compile.streaming.limit_rules import limits
@@ -16,18 +17,18 @@ from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.lowering.streaming_clauses import Native, parse
 from engine.compile.streaming.plan.logical_plan import MAX_STEPS, PlanTooLargeError, steps
 from engine.compile.streaming.plan.optimize import as_it_runs
-from engine.compile.streaming.plan.verdict import Mode, RuleFinding, StreamFacts, error
+from engine.compile.streaming.plan.verdict import Mode, StreamFacts, error
 from engine.compile.streaming.step_rules import chains, modes, order, running_sets, sets
 from engine.compile.streaming.watermark_rules import unused, watermarks
 
-_RULES: tuple[Callable[[LoweredQuery], Iterator[RuleFinding]], ...] = (
+_RULES: tuple[Callable[[LoweredQuery], Iterator[QueryFinding]], ...] = (
     modes, aggregates, domains, order, sets, running_sets, joins, chains, running_joins, limits, watermarks, growth,
 )  # fmt: skip
 
 
 def check(
     bound: BoundQuery, relations: Mapping[str, StreamFacts], mode: Mode, *, native: Native | None = None
-) -> tuple[RuleFinding, ...]:
+) -> tuple[QueryFinding, ...]:
     """Check a query against Spark's rules of streaming.
 
     Args:
@@ -51,11 +52,11 @@ def check(
         return (error("sql-too-deep", "the SQL is nested too deeply", "Use CTEs.", tree),)
     except PlanTooLargeError as large:
         return (error("sql-too-large", str(large), "Make a part of it a separate model.", tree),)
-    unique = {(f.code, f.start, f.level, f.message): f for f in findings}
-    return tuple(sorted(unique.values(), key=lambda f: (f.start, not f.is_error, f.code)))
+    unique = {(f.code, f.offset, f.level, f.message): f for f in findings}
+    return tuple(sorted(unique.values(), key=lambda f: (f.offset, not f.is_error, f.code)))
 
 
-def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[RuleFinding]:
+def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[QueryFinding]:
     plan = builder.query(tree, {}, None)
     findings = list(builder.found)
     if not plan.streaming:
@@ -74,7 +75,7 @@ def _found(tree: exp.Expr, builder: Builder, mode: Mode) -> list[RuleFinding]:
     return findings
 
 
-def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[RuleFinding, ...]:
+def check_text(text: str, relations: Mapping[str, StreamFacts], mode: Mode) -> tuple[QueryFinding, ...]:
     """The same for a text in Spark's own SQL, with `STREAM` and `WATERMARK` clauses."""
     parsed = parse(text)
     if parsed.tree is None:

@@ -6,19 +6,20 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming import pasteable_fixes
 from engine.compile.streaming.aggregate_rules import collated
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.join_bounds import bounds_state, event_time_equality, separates
 from engine.compile.streaming.plan.logical_plan import Aggregate, Distinct, Join, walk
-from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+from engine.compile.streaming.plan.verdict import error, warning
 
 _NAMES = {
     "left": "left outer", "right": "right outer", "full": "full outer", "semi": "left semi", "anti": "left anti",
 }  # fmt: skip
 
 
-def joins(query: LoweredQuery) -> Iterator[RuleFinding]:
+def joins(query: LoweredQuery) -> Iterator[QueryFinding]:
     """What Spark rejects before the start."""
     for step in walk(query.plan):
         if isinstance(step, Join) and not step.lateral:
@@ -28,7 +29,7 @@ def joins(query: LoweredQuery) -> Iterator[RuleFinding]:
                 yield from _static(step)
 
 
-def running_joins(query: LoweredQuery) -> Iterator[RuleFinding]:
+def running_joins(query: LoweredQuery) -> Iterator[QueryFinding]:
     """What Spark finds only when the query runs, and what then grows without bound."""
     for step in walk(query.runs):
         if not isinstance(step, Join) or step.lateral or not (step.left.streaming and step.right.streaming):
@@ -48,7 +49,7 @@ def running_joins(query: LoweredQuery) -> Iterator[RuleFinding]:
                 yield error("collation-key", message, hint, condition.node)
 
 
-def _streams(query: LoweredQuery, step: Join) -> Iterator[RuleFinding]:
+def _streams(query: LoweredQuery, step: Join) -> Iterator[QueryFinding]:
     if query.mode != "append":
         yield _mode(query, step)
     if step.kind == "anti":
@@ -64,7 +65,7 @@ def _streams(query: LoweredQuery, step: Join) -> Iterator[RuleFinding]:
         yield error("join-outer-condition", message, hint, step.node)
 
 
-def _mode(query: LoweredQuery, step: Join) -> RuleFinding:
+def _mode(query: LoweredQuery, step: Join) -> QueryFinding:
     above = any(isinstance(upper, (Aggregate, Distinct)) and step in walk(upper) for upper in walk(query.plan))
     if above:
         message = f"an aggregate over a join of two streams is not supported in {query.mode} mode"
@@ -85,7 +86,7 @@ def _closes(step: Join) -> bool:
     return right_bound if step.kind == "right" else left_bound or right_bound
 
 
-def _static(step: Join) -> Iterator[RuleFinding]:
+def _static(step: Join) -> Iterator[QueryFinding]:
     preserved = {"left": step.left, "semi": step.left, "anti": step.left, "right": step.right}.get(step.kind)
     if step.kind == "inner" or (preserved is not None and preserved.streaming):
         return
@@ -95,7 +96,7 @@ def _static(step: Join) -> Iterator[RuleFinding]:
     yield error("join-outer-static", message, hint, step.node)
 
 
-def _growth(step: Join) -> Iterator[RuleFinding]:
+def _growth(step: Join) -> Iterator[QueryFinding]:
     if event_time_equality(step) or step.left.open or step.right.open:
         return
     if step.kind != "inner" and not _closes(step):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.logical_plan import Filter, Join, Limit, LogicalPlan, Projection, UnionPlan, walk
-from engine.compile.streaming.plan.verdict import RuleFinding, error
+from engine.compile.streaming.plan.verdict import error
 
 
-def limits(query: LoweredQuery) -> Iterator[RuleFinding]:
+def limits(query: LoweredQuery) -> Iterator[QueryFinding]:
     """A limit that Spark copies below a join or UNION, straight onto a join of streams.
 
     The copy stops reading once it is full; the join below then does not store its state, and the next batch dies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.logical_plan import (
     Aggregate,
@@ -20,12 +21,12 @@ from engine.compile.streaming.plan.logical_plan import (
     UnionPlan,
     walk,
 )
-from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+from engine.compile.streaming.plan.verdict import error, warning
 
 _SEMI = "Use a left semi or left anti join with a table, or split it into two models."
 
 
-def modes(query: LoweredQuery) -> Iterator[RuleFinding]:
+def modes(query: LoweredQuery) -> Iterator[QueryFinding]:
     """Complete mode."""
     if query.mode != "complete":
         return
@@ -49,7 +50,7 @@ def is_aggregate(step: LogicalPlan) -> bool:
     return isinstance(step, (Aggregate, Distinct)) and step.streaming
 
 
-def order(query: LoweredQuery) -> Iterator[RuleFinding]:
+def order(query: LoweredQuery) -> Iterator[QueryFinding]:
     """ORDER BY, LIMIT, OFFSET, TABLESAMPLE and OVER."""
     for step in walk(query.plan):
         if isinstance(step, Offset):
@@ -83,7 +84,7 @@ def _complete(query: LoweredQuery, step: LogicalPlan) -> bool:
     return query.mode == "complete" and any(isinstance(s, Aggregate) and s.streaming for s in walk(step))
 
 
-def sets(query: LoweredQuery) -> Iterator[RuleFinding]:
+def sets(query: LoweredQuery) -> Iterator[QueryFinding]:
     """UNION, EXCEPT and INTERSECT."""
     for step in walk(query.plan):
         if isinstance(step, UnionPlan) and len({child.streaming for child in step.children}) > 1:
@@ -97,7 +98,7 @@ def sets(query: LoweredQuery) -> Iterator[RuleFinding]:
             yield error("intersect-on-stream", "INTERSECT is not supported on streams", _SEMI, step.node)
 
 
-def running_sets(query: LoweredQuery) -> Iterator[RuleFinding]:
+def running_sets(query: LoweredQuery) -> Iterator[QueryFinding]:
     """EXCEPT as it runs: not there where Spark leaves it out."""
     for step in walk(query.runs):
         if not isinstance(step, Except) or not step.child.streaming or query.mode != "append":
@@ -109,7 +110,7 @@ def running_sets(query: LoweredQuery) -> Iterator[RuleFinding]:
             )
 
 
-def chains(query: LoweredQuery) -> Iterator[RuleFinding]:
+def chains(query: LoweredQuery) -> Iterator[QueryFinding]:
     """Outside append an aggregate is the last stateful step. Spark does not look into CTEs."""
     if query.mode == "append":
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lowered_query import LoweredQuery
 from engine.compile.streaming.plan.logical_plan import (
     Aggregate,
@@ -18,10 +19,10 @@ from engine.compile.streaming.plan.logical_plan import (
     walk,
 )
 from engine.compile.streaming.plan.optimize import needed
-from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+from engine.compile.streaming.plan.verdict import error, warning
 
 
-def watermarks(query: LoweredQuery) -> Iterator[RuleFinding]:
+def watermarks(query: LoweredQuery) -> Iterator[QueryFinding]:
     """Two event-time columns at one step, and a watermark set twice."""
     for step in walk(query.plan):
         if isinstance(step, EventTime) and step.before is not None and step.before.watermark:
@@ -60,7 +61,7 @@ def _reaching(query: LoweredQuery, step: LogicalPlan, needed: tuple[frozenset[in
             yield [c for c in step.child.columns if c.watermark]
 
 
-def unused(query: LoweredQuery) -> Iterator[RuleFinding]:
+def unused(query: LoweredQuery) -> Iterator[QueryFinding]:
     """A watermark that no stateful step uses."""
     steps = walk(query.runs)
     if query.domains or any(_keeps_state(step) for step in steps):

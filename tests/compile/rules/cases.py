@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from engine.compile.streaming import RuleFinding
+from engine.compile.nodes.query_finding import QueryFinding
 from tests.fixtures import read_pairs
 
 FOLDER = Path(__file__).parent / "fixtures"
@@ -43,7 +43,7 @@ def _lines(expected: str, mode: str) -> Iterator[str]:
             yield rest
 
 
-def shown(finding: RuleFinding, sql: str) -> str:
+def shown(finding: QueryFinding, sql: str) -> str:
     """A finding as a fixture writes it: up to the end of its line, at most 40 characters."""
-    text = sql[finding.start :].split("\n", 1)[0][:40].strip()
+    text = sql[finding.offset :].split("\n", 1)[0][:40].strip()
     return f"{finding.level.value} {finding.code} @ {text}"

@@ -12,6 +12,7 @@ from itertools import count
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lower_conditions import conditions
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From, lower_from
@@ -40,7 +41,7 @@ from engine.compile.streaming.plan.logical_plan import (
     With,
     renamed,
 )
-from engine.compile.streaming.plan.verdict import RuleFinding, StreamFacts, error
+from engine.compile.streaming.plan.verdict import StreamFacts, error
 
 _PIPE = re.compile(r"__tmp\d+")
 _SORTS = ("order", "sort", "cluster")
@@ -61,7 +62,7 @@ class Builder:
     relations: Mapping[str, StreamFacts]
     native: Native
     types: Mapping[int, str] = field(default_factory=dict)
-    found: list[RuleFinding] = field(default_factory=list)
+    found: list[QueryFinding] = field(default_factory=list)
     domains: list[Domain] = field(default_factory=list)
     _ids: count[int] = field(default_factory=lambda: count(1))
     _depth: int = 0
@@ -70,7 +71,7 @@ class Builder:
         """A new id."""
         return next(self._ids)
 
-    def report(self, finding: RuleFinding) -> None:
+    def report(self, finding: QueryFinding) -> None:
         """Note a fault of the SQL itself."""
         self.found.append(finding)
 

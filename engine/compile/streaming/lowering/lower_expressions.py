@@ -9,13 +9,14 @@ from msgspec import Struct
 from msgspec.structs import replace
 from sqlglot import exp
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.lowering.lower_subqueries import GENERATORS, is_scalar
 from engine.compile.streaming.lowering.plan_scope import AmbiguousError, PlanScope, own_names
 from engine.compile.streaming.lowering.result_types import TIMES, result_type
 from engine.compile.streaming.plan.intervals import has_months, seconds
 from engine.compile.streaming.plan.logical_plan import NO_IDS, LogicalPlan, PlanColumn, groups_by_outer
-from engine.compile.streaming.plan.verdict import RuleFinding, error, warning
+from engine.compile.streaming.plan.verdict import error, warning
 
 _WINDOWS = {"window": "window", "session_window": "session"}
 _COLLECTS = {"collect_list", "collect_set", "listagg", "string_agg", "array_agg"}
@@ -80,7 +81,7 @@ class ExpressionReader:
 
     scope: PlanScope
     lower: Callable[[exp.Query, PlanScope], LogicalPlan]
-    report: Callable[[RuleFinding], None]
+    report: Callable[[QueryFinding], None]
     types: Mapping[int, str] = field(default_factory=dict)
     quiet: bool = False
     step: StepExpressions = field(default_factory=StepExpressions)

@@ -9,10 +9,11 @@ from collections.abc import Iterable, Iterator
 
 from sqlglot import exp
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.aggregates import is_aggregate
 from engine.compile.streaming.plan.logical_plan import LogicalPlan, Projection, Ref, UnionPlan, With, executed
 from engine.compile.streaming.plan.redundant_aggregates import RANDOM
-from engine.compile.streaming.plan.verdict import RuleFinding, error
+from engine.compile.streaming.plan.verdict import error
 
 GENERATORS = (exp.Explode, exp.Posexplode, exp.Inline)
 _JOIN = "Join a grouped query instead: LEFT JOIN (SELECT k, count(*) AS n FROM t GROUP BY k) x ON x.k = .."
@@ -23,7 +24,7 @@ def is_scalar(node: exp.Query) -> bool:
     return not isinstance(node.parent, (exp.In, exp.Exists))
 
 
-def misplaced(node: exp.Query, *, correlated: bool) -> Iterator[RuleFinding]:
+def misplaced(node: exp.Query, *, correlated: bool) -> Iterator[QueryFinding]:
     """Inside a function with a lambda, inside one that makes rows, or in the condition of a join."""
     above, scalar = node.parent, is_scalar(node)
     while above is not None and not isinstance(above, exp.Query):
@@ -40,7 +41,7 @@ def misplaced(node: exp.Query, *, correlated: bool) -> Iterator[RuleFinding]:
         above = above.parent
 
 
-def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Query]) -> Iterator[RuleFinding]:
+def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Query]) -> Iterator[QueryFinding]:
     """In the list of a SELECT that is right over a UNION ALL.
 
     Spark moves the list below the union and makes the subquery twice with the same ids.
@@ -59,7 +60,7 @@ def over_union(plan: LogicalPlan, select: exp.Select, correlated: Iterable[exp.Q
         yield error("subquery-over-union", message, f"{_JOIN} Or put it into each part of the UNION.", node)
 
 
-def beside_groups(items: Iterable[exp.Expr], correlated: Iterable[exp.Query], keys: set[int]) -> Iterator[RuleFinding]:
+def beside_groups(items: Iterable[exp.Expr], correlated: Iterable[exp.Query], keys: set[int]) -> Iterator[QueryFinding]:
     """In the list of a SELECT with GROUP BY, neither inside an aggregate nor in a key (`keys`: ids of those items)."""
     scalar = {id(node) for node in correlated if is_scalar(node)}
     for item in items:

@@ -7,11 +7,12 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader
 from engine.compile.streaming.lowering.plan_scope import PlanScope
 from engine.compile.streaming.lowering.streaming_clauses import Native
 from engine.compile.streaming.plan.logical_plan import LogicalPlan
-from engine.compile.streaming.plan.verdict import RuleFinding, StreamFacts
+from engine.compile.streaming.plan.verdict import StreamFacts
 
 # The CTEs that can be read, by name.
 Env = Mapping[str, LogicalPlan]
@@ -26,7 +27,7 @@ class Queries(Protocol):
     def number(self) -> int:
         """A new id."""
 
-    def report(self, finding: RuleFinding) -> None:
+    def report(self, finding: QueryFinding) -> None:
         """Note a fault of the SQL itself."""
 
     def query(self, node: exp.Expr, env: Env, outer: PlanScope | None) -> LogicalPlan:

@@ -14,11 +14,11 @@ from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.compile.sql.dialect import parser, tokenize
 from engine.compile.sql.parse import restore_hidden
 from engine.compile.sql.token_checks import check_commas, check_depth, parseable
 from engine.compile.streaming.plan.intervals import seconds
-from engine.compile.streaming.plan.verdict import RuleFinding
 
 _MARK = "__watermark_"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
@@ -49,7 +49,7 @@ class ParsedStatement:
 
     tree: exp.Expr | None
     native: Native = field(default_factory=Native)
-    findings: tuple[RuleFinding, ...] = ()
+    findings: tuple[QueryFinding, ...] = ()
 
 
 class _SyntaxError(ValueError):
@@ -62,10 +62,10 @@ class _SyntaxError(ValueError):
 
 def parse(text: str) -> ParsedStatement:
     """Parse a statement as Spark 4.1 reads it."""
-    findings: list[RuleFinding] = []
+    findings: list[QueryFinding] = []
 
     def report(code: str, message: str, hint: str, start: int) -> None:
-        findings.append(RuleFinding(code, message, hint, start=start))
+        findings.append(QueryFinding(code, message, hint, start))
 
     try:
         tokens = tokenize(text)
@@ -105,8 +105,8 @@ def _by_relation(tree: exp.Expr, clauses: Mapping[str, Clause]) -> dict[int, Cla
     return by_relation
 
 
-def _fault(message: str, start: int) -> RuleFinding:
-    return RuleFinding("sql-syntax", message, "Correct the SQL near this place.", start=start)
+def _fault(message: str, start: int) -> QueryFinding:
+    return QueryFinding("sql-syntax", message, "Correct the SQL near this place.", start)
 
 
 def _taken_out(tokens: list[Token], text: str) -> tuple[list[Token], dict[str, Clause], frozenset[int]]:

@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlglot import exp
 
-from engine.diagnostics.codes import CODES
+from engine.compile.nodes.query_finding import QueryFinding
 from engine.errors import Level
 
 Mode = Literal["append", "update", "complete"]
@@ -38,44 +38,14 @@ class StreamFacts:
     alias: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RuleFinding:
-    """A rule that the query breaks.
-
-    Attributes:
-        code: one of `engine.diagnostics.codes.CODES`.
-        message: what is wrong, and the reason, in one sentence.
-        hint: what to write instead.
-        level: errors are what Spark rejects; warnings are what runs and grows, or is not what it seems.
-        node: the part of the tree concerned; None if the text does not parse.
-        start: its offset in the text.
-    """
-
-    code: str
-    message: str
-    hint: str
-    level: Level = Level.ERROR
-    node: exp.Expr | None = None
-    start: int = 0
-
-    def __post_init__(self) -> None:
-        if self.code not in CODES:
-            raise KeyError(self.code)
-
-    @property
-    def is_error(self) -> bool:
-        """Whether Spark would reject the query."""
-        return self.level is Level.ERROR
-
-
-def error(code: str, message: str, hint: str, node: exp.Expr) -> RuleFinding:
+def error(code: str, message: str, hint: str, node: exp.Expr) -> QueryFinding:
     """A finding that Spark would reject."""
-    return RuleFinding(code, message, hint, Level.ERROR, node, offset(node))
+    return QueryFinding(code, message, hint, offset(node))
 
 
-def warning(code: str, message: str, hint: str, node: exp.Expr) -> RuleFinding:
+def warning(code: str, message: str, hint: str, node: exp.Expr) -> QueryFinding:
     """A finding that Spark accepts."""
-    return RuleFinding(code, message, hint, Level.WARNING, node, offset(node))
+    return QueryFinding(code, message, hint, offset(node), Level.WARNING)
 
 
 def offset(node: exp.Expr) -> int:

@@ -1,0 +1,36 @@
+"""Something that is wrong with a query, at a place in its text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from engine.diagnostics.codes import CODES
+from engine.errors import Level
+
+
+@dataclass(frozen=True, slots=True)
+class QueryFinding:
+    """What Spark rejects of a query, or what runs and is not what it seems.
+
+    Attributes:
+        code: one of `engine.diagnostics.codes.CODES`.
+        message: what is wrong, and the reason, in one sentence.
+        hint: what to write instead.
+        offset: where it is in the text that was parsed.
+        level: errors are what Spark rejects; warnings are what runs and grows, or is not what it seems.
+    """
+
+    code: str
+    message: str
+    hint: str
+    offset: int = 0
+    level: Level = Level.ERROR
+
+    def __post_init__(self) -> None:
+        if self.code not in CODES:
+            raise KeyError(self.code)
+
+    @property
+    def is_error(self) -> bool:
+        """Whether Spark would reject the query."""
+        return self.level is Level.ERROR
