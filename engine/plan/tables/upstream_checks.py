@@ -38,6 +38,9 @@ def upstream_faults(
         for item in model.inputs
         if item.stream and is_table(manifest.nodes[item.node])
     }
+    if unread := [fault for node in tables for fault in deployed.models.get(node, DeployedModel()).faults]:
+        yield from unread
+        return
     # A table that is made first has nothing that could be wrong; that of a source is reported as missing elsewhere.
     if any(facts is None and (node in built or node in deployed.sources) for node, facts in tables.items()):
         return
