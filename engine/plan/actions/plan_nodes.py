@@ -121,9 +121,11 @@ def _column_faults(
     parts = kind is ActionKind.REBUILD and model.write.overwrite is Overwrite.PARTITIONS
     if known.written is None or not (parts or kind in {ActionKind.RESUME, ActionKind.RESET}):
         return
-    if comparison.change is Change.UNCHANGED and has_columns(known.written, known.state):
+    read = [action.comparison for item in model.inputs if (action := before.get(item.node)) is not None]
+    edited = any(c is not None and c.change is not Change.UNCHANGED for c in (comparison, *read))
+    if not edited and has_columns(known.written, known.state):
         return
-    # Types are read, which only edited models need.
+    # Types are read, which only edited models and their readers need.
     from engine.plan.tables.column_checks import column_faults, given_before
     from engine.plan.tables.query_columns import query_columns
 
