@@ -231,3 +231,31 @@ def test_what_no_table_holds_and_spark_lacks_is_not_known() -> None:
     assert spark_document("struct<a:tinyint>") == {"type": "struct", "fields": [{"name": "a", "type": "integer"}]}
     assert spark_struct([{"name": "a", "type": "time"}]) is None
     assert spark_struct([{"name": "a", "type": {"type": "list", "element": "geometry"}}]) is None
+
+
+def test_a_reader_of_an_edited_table_is_rejected_where_that_is_built_before_it(tmp_path: Path) -> None:
+    joined = text("e.id, s.* except (id)").replace(FROM, f"{FROM} e join {{{{ ref('static') }}}} s on s.id = e.id")
+    static = tmp_path / "models" / "static.sql"
+    static.parent.mkdir()
+    static.write_text("select id, 7 as more from range(5)")
+    old = manifest(tmp_path, joined)
+    known = made(old.model("static"))
+    found = {
+        "m": known_of(old.model("m")),
+        "static": replace(batch(old.model("static"), {}), table=known, written=known),
+    }
+
+    def messages(*selected: str) -> list[str]:
+        now = manifest(tmp_path, joined)
+        actions = make_plan(now, selected, deployed(now, found, [A]), PlanOptions()).actions
+        return [refusal.message for refusal in actions["model.m"].refusals]
+
+    assert messages("model.static", "model.m") == []
+    static.write_text("select id, 7 as other from range(5)")
+    assert messages("model.static", "model.m") == [
+        "lake.s.m has no column other; lake.s.m has the column more, which the query no longer returns"
+    ]
+    # Without it the table has the columns of before.
+    assert messages("model.m") == []
+    static.write_text("/*---\npublish: on_tests_pass\n---*/\nselect id, 7 as other from range(5)")
+    assert messages("model.static", "model.m") == []
