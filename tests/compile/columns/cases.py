@@ -15,9 +15,11 @@ import sqlglot
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns, QueryColumns
-from engine.compile.columns.find_columns import columns_of
+from engine.compile.columns.find_columns import bind
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.parse import restore_hidden
+from engine.compile.sql.select_items import item_places
 from engine.compile.sql.token_checks import parseable
 from tests.fixtures import read_pairs
 
@@ -75,7 +77,8 @@ def parsed(sql: str) -> exp.Expr:
 
 
 def found_in(sql: str, inputs: dict[str, InputColumns] | None = None, **windows: TimeWindow) -> QueryColumns:
-    return columns_of(parsed(sql), tables() if inputs is None else inputs, windows, sql)
+    places = item_places(tokenize(sql))
+    return bind(parsed(sql), tables() if inputs is None else inputs, windows, sql, places).columns
 
 
 def described(found: QueryColumns) -> str:

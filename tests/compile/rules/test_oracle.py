@@ -25,4 +25,4 @@ def test_every_finding_has_a_place_and_a_rewrite(record: dict[str, Any]) -> None
     for finding in check_text(record["sql"], RELATIONS, record["mode"]):
         assert finding.message
         assert finding.hint.endswith((".", ")"))
-        assert 0 <= finding.start < len(record["sql"])
+        assert 0 <= finding.offset < len(record["sql"])

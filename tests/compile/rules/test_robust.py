@@ -92,7 +92,7 @@ def test_no_statement_breaks_the_checker(statement: str) -> None:
     for mode in MODES:
         for finding in check_text(statement, RELATIONS, mode):
             assert finding.message
-            assert 0 <= finding.start <= len(statement)
+            assert 0 <= finding.offset <= len(statement)
 
 
 def test_deep_nesting_is_a_finding() -> None:

@@ -15,7 +15,7 @@ CASES = read_cases()
 def test_fixture(case: Case) -> None:
     found = check_text(case.sql, RELATIONS, case.mode)  # type: ignore[arg-type]
     assert sorted(shown(f, case.sql) for f in found) == sorted(case.expected)
-    assert [f.start for f in found] == sorted(f.start for f in found)
+    assert [f.offset for f in found] == sorted(f.offset for f in found)
 
 
 def _errors(sql: str, relations: dict[str, StreamFacts]) -> list[str]:
