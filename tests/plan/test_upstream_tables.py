@@ -105,7 +105,7 @@ def test_a_table_that_no_build_makes_first_must_exist(tmp_path: Path) -> None:
     assert (found.code, found.hint) == ("upstream-history", "Build 'm' first.")
     assert refusals(now, None, DeployedModel(), together=True) == []
     # One that cannot be read is another thing.
-    fault = Diagnostic("catalog", "the table s.m cannot be read")
+    fault = Diagnostic("catalog-unusable", "the table s.m cannot be read")
     there = deployed(now, {"m": DeployedModel(faults=(fault,))}, [A])
     assert make_plan(now, ["model.reader"], there, PlanOptions()).actions["model.reader"].refusals == (fault,)
 
