@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
-from engine.compile.nodes.model_settings import Overwrite
+from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite
 from engine.errors import Diagnostic
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
@@ -123,7 +123,7 @@ def _column_faults(
         return
     read = [action.comparison for item in model.inputs if (action := before.get(item.node)) is not None]
     edited = any(c is not None and c.change is not Change.UNCHANGED for c in (comparison, *read))
-    if not edited and has_columns(known.written, known.state):
+    if not edited and has_columns(known.written, known.state) and _same_names(model, known):
         return
     # Types are read, which only edited models and their readers need.
     from engine.plan.tables.column_checks import column_faults, given_before
@@ -132,6 +132,13 @@ def _column_faults(
     query = query_columns(manifest, model, deployed, before)
     if query is not None:
         yield from column_faults(model, query, known.written, given_before(known.state, comparison))
+
+
+def _same_names(model: Model, known: DeployedModel) -> bool:
+    """Whether a query gives the columns that it gave last; a model that it reads may have been built since."""
+    names = {column.name.lower() for column in model.columns if column.sql}
+    before = {name.lower() for name in known.state.columns} if known.state is not None else set()
+    return not names or not before or names == before or model.write.on_schema_change is not OnSchemaChange.FAIL
 
 
 def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
