@@ -68,3 +68,11 @@ def test_running_totals_have_no_errors(query: str, keys: str, mode: str, tmp_pat
 def test_a_column_beside_an_aggregate(tmp_path) -> None:
     found = only(findings(tmp_path, {"models/m.sql": f"select id, count(*) as n from {ORDERS}"}))
     assert (found.code, found.hint) == ("agg-not-grouped", "Add it to the GROUP BY, or write max(id) or any_value(id).")
+
+
+def test_a_star_over_a_join_is_one_error(tmp_path) -> None:
+    text = f"select * from {ORDERS} o join {{{{ ref('sales') }}}} s on o.id = s.id"
+    found = only(findings(tmp_path, {**OTHERS, "models/m.sql": text}))
+    names = "two columns each have the names 'id', 'ts', 'amount', 'item'"
+    assert line(found) == f"duplicate-name models/m.sql:1:1 {names}"
+    assert found.hint == "Select the columns of one input by name instead of '*', or give them aliases."

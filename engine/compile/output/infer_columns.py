@@ -33,6 +33,7 @@ _NAMES_HOLD = _QUERY_HOLDS | {
     "window-unused",
 }  # fmt: skip
 
+_SHOWN = 5
 _MEETING = ("spark.sql.ansi.", "spark.sql.legacy.")
 _BRINGING = ("spark.sql.extensions", "spark.sql.catalogImplementation", "spark.plugins", "spark.jars")
 
@@ -149,10 +150,8 @@ def _faults(
             place = text.rendered.location(fault.offset)
             hint = with_printed(fault.hint, text.rendered, fault.offset)
             yield Diagnostic(fault.code, fault.message, hint, node=model.name, location=place)
-    for name in facts.duplicates if not facts.unresolved else ():
-        message = f"two columns have the name '{name}'"
-        hint = "Give one of them an alias; Spark's column names are case-insensitive."
-        yield Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
+    if facts.duplicates and not facts.unresolved:
+        yield _same_names(model, facts.duplicates)
     if facts.columns is not None:
         certain = all(column.named for column in facts.columns)
         given = [(column.name, column.type) for column in facts.columns if column.named]
@@ -166,6 +165,17 @@ def _place(text: ParsedModel, columns: Sequence[ColumnFacts], index: int) -> Loc
     """Where a column of the query is."""
     begins = starts(text.rendered.text, text.query.items, text.query.tree, [column.name for column in columns])
     return text.rendered.location(begins[index])
+
+
+def _same_names(model: Model, names: Sequence[str]) -> Diagnostic:
+    message = f"two columns have the name '{names[0]}'"
+    hint = "Give one of them an alias; Spark's column names are case-insensitive."
+    if len(names) > 1:
+        shown = ", ".join(f"'{name}'" for name in names[:_SHOWN])
+        more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        message = f"two columns each have the names {shown}{more}"
+        hint = "Select the columns of one input by name instead of '*', or give them aliases."
+    return Diagnostic("duplicate-name", message, hint, node=model.name, location=Location(model.file))
 
 
 def _readable(model: Model, known: Mapping[str, InputColumns]) -> list[str]:
