@@ -91,7 +91,8 @@ def _block(block: ConfigBlock) -> Fragment:
     if required := [key.name for key in block.keys if key.required]:
         made["required"] = required
     if block in (SOURCE_TABLE, READING):
-        return made | _by_format(keys)
+        made |= _by_format(keys)
+        return made if block == READING else {**made, "allOf": list(_of_one_format(block))}
     if not block.open:
         made["additionalProperties"] = False
     return made
@@ -116,6 +117,17 @@ def _by_format(keys: Iterable[ConfigKey]) -> Fragment:
         "if": {"properties": {"format": known}},
         "then": {"propertyNames": {"enum": [key.name for key in keys]}},
     }
+
+
+def _of_one_format(block: ConfigBlock) -> Iterator[Fragment]:
+    """A table that is read alike by all targets has the keys of its format alone."""
+    alike = {"required": ["format"], "not": {"required": ["targets"]}}
+    names: dict[str, Fragment] = {READER_KEYS.name: {"type": "string", "pattern": r"^spark\."}}
+    for own in FORMATS.values():
+        names[own.name] = {"enum": [name for name, form in FORMATS.items() if form.name == own.name]}
+    for own_name, chosen in names.items():
+        known = [key.name for key in (*block.keys, *BLOCKS[own_name].keys)]
+        yield {"if": {"properties": {"format": chosen}, **alike}, "then": {"propertyNames": {"enum": known}}}
 
 
 def _value(key: ConfigKey) -> Fragment:
