@@ -115,7 +115,3 @@ class ConfigBlock:
     def choices(self, name: str) -> tuple[str, ...]:
         """The values that a key takes."""
         return next(key.choices for key in self.keys if key.name == name)
-
-    def without(self, *names: str) -> tuple[ConfigKey, ...]:
-        """The keys but some."""
-        return tuple(key for key in self.keys if key.name not in names)
