@@ -158,7 +158,19 @@ class ModelFinished(Outcome):
 
 @dataclass(frozen=True, slots=True)
 class TestFinished:
-    """A data test ended, `at` a time (UTC); `failures` counts failing rows."""
+    """A test ended.
+
+    Attributes:
+        node: its id.
+        index: its place in the run, from 1.
+        total: how many nodes the run has.
+        status: pass, warn, fail, error or skipped.
+        seconds: how long it took.
+        failures: failing rows of a data test, expectations of a unit test that do not hold.
+        message: what is wrong, in one line; empty: nothing.
+        at: when it ended, UTC.
+        passed_at: when it passed last with the same model, rows and text, so that it did not run; empty: it ran.
+    """
 
     node: str
     index: int
@@ -168,6 +180,12 @@ class TestFinished:
     failures: int = 0
     message: str = ""
     at: str = ""
+    passed_at: str = ""
+
+    @property
+    def cached(self) -> bool:
+        """Whether an earlier pass counts, and the test did not run."""
+        return bool(self.passed_at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +227,11 @@ class RunResults:
     def count(self, *statuses: Status) -> int:
         """How many nodes ended in one of these ways."""
         return sum(r.status in statuses for r in self.results)
+
+    @property
+    def cached(self) -> int:
+        """How many tests did not run, because an earlier pass counts."""
+        return sum(isinstance(r, TestFinished) and r.cached for r in self.results)
 
 
 def now() -> str:

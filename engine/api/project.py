@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from engine.compile import Compiled, DataTest, Manifest, UnitTest
     from engine.compile.selection.select_nodes import Choice
     from engine.plan import Plan
+    from engine.plan.test_passes.compile_overrides import Versions
+    from engine.plan.test_passes.known_passes import PassCache
     from engine.runtime.testing.run_data_test import DataTestVerdict
     from engine.runtime.turns import RunUnit
 
@@ -131,10 +135,17 @@ class Project:
         return self._run("run", select, on_event, options)
 
     def test(
-        self, select: Select = (), *, on_event: Emit | None = None, threads: int = 4, fail_fast: bool = False
+        self,
+        select: Select = (),
+        *,
+        on_event: Emit | None = None,
+        threads: int = 4,
+        fail_fast: bool = False,
+        no_cache: bool = False,
     ) -> RunResults:
         """Run unit tests, and the data tests of existing tables; else as `build`."""
-        return self._run("test", select, on_event, {"threads": threads, "fail_fast": fail_fast})
+        options: RunOptions = {"threads": threads, "fail_fast": fail_fast, "no_cache": no_cache}
+        return self._run("test", select, on_event, options)
 
     def _run(self, command: Command, select: Select, on_event: Emit | None, options: RunOptions) -> RunResults:
         compiled, choice = self._chosen(select)
@@ -163,7 +174,8 @@ class Project:
         """The plan of a build of some nodes of the compiled project; `plan` ends here."""
         from engine.plan import plan_selection
 
-        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options))
+        kept = self._passes(compiled, self._versions(compiled.manifest))
+        return plan_selection(compiled.manifest, compiled.target, self.root, nodes, plan_options(options), kept)
 
     def execute(
         self,
@@ -194,19 +206,21 @@ class Project:
             return RunResults(command=command, target=target.name)
         if command != "test":
             check_supported(manifest, nodes)
+        versions = self._versions(manifest)
         how = Options(
             command,
             threads=options.get("threads", THREADS),
             fail_fast=options.get("fail_fast", False),
             target_dir=self.target_dir,
             planned=plan_options(options),
+            cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
         )
         findings: list[Diagnostic] = []
         with alone() if spark is None else nullcontext():
             write_artifacts(manifest, self.target_dir)
             with (
                 delivering(manifest, target, self.root, findings.extend) as deliver,
-                self._units(manifest, nodes) as run_unit,
+                self._units(versions) as run_unit,
             ):
                 emit = one_at_a_time(on_event, deliver)
                 results = build(manifest, target, self.root, nodes, how, emit, run_unit, spark)
@@ -215,13 +229,38 @@ class Project:
             write_results(results, self.target_dir, manifest.project)
         return results
 
-    def _units(self, manifest: Manifest, nodes: Iterable[str]) -> AbstractContextManager[RunUnit | None]:
-        """What runs unit tests, if there are any: without them a run with nothing to do ends in half the time."""
-        if not any(node.startswith("unit_test.") for node in nodes):
-            return nullcontext()
-        from engine.unit_tests.unit_test_session import run_units
+    def _versions(self, manifest: Manifest) -> Versions:
+        """The project as unit tests want it that override something; its files are read again for the first of them."""
+        from engine.plan.test_passes.compile_overrides import Versions
+        from engine.project import load_project
 
-        return run_units(manifest, self.root, self.target, self.vars)
+        return Versions(manifest, lambda: load_project(self.root), self.target, self.vars)
+
+    def _passes(self, compiled: Compiled, versions: Versions, *, ignored: bool = False) -> PassCache:
+        """Where passes of tests are kept: with what else is known of the project from one command to the next."""
+        from engine.plan.test_passes.known_passes import PassCache
+
+        settings = {**compiled.target.conf, "master": compiled.target.master}
+        return PassCache(project_cache(self.target_dir), settings, versions.of, ignored)
+
+    @contextmanager
+    def _units(self, versions: Versions) -> Iterator[RunUnit]:
+        """What runs unit tests; nothing is loaded before the first, which may not come."""
+        opening = threading.Lock()
+        with ExitStack() as stack:
+
+            @cache
+            def opened() -> RunUnit:
+                from engine.unit_tests.unit_test_session import run_units
+
+                return stack.enter_context(run_units(versions, self.root))
+
+            def run(spark: SparkSession, test: UnitTest) -> DataTestVerdict:
+                with opening:
+                    run_unit = opened()
+                return run_unit(spark, test)
+
+            yield run
 
     @contextmanager
     def session(self, compiled: Compiled, tests: Sequence[str]) -> Iterator[SparkSession]:
@@ -244,23 +283,38 @@ class Project:
             yield spark
 
     @contextmanager
-    def verdicts(self, compiled: Compiled, tests: Sequence[str]) -> Iterator[RunTest]:
-        """What runs one test at a time, all in one session: for runners of tests."""
-        from engine.compile import UnitTest
-        from engine.runtime.testing.run_data_test import run_test
-        from engine.runtime.testing.source_rows import SourceRows
-        from engine.unit_tests.unit_test_session import run_units
+    def verdicts(self, compiled: Compiled, tests: Sequence[str], *, no_cache: bool = False) -> Iterator[RunTest]:
+        """What runs one test at a time, all in one session, which opens for the first that runs: for runners of tests.
 
-        manifest = compiled.manifest
-        with (
-            self.session(compiled, tests) as spark,
-            run_units(manifest, self.root, self.target, self.vars) as run_unit,
-        ):
-            rows = SourceRows(spark, manifest, compiled.target.place(self.root))
+        Args:
+            compiled: the project.
+            tests: ids of those that may run.
+            no_cache: unit tests run, also those that passed with the same model, rows and text; data tests always do.
+        """
+        from engine.compile import UnitTest
+        from engine.events import Status, now
+        from engine.plan.test_passes.known_passes import KnownPasses
+        from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
+        from engine.runtime.testing.source_rows import SourceRows
+
+        manifest, versions = compiled.manifest, self._versions(compiled.manifest)
+        kept = self._passes(compiled, versions, ignored=no_cache)
+        passes = KnownPasses(manifest, compiled.target, self.root, {}, kept)
+        with ExitStack() as stack, self._units(versions) as run_unit:
+
+            @cache
+            def rows() -> SourceRows:
+                spark = stack.enter_context(self.session(compiled, tests))
+                return SourceRows(spark, manifest, compiled.target.place(self.root))
 
             def run(test: DataTest | UnitTest) -> DataTestVerdict:
-                if isinstance(test, UnitTest):
-                    return run_unit(spark, test)
-                return run_test(rows.session(test), test, test.sql)
+                if not isinstance(test, UnitTest):
+                    return run_test(rows().session(test), test, test.sql)
+                if (at := passes.passed_at(test)) is not None:
+                    return DataTestVerdict(Status.PASS, passed_at=at)
+                verdict = run_unit(rows().spark, test)
+                passes.ended(test, now(), passed=verdict.status is Status.PASS)
+                return verdict
 
             yield run
+            passes.save()

@@ -63,10 +63,12 @@ class RunOptions(RebuildOptions, total=False):
     Attributes:
         threads: nodes that run side by side; 4.
         fail_fast: after the first failure nothing more is started.
+        no_cache: every test runs; left out, one that passed with the same model, rows and text does not run again.
     """
 
     threads: int
     fail_fast: bool
+    no_cache: bool
 
 
 def selection_of(select: Select) -> Selection:

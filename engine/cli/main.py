@@ -23,7 +23,7 @@ from engine.cli.arguments import Group
 from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, selected
 from engine.cli.console.terminal import open_streams, write, writing
 from engine.cli.exits import INTERRUPTED, TERMINATED, carry_out, interruption, output_lost
-from engine.cli.options import plan_options, project_options, run_options, selection_options
+from engine.cli.options import plan_options, project_options, run_options, selection_options, test_options
 from engine.errors import UsageError
 
 # Terminals get colours unless NO_COLOR is set (no-color.org).
@@ -177,6 +177,7 @@ def plan(output: str, **options: Any) -> int:
 
 @cli.command()
 @run_options
+@test_options
 @selection_options
 @project_options
 def build(**options: Any) -> int:
@@ -195,6 +196,7 @@ def run(**options: Any) -> int:
 
 @cli.command()
 @run_options
+@test_options
 @selection_options
 @project_options
 @click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
@@ -206,7 +208,7 @@ def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
 
 def _run(command: Command, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
     wanted, shared = _split(options)
-    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__})
+    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
 
     def work(chosen: CommandSettings) -> bool:
         if watch and junit is not None:

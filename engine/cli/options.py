@@ -88,6 +88,13 @@ def plan_options(command: Command) -> Command:
     return command
 
 
+def test_options(command: Command) -> Command:
+    """Which tests run."""
+    return _option(
+        "--no-cache", env="NO_CACHE", is_flag=True, help="Run every test, also those that passed with the same inputs."
+    )(command)
+
+
 def run_options(command: Command) -> Command:
     """How to run."""
     for decorate in (

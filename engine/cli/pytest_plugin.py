@@ -31,6 +31,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default="test_type:unit",
         help="which tests to run; default: unit tests",
     )
+    group.addoption(
+        "--engine-no-cache",
+        action="store_true",
+        help="run every unit test, also those that passed with the same model, rows and text",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -56,17 +61,19 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @dataclass(slots=True)
 class _Open:
-    """What runs the tests of a project; the session opens at the first of them."""
+    """What runs the tests of a project; the session opens for the first of them that runs."""
 
     project: Project
     compiled: Compiled
     tests: Sequence[str]
+    no_cache: bool
     _stack: ExitStack = field(default_factory=ExitStack)
     _run: RunTest | None = None
 
     def run(self, test: DataTest | UnitTest) -> DataTestVerdict:
         if self._run is None:
-            self._run = self._stack.enter_context(self.project.verdicts(self.compiled, self.tests))
+            verdicts = self.project.verdicts(self.compiled, self.tests, no_cache=self.no_cache)
+            self._run = self._stack.enter_context(verdicts)
         return self._run(test)
 
     def close(self) -> None:
@@ -96,7 +103,7 @@ class ProjectTests(pytest.File):
         except EngineError as error:
             raise self.CollectError("\n".join(_texts(error.diagnostics))) from None
         tests = runnable(compiled.manifest, chosen, "test")
-        self.config.stash[_OPEN] = _Open(project, compiled, tests)
+        self.config.stash[_OPEN] = _Open(project, compiled, tests, self.config.getoption("--engine-no-cache"))
         nodes: Any = [compiled.manifest.nodes[i] for i in tests]
         return [ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n) for n in nodes]
 
@@ -113,6 +120,8 @@ class ProjectTest(pytest.Item):
     def runtest(self) -> None:
         """Run it."""
         verdict = self.config.stash[_OPEN].run(self.test)
+        if verdict.passed_at:
+            self.user_properties += [("cached", True), ("passed_at", verdict.passed_at)]
         if verdict.status.failed:
             raise _FailedError(verdict)
 

@@ -118,7 +118,8 @@ class Lake:
             found = read_document(self._warehouse, location)
             version = next(v for v in found["versions"] if v["version-id"] == found["current-version-id"])
             schemas = {schema["schema-id"]: schema for schema in found["schemas"]}
-            return ViewFacts(texts(found.get("properties")), tuple(documented(schemas[version["schema-id"]])))
+            shown = f"{found['view-uuid']} {version['version-id']}"
+            return ViewFacts(texts(found.get("properties")), tuple(documented(schemas[version["schema-id"]])), shown)
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
         """The columns of a table with their types as Spark has them, or None if there is no such table."""

@@ -11,7 +11,9 @@ from uuid import UUID
 
 from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.metadata_document import read_document
+from engine.lake.commits import STAGED
 
+_MAIN = "main"
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
 
 
@@ -37,6 +39,8 @@ class TableFacts:
     `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too; `main` is
     the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others. `columns`
     have their types as PyIceberg prints them, `fields` as the metadata has them.
+    `definition` is a hash of what decides, beside the snapshot, what a query reads: the columns with their ids, which
+    one that is dropped and added again does not keep, and other branches and tags.
     """
 
     uuid: str
@@ -48,6 +52,7 @@ class TableFacts:
     branches: frozenset[str] = frozenset()
     docs: tuple[tuple[str, str], ...] = ()
     fields: tuple[Mapping[str, Any], ...] = ()
+    definition: str = ""
 
     @property
     def snapshot(self) -> int | None:
@@ -72,10 +77,11 @@ class TableFacts:
 
 @dataclass(frozen=True, slots=True)
 class ViewFacts:
-    """A view: its properties, and the comments of its columns by path."""
+    """A view: its properties, the comments of its columns by path, and what is another one with each new query."""
 
     properties: Mapping[str, str]
     docs: tuple[tuple[str, str], ...] = ()
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +111,7 @@ class TableMetadata:
         main = _snapshot_id(known.get("current-snapshot-id"))
         schemas = {schema.get("schema-id"): schema for schema in known.get("schemas") or [known["schema"]]}
         schema = schemas[known.get("current-schema-id", next(iter(schemas)))]
+        read = schemas.get(self._schema_id(refs[branch]), schema) if branch in refs else schema
         return TableFacts(
             uuid=str(UUID(known["table-uuid"])),
             properties=texts(known.get("properties")),
@@ -112,10 +119,23 @@ class TableMetadata:
             columns=tuple((str(field["name"]), _type(field["type"])) for field in schema["fields"]),
             snapshots=frozenset(self._snapshots()),
             main=main,
-            branches=frozenset(refs) - {"main"},
+            branches=frozenset(refs) - {_MAIN},
             docs=tuple(documented(schema)),
             fields=tuple(schema["fields"]),
+            definition=self._definition(read),
         )
+
+    def _definition(self, schema: Mapping[str, Any]) -> str:
+        """A hash of a schema without comments, and of the snapshots of tags and of branches that somebody else made."""
+        fields = [(f["id"], f["name"], f["required"], _type(f["type"]), f.get("initial-default"))
+                  for f in schema["fields"]]  # fmt: skip
+        refs = self.content.get("refs") or {}
+        named = sorted((name, ref["snapshot-id"]) for name, ref in refs.items() if name not in {_MAIN, STAGED})
+        return hashlib.sha256(repr((fields, named)).encode()).hexdigest()
+
+    def _schema_id(self, snapshot: int) -> object:
+        """The schema that a query of a snapshot by its id sees."""
+        return self._snapshots().get(snapshot, {}).get("schema-id")
 
     def _snapshots(self) -> dict[int, Mapping[str, Any]]:
         return {int(snapshot["snapshot-id"]): snapshot for snapshot in self.content.get("snapshots") or ()}

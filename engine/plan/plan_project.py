@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 
 from engine.compile import Manifest, Target
@@ -10,10 +11,16 @@ from engine.plan.actions.action import Plan, PlanOptions
 from engine.plan.actions.build_order import run_order
 from engine.plan.actions.plan_nodes import make_plan
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
+from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 
 
 def plan_selection(
-    manifest: Manifest, target: Target, root: Path, selected: Iterable[str], options: PlanOptions
+    manifest: Manifest,
+    target: Target,
+    root: Path,
+    selected: Iterable[str],
+    options: PlanOptions,
+    cache: PassCache,
 ) -> Plan:
     """Return what a build of some nodes would do. Needs neither Java nor locks, and writes nothing.
 
@@ -23,10 +30,13 @@ def plan_selection(
         root: the project's folder.
         selected: ids of models and tests.
         options: what the user says about the build.
+        cache: where the passes of tests are kept.
 
     Raises:
         SetupError: the catalog cannot be read.
     """
     order, place = run_order(manifest, selected), target.place(root)
     sources = read_sources(manifest, place, order)
-    return make_plan(manifest, order, read_deployed(manifest, target, place, order, sources), options)
+    passes = KnownPasses(manifest, target, root, sources, cache)
+    deployed = replace(read_deployed(manifest, target, place, order, sources), passed=passes.counting(order))
+    return make_plan(manifest, order, deployed, options)

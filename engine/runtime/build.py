@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ from engine.events import (
     RunResults,
     RunStarted,
     Status,
+    TestFinished,
     fold,
     now,
 )
@@ -36,6 +37,7 @@ from engine.plan.deployed.deployed_facts import Deployed
 from engine.plan.deployed.read_deployed import read_deployed, read_sources
 from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.work_size import is_little
+from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 from engine.runtime.context.needed_jars import CORE, jar_sets
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
@@ -64,6 +66,7 @@ class Options:
         fail_fast: stop at the first failure.
         target_dir: folder of artifacts and logs.
         planned: what counts for the plan.
+        cache: where the passes of tests are kept; None: nowhere.
     """
 
     command: str
@@ -71,6 +74,7 @@ class Options:
     fail_fast: bool
     target_dir: Path
     planned: PlanOptions = field(default_factory=PlanOptions)
+    cache: PassCache | None = None
 
 
 def build(
@@ -114,13 +118,20 @@ def build(
     tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
     place = target.place(root)
     sources = read_sources(manifest, place, order)
+    kept = options.cache if len(models) < len(order) else None
+    passes = KnownPasses(manifest, target, root, sources, kept) if kept is not None else None
 
     def planned() -> tuple[Plan, Deployed]:
         deployed = read_deployed(manifest, target, place, order, sources)
+        if passes is not None:
+            deployed = replace(deployed, passed=passes.counting(order))
         plan = make_plan(manifest, order, deployed, options.planned)
         if (refusal := refused_build(manifest, plan)) is not None:
             raise refusal
         return plan, deployed
+
+    def notes() -> Iterable[Diagnostic]:
+        return orphan_notes(manifest, target, root) if options.command != "test" else ()
 
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
@@ -132,8 +143,8 @@ def build(
         plan, deployed = planned()
         if plan.unchanged:
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
-            _nothing_new(manifest, target, plan, both)
-            return _ended(both, events, begin, orphan_notes(manifest, target, root))
+            _nothing_new(manifest, target, plan, deployed, both)
+            return _ended(both, events, begin, notes())
         # What Spark needs is imported when it is clear that it is needed.
         from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
         from engine.runtime.lifecycle.full_refresh import settle
@@ -147,10 +158,9 @@ def build(
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
             log = options.target_dir / "logs" / LOG_NAME
-            run_nodes(run, order, run_unit, log, threads=options.threads, fail_fast=options.fail_fast)
+            run_nodes(run, order, run_unit, log, passes, threads=options.threads, fail_fast=options.fail_fast)
             expire_snapshots(run, _written(events, models))
-    notes = orphan_notes(manifest, target, root) if options.command != "test" else ()
-    return _ended(both, events, begin, notes)
+    return _ended(both, events, begin, notes())
 
 
 def _ended(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Diagnostic]) -> RunResults:
@@ -166,13 +176,15 @@ def _written(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:
     return [model for model in models if model.id in written]
 
 
-def _nothing_new(manifest: Manifest, target: Target, plan: Plan, emit: Emit) -> None:
-    """Report the models of a plan that has nothing to do."""
+def _nothing_new(manifest: Manifest, target: Target, plan: Plan, deployed: Deployed, emit: Emit) -> None:
+    """Report the models and tests of a plan that has nothing to do."""
     total = len(plan.actions)
     for index, (node, action) in enumerate(plan.actions.items(), 1):
         model = manifest.nodes[node]
         if not isinstance(model, Model):
-            raise TypeError(node)
+            passed_at = deployed.passed[node]
+            emit(TestFinished(node, index, total, Status.PASS, 0.0, at=now(), passed_at=passed_at))
+            continue
         kind, relation, state = model.materialized.value, str(model.relation), table_state(target, model).load()
         snapshot = state.snapshot if state is not None else None
         emit(ModelStarted(node, index, total, kind, relation))

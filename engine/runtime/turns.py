@@ -13,6 +13,7 @@ from engine.compile import DataTest, Model, UnitTest
 from engine.errors import Diagnostic, EngineError, Location
 from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
 from engine.lake.table_writer import create_namespace
+from engine.plan.test_passes.known_passes import KnownPasses
 from engine.runtime.batch.run_batch import run_batch
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import publish, replaced_materialization
@@ -38,7 +39,14 @@ RunUnit = Callable[["SparkSession", UnitTest], DataTestVerdict]
 
 
 def run_nodes(
-    run: Run, order: list[str], run_unit: RunUnit | None, log: Path, *, threads: int, fail_fast: bool
+    run: Run,
+    order: list[str],
+    run_unit: RunUnit | None,
+    log: Path,
+    passes: KnownPasses | None,
+    *,
+    threads: int,
+    fail_fast: bool,
 ) -> None:
     """Run the nodes of a run.
 
@@ -47,6 +55,7 @@ def run_nodes(
         order: ids of models and tests.
         run_unit: runs the unit tests among them.
         log: of Java.
+        passes: of its tests; None: it has none.
         threads: how many nodes run side by side.
         fail_fast: stop at the first failure.
     """
@@ -58,9 +67,13 @@ def run_nodes(
         create_namespace(run.spark, catalog, schema)
     gates = publish.gates(run, order)
     source_rows = SourceRows(run.spark, run.manifest, run.place)
-    turns = Turns(run, order, gates, shared(tests), source_rows, run_unit, log)
+    turns = Turns(run, order, gates, shared(tests), source_rows, run_unit, log, passes)
     needed = dependencies(run.manifest, order)
-    execute(order, needed, turns.work, threads=threads, fail_fast=fail_fast, interrupt=turns.interrupt)
+    try:
+        execute(order, needed, turns.work, threads=threads, fail_fast=fail_fast, interrupt=turns.interrupt)
+    finally:
+        if passes is not None:
+            passes.save()
     gates.close()
 
 
@@ -76,6 +89,7 @@ class Turns:
         source_rows: what data tests read of sources.
         run_unit: runs a unit test.
         log: of Java.
+        passes: of the tests.
         ended: Java has ended.
     """
 
@@ -86,6 +100,7 @@ class Turns:
     source_rows: SourceRows
     run_unit: RunUnit | None = None
     log: Path = Path()
+    passes: KnownPasses | None = None
     ended: bool = False
 
     def work(self, node_id: str, failed_above: str | None) -> Status:
@@ -103,8 +118,15 @@ class Turns:
                 verdict = DataTestVerdict(Status.ERROR, 0, _INTERRUPTED)
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
-            seconds, failures, message = time.monotonic() - begin, verdict.failures, verdict.message
-            self.run.emit(TestFinished(node_id, index, total, verdict.status, seconds, failures, message, at=now()))
+            at = now()
+            if self.passes is not None and verdict.status is not Status.SKIPPED and not verdict.passed_at:
+                self.passes.ended(node, at, passed=verdict.status is Status.PASS and not verdict.failures)
+            self.run.emit(
+                TestFinished(
+                    node_id, index, total, verdict.status, time.monotonic() - begin, verdict.failures, verdict.message,
+                    at, verdict.passed_at,
+                )
+            )  # fmt: skip
             return verdict.status
         if not isinstance(node, Model):
             raise TypeError(node_id)
@@ -150,10 +172,11 @@ class Turns:
         return f"because of {failed_above.split('.', 1)[1]}"
 
     def _test(self, test: DataTest | UnitTest, failed_above: str | None) -> DataTestVerdict:
-        if failed_above is not None:
-            return DataTestVerdict(Status.SKIPPED, 0, self._skipped(failed_above))
-        if self.ended:
-            return DataTestVerdict(Status.SKIPPED, 0, _ENDED)
+        if failed_above is not None or self.ended:
+            return DataTestVerdict(Status.SKIPPED, 0, self._skipped(failed_above) if failed_above else _ENDED)
+        look = self.looks.get(test.id)
+        if self.passes is not None and (at := self.passes.passed_at(test, look.tests if look else ())) is not None:
+            return DataTestVerdict(Status.PASS, passed_at=at)
         if isinstance(test, UnitTest):
             if self.run_unit is None:
                 raise TypeError(test.id)

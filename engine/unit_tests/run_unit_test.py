@@ -13,6 +13,7 @@ from engine.compile.pipeline.unsupported import unsupported
 from engine.errors import Diagnostic, EngineError
 from engine.events import Status
 from engine.lake.quoted_names import quoted
+from engine.plan.test_passes.compile_overrides import Versions
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.runtime.testing.run_data_test import DataTestVerdict
 from engine.unit_tests.batch_harness import run_whole
@@ -20,7 +21,6 @@ from engine.unit_tests.differences import TextTable, drawn, paired
 from engine.unit_tests.fixed_clock import shown
 from engine.unit_tests.given_inputs import feed_inputs
 from engine.unit_tests.likely_causes import causes, late_causes
-from engine.unit_tests.overrides import Versions
 from engine.unit_tests.row_values import typed
 from engine.unit_tests.step_metrics import StepMetrics
 from engine.unit_tests.stream_harness import trial

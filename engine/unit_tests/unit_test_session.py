@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from engine.compile import Manifest, Target
-from engine.project import load_project
-from engine.unit_tests.overrides import Versions
+from engine.compile import Target
+from engine.plan.test_passes.compile_overrides import Versions
 from engine.unit_tests.run_unit_test import UnitTests
 from engine.unit_tests.temporary_lake import throw_away
 
@@ -22,16 +21,13 @@ _OPTIONS = "spark.driver.extraJavaOptions"
 
 
 @contextmanager
-def run_units(manifest: Manifest, root: Path, target: str | None, variables: Mapping[str, Any]) -> Iterator[RunUnit]:
+def run_units(versions: Versions, root: Path) -> Iterator[RunUnit]:
     """What runs a unit test of a project, in a lake that goes at the end.
 
     Args:
-        manifest: the compiled project.
+        versions: the compiled project, and as tests want it that override something.
         root: its folder.
-        target: name of the target.
-        variables: of the command line.
     """
-    versions = Versions(manifest, lambda: load_project(root), target, variables)
     with throw_away() as lake:
         yield UnitTests(versions, root, lake).run
 

@@ -41,7 +41,8 @@ def _text(manifest: Manifest, plan: Plan) -> Iterator[str]:
     for action in plan.actions.values():
         node = manifest.nodes[action.node]
         if not isinstance(node, Model):
-            counted["unit test" if isinstance(node, UnitTest) else "data test"] += 1
+            kind = "unit test" if isinstance(node, UnitTest) else "data test"
+            counted[f"cached {kind}" if action.unchanged else kind] += 1
             continue
         word = _word(action)
         counted[word] += 1

@@ -60,6 +60,10 @@ def _case(suite: ET.Element, result: TestFinished, manifest: Manifest, results: 
         suite, "testcase", name=_clean(node.name), classname=_clean(f"{kind}.{node.model.partition('.')[2]}"),
         time=f"{result.seconds:.3f}", file=_clean(node.file), line=str(node.location.line if node.location else 1),
     )  # fmt: skip
+    if result.cached:
+        properties = ET.SubElement(case, "properties")
+        for key, value in {"cached": "true", "passed_at": result.passed_at}.items():
+            ET.SubElement(properties, "property", name=key, value=value)
     tag = {Status.FAIL: "failure", Status.ERROR: "error", Status.SKIPPED: "skipped"}.get(result.status)
     if tag is None:
         if result.message:

@@ -99,7 +99,7 @@ class JsonPrinter:
 
     def summary(self, results: RunResults) -> None:
         """The counts of the run."""
-        self._put({"event": "Summary", **counts(results)})
+        self._put({"event": "Summary", **counts(results), "CACHED": results.cached})
 
 
 class TextPrinter:
@@ -163,6 +163,7 @@ class TextPrinter:
             case TestFinished():
                 word = _WORDS.get(event.status, event.status.value.upper())
                 detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
+                detail = "(cached)" if event.cached else detail
                 self._row(event, word, event.node.split(".", 1)[1], f"{event.status.value.upper()} {detail}", event)
             case Diagnosed():
                 self._diagnostics([event.diagnostic], self._hints)
@@ -219,7 +220,9 @@ class TextPrinter:
 
     def summary(self, results: RunResults) -> None:
         """The last line, in dbt's form."""
-        numbers = counts(results)
+        numbers: dict[str, object] = {**counts(results)}
+        if results.cached:
+            numbers["PASS"] = f"{numbers['PASS']} ({results.cached} cached)"
         self._put("Done. " + " ".join(f"{key}={value}" for key, value in numbers.items()))
 
 

@@ -21,7 +21,7 @@ from engine.errors import Diagnostic, ProjectError
 Buffer = bytes | memoryview | msgspec.Raw
 
 
-def _plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """Kinds of text that msgspec does not take for text; of JSON, what it says."""
     if isinstance(value, msgspec.Raw):
         return msgspec.json.decode(value)
@@ -30,7 +30,7 @@ def _plain(value: Any) -> Any:
     raise NotImplementedError(type(value))
 
 
-_ENCODER = msgspec.json.Encoder(enc_hook=_plain)
+_ENCODER = msgspec.json.Encoder(enc_hook=plain_value)
 _KINDS: Mapping[str, type] = {"model": Model, "source": Source, "test": DataTest, "unit_test": UnitTest}
 _DECODERS: Mapping[str, Any] = {name: msgspec.json.Decoder(kind) for name, kind in _KINDS.items()}
 
@@ -88,7 +88,7 @@ def to_json(value: Any) -> msgspec.Raw:
     try:
         return msgspec.Raw(_ENCODER.encode(value))
     except UnicodeEncodeError:
-        plain = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=_plain)), ensure_ascii=False)
+        plain = json.dumps(_whole(msgspec.to_builtins(value, enc_hook=plain_value)), ensure_ascii=False)
         return msgspec.Raw(plain.encode("utf-8"))
 
 

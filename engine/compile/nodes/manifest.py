@@ -150,8 +150,9 @@ class Model:
     """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
 
     `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
-    `inlined` names the ephemeral models whose SQL is inside its own. `deterministic`: its query neither reads the
-    clock nor draws random numbers. `slots` are the places of its SQL where inputs are named, in order.
+    `inlined` names the ephemeral models whose SQL is inside its own. `deterministic`: its query, checks and
+    event times neither read the clock nor draw random numbers. `slots` are the places of its SQL where inputs are
+    named, in order.
     """
 
     id: str
@@ -299,6 +300,7 @@ class DataTest:
         meta: anything.
         look: how to see that none fails without running the query; None: by the query only.
         positions: the way from its SQL back to its file, for one that is a file.
+        deterministic: its SQL neither reads the clock nor draws random numbers.
     """
 
     id: str
@@ -320,6 +322,7 @@ class DataTest:
     positions: SourceMap = field(default_factory=SourceMap)
     description: str = ""
     meta: Mapping[str, Any] = field(default_factory=dict)
+    deterministic: bool = True
 
 
 Node = Model | Source | DataTest | UnitTest

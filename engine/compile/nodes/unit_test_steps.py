@@ -26,11 +26,13 @@ class Rows:
         columns: name and Spark type of the columns that are named; a type that is not known is None.
         values: each row as the JSON that Spark reads with these types; a column that a row leaves out is NULL.
         sql: a query that gives the rows, instead of values.
+        deterministic: the query gives the same rows each time, whatever tables there are.
     """
 
     columns: tuple[tuple[str, str | None], ...] = ()
     values: tuple[Mapping[str, Any], ...] = ()
     sql: str | None = None
+    deterministic: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from engine.compile.config.window_config import Window
 from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.manifest import DataTest, Input, Materialized, Model, SourceMap
+from engine.compile.nodes.model_settings import Write
 from engine.compile.output.condition_types import condition_faults
 from engine.compile.output.infer_columns import ParsedModel, bound_query, brings_functions, by_default, typed
 from engine.compile.output.named_columns import named_faults
@@ -235,14 +236,16 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
         fingerprint=fingerprint(meaning),
         facts=meaning,
         broken=not read.certain or any(d.is_error for d in draft.problems),
-        deterministic=_deterministic(model, draft),
+        deterministic=_deterministic(model, write, draft),
     )
 
 
-def _deterministic(model: Model, draft: Draft) -> bool:
-    times = [i.watermark.expression for i in model.inputs if i.watermark and i.watermark.expression]
+def _deterministic(model: Model, write: Write, draft: Draft) -> bool:
+    texts = [i.watermark.expression for i in model.inputs if i.watermark and i.watermark.expression]
+    texts += [expectation.check for expectation in model.expectations]
+    texts += [write.delete_when] if write.delete_when else []
     inlined = all(item.deterministic for item in draft.inlined.values())
-    return inlined and draft.query.deterministic and deterministic_text(*times)
+    return inlined and draft.query.deterministic and deterministic_text(*texts)
 
 
 def _with_event_time(selects: Mapping[str, frozenset[str]], inputs: tuple[Input, ...]) -> dict[str, frozenset[str]]:

@@ -266,7 +266,8 @@ def look(
     settings = project.texts.get(project.doc.file, "")
     outside = [settings, target.name, target.schema, target.catalog.name, project.macros, project.sources_whole]
     files = [texts, project.texts, diagnostics, project.name, project.version]
-    return Now(project.root, digest([_code(), outside, repr(sorted(variables.items()))]), digest(files), texts, env)
+    shared = [code_digest(), outside, repr(sorted(variables.items()))]
+    return Now(project.root, digest(shared), digest(files), texts, env)
 
 
 def env_digests(names: Iterable[str], env: Mapping[str, str]) -> dict[str, str]:
@@ -286,7 +287,7 @@ def same_env(recorded: Mapping[str, str], env: Mapping[str, str]) -> bool:
 
 
 @cache
-def _code() -> str:
+def code_digest() -> str:
     """What compiles: the versions, and the engine's own files where somebody works on them.
 
     Looked at once: a process continues with the code that it has loaded.

@@ -1,4 +1,7 @@
-"""Whether a query gives the same rows each time it is computed over the same input."""
+"""Whether a query gives the same rows each time it is computed over the same input.
+
+A function that is not one of Spark's own may do anything.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from sqlglot import exp
 
 from engine.compile.sql.dialect import parser, tokenize
 from engine.compile.sql.query_nodes import QueryNodes
+from engine.compile.types.builtin_functions import BUILTIN
 
 _CALLS = (
     exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.Localtimestamp, exp.Rand, exp.Randn,
@@ -43,7 +47,7 @@ def _varies(node: exp.Expr) -> bool:
     if isinstance(node, _CALLS):
         return True
     if isinstance(node, exp.Anonymous):
-        return node.name.lower() in _NAMES
+        return node.name.lower() in _NAMES or node.name.lower() not in BUILTIN
     if isinstance(node, exp.Column):
         return not node.table and not node.this.args.get("quoted") and node.name.lower() in _WORDS
     if isinstance(node, exp.StrToUnix):

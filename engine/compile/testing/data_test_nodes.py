@@ -203,6 +203,7 @@ def _node(
         limit=options.limit,
         description=options.description,
         meta=options.meta,
+        deterministic=query.deterministic,
     )
 
 

@@ -100,4 +100,5 @@ def _read(
         description=options.description,
         meta=options.meta,
         positions=positions,
+        deterministic=query.deterministic,
     )

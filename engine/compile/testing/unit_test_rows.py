@@ -14,7 +14,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.nodes.unit_test_steps import Rows
+from engine.compile.sql.determinism import deterministic
 from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.testing.coerce_values import fit_row, natural
 from engine.compile.types import spark_types
 from engine.errors import Location, near
@@ -155,4 +157,13 @@ def _query(part: Section, known: Known | None, what: str) -> Rows:
             hint = near(name, [column for column, _ in columns])
             part.report("unknown-column", f"{what} has no column '{name}'", hint)
     chosen = {name.lower() for name in names}
-    return Rows(tuple(c for c in columns if c[0].lower() in chosen) if chosen else columns, sql=text)
+    found = tuple(c for c in columns if c[0].lower() in chosen) if chosen else columns
+    return Rows(found, sql=text, deterministic=_alone(tree))
+
+
+def _alone(tree: exp.Query) -> bool:
+    """Whether a query of rows reads no table, no clock and no random number."""
+    nodes = QueryNodes.of(tree)
+    ctes = {cte.alias.lower() for cte in nodes.every(exp.CTE)}
+    tables = (table for table in nodes.every(exp.Table) if isinstance(table.this, exp.Identifier))
+    return deterministic(nodes) and all(len(t.parts) == 1 and t.name.lower() in ctes for t in tables)

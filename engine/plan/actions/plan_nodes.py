@@ -18,6 +18,7 @@ from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.deployed.read_deployed import read_by
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
 
@@ -43,8 +44,18 @@ def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, o
         if isinstance(node, Model):
             actions[node.id] = _model_action(manifest, node, deployed, options, models, actions)
         else:
-            actions[node.id] = Action(node.id, ActionKind.TEST, refusals=tuple(_unreadable(node, deployed)))
+            actions[node.id] = _test_action(manifest, node, deployed, actions)
     return Plan(actions)
+
+
+def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Mapping[str, Action]) -> Action:
+    """A test that passed with what it would look at now need not run, unless a model that it reads has work to do."""
+    refusals = tuple(_unreadable(test, deployed))
+    built = (before[node] for node in read_by(manifest, test) if node in before)
+    if refusals or test.id not in deployed.passed or not all(action.unchanged for action in built):
+        return Action(test.id, ActionKind.TEST, refusals=refusals)
+    reason = f"it passed at {deployed.passed[test.id]}, and nothing that it reads has changed"
+    return Action(test.id, ActionKind.TEST, (reason,), unchanged=True)
 
 
 def _model_action(

@@ -94,6 +94,7 @@ class Deployed:
         environment: of a build: project, target, schema.
         spark_version: that is installed.
         root: the project's folder.
+        passed: by id, when each test passed whose last pass was of what it would look at now.
     """
 
     models: Mapping[str, DeployedModel] = field(default_factory=dict)
@@ -103,3 +104,4 @@ class Deployed:
     environment: Mapping[str, str] = field(default_factory=dict)
     spark_version: str = ""
     root: Path = Path()
+    passed: Mapping[str, str] = field(default_factory=dict)

@@ -49,7 +49,7 @@ def read_deployed(
     check_not_moved(target.catalog)
     lake = Lake(target.catalog)
     models = [node for i in selected if isinstance(node := manifest.nodes[i], Model)]
-    read = dict.fromkeys(i for model in models for i in _read_by_model(manifest, model))
+    read = dict.fromkeys(i for model in models for i in read_by(manifest, model))
     upstream = [n for i in read if isinstance(n := manifest.nodes[i], Model) and n not in models]
     names = {schema: lake.names(schema) for schema in {m.relation.schema for m in models}}
     found = {m.id: _steady(partial(_model, target, lake, m, names[m.relation.schema])) for m in models}
@@ -67,23 +67,21 @@ def read_deployed(
 def read_sources(manifest: Manifest, place: Place, selected: Iterable[str]) -> dict[str, DeployedSource]:
     """Read what there is of the sources of some models and tests, by id."""
     nodes = [manifest.nodes[node] for node in selected]
-    read = dict.fromkeys(i for node in nodes for i in _read_by(manifest, node))
+    read = dict.fromkeys(i for node in nodes for i in read_by(manifest, node))
     return {i: _source(node, place) for i in read if isinstance(node := manifest.nodes[i], Source)}
 
 
-def _read_by(manifest: Manifest, node: Node) -> Iterable[str]:
+def read_by(manifest: Manifest, node: Node) -> Iterator[str]:
+    """Yield the ids of what a model or data test reads; behind views also what their queries read."""
     if isinstance(node, Model):
-        return _read_by_model(manifest, node)
-    return node.depends_on if isinstance(node, DataTest) else ()
-
-
-def _read_by_model(manifest: Manifest, model: Model) -> Iterator[str]:
-    """Yield the ids of what a model reads; behind views that of their queries."""
-    for item in model.inputs:
-        yield item.node
-        node = manifest.nodes[item.node]
-        if isinstance(node, Model) and node.materialized is Materialized.VIEW:
-            yield from _read_by_model(manifest, node)
+        read: Iterable[str] = (item.node for item in node.inputs)
+    else:
+        read = node.depends_on if isinstance(node, DataTest) else ()
+    for name in read:
+        yield name
+        inner = manifest.nodes[name]
+        if isinstance(inner, Model) and inner.materialized is Materialized.VIEW:
+            yield from read_by(manifest, inner)
 
 
 def _steady(read: Callable[[], DeployedModel]) -> DeployedModel:

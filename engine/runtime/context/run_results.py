@@ -1,7 +1,8 @@
 """target/run_results.json in the shape of dbt's version 6, made from the fold of the events.
 
 What dbt has no word for is under `adapter_response`: the numbers of a stream, its last micro-batches under
-`progress`, and `unchanged` where there was nothing new (dbt's status is then `success`). What is said of no node of the
+`progress`, `unchanged` where there was nothing new (dbt's status is then `success`), and `cached` for a test of which
+an earlier pass counts, with its time. What is said of no node of the
 run is under `args`: dbt's form has no other place for it.
 """
 
@@ -91,6 +92,8 @@ def _result(
     if isinstance(result, ModelFinished):
         response |= {key: getattr(result, key) for key in _NUMBERS}
         response |= {"unchanged": unchanged, "kind": result.kind, "progress": list(progress)}
+    else:
+        response |= {"cached": result.cached, "passed_at": result.passed_at or None}
     return {
         "unique_id": unique_id(result.node, project),
         "status": (Status.SUCCESS if unchanged else result.status).value,

@@ -29,12 +29,14 @@ class DataTestVerdict:
         failures: failing rows of a data test, expectations of a unit test that do not hold.
         message: what is wrong, one line.
         findings: what to show.
+        passed_at: when it passed, UTC, if that pass counts and it did not run; empty: it ran.
     """
 
     status: Status
     failures: int = 0
     message: str = ""
     findings: tuple[Diagnostic, ...] = ()
+    passed_at: str = ""
 
 
 def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdict:

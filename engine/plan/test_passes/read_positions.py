@@ -1,0 +1,109 @@
+"""Where the tables, views and files are that a data test reads: from the catalog and from listings, without Java."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from engine.compile import DataTest, Manifest, Materialized, Model, Source, Target, UnitTest
+from engine.errors import EngineError
+from engine.lake.commits import STAGED
+from engine.lake.lake_reader import Lake
+from engine.lake.table_facts import TableFacts
+from engine.plan.actions.batch_inputs import volatile
+from engine.plan.actions.staged_rows import waits
+from engine.plan.deployed.deployed_facts import DeployedSource
+from engine.plan.deployed.state_folder import table_state
+from engine.sources.files import file_source
+from engine.state import Phase
+
+Position = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class ReadPositions:
+    """What data tests would read now; each table is looked at once.
+
+    Attributes:
+        manifest: the compiled project.
+        target: where it is built.
+        lake: its catalog.
+        sources: what there is of the sources, by id.
+        staged: ids of the models of which a test would read staged rows, among those that were looked at.
+    """
+
+    manifest: Manifest
+    target: Target
+    lake: Lake
+    sources: Mapping[str, DeployedSource]
+    staged: set[str] = field(default_factory=set)
+    _known: dict[str, Position | None] = field(default_factory=dict)
+
+    def of(self, nodes: Iterable[str]) -> dict[str, Position | None]:
+        """Return where each of some models and sources is; None: it cannot be told whether its rows are the same."""
+        for node in nodes:
+            if node not in self._known:
+                try:
+                    self._known[node] = self._position(node)
+                except EngineError:
+                    # What is wrong with it is reported by the test.
+                    self._known[node] = None
+        return {node: self._known[node] for node in nodes}
+
+    def stored(self, test: DataTest | UnitTest) -> Position | None:
+        """Return where the table of a test's failing rows is; None: the test keeps none."""
+        if not isinstance(test, DataTest) or test.stored is None:
+            return None
+        try:
+            table = self.lake.table(test.stored.schema, test.stored.name)
+        except EngineError:
+            table = None
+        return _of_table(table) or {}
+
+    def _position(self, node_id: str) -> Position | None:
+        node = self.manifest.nodes[node_id]
+        if isinstance(node, Source):
+            return self._source(node)
+        if not isinstance(node, Model):
+            return None
+        return self._view(node) if node.materialized is Materialized.VIEW else self._table(node)
+
+    def _source(self, source: Source) -> Position | None:
+        found = self.sources.get(source.id)
+        # What a connection sets is rendered when the source is read.
+        if found is None or found.fault is not None or "connection" in source.spec.settings:
+            return None
+        if found.table is not None:
+            return _of_table(found.table)
+        return file_source.position_of(found.files) if found.files is not None else None
+
+    def _table(self, model: Model) -> Position | None:
+        relation = model.relation
+        if not waits(model):
+            return _of_table(self.lake.table(relation.schema, relation.name))
+        pending = table_state(self.target, model).pending()
+        table = self.lake.table(relation.schema, relation.name, STAGED)
+        whole = pending is not None and pending.phase is Phase.STAGED
+        if whole or (table is not None and STAGED in table.branches):
+            self.staged.add(model.id)
+        # A refresh that waits is another table, and becomes this one when it is published.
+        return None if whole else _of_table(table)
+
+    def _view(self, view: Model) -> Position | None:
+        """The view that is deployed, and what it reads, if it is the one that is declared."""
+        state = table_state(self.target, view).load()
+        found = self.lake.view(view.relation.schema, view.relation.name)
+        if found is None or state is None or state.fingerprint != view.fingerprint or volatile(self.manifest, view):
+            return None
+        inner = self.of([item.node for item in view.inputs])
+        if any(position is None for position in inner.values()):
+            return None
+        self.staged.update({view.id} if self.staged.intersection(inner) else ())
+        return {"view": found.version, **inner}
+
+
+def _of_table(table: TableFacts | None) -> Position | None:
+    if table is None:
+        return None
+    return {"table": table.uuid, "snapshot": table.snapshot, "definition": table.definition}
