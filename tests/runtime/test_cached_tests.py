@@ -198,7 +198,7 @@ def test_cached_passes_publish_staged_rows_as_any_pass_does(shop: Lab) -> None:
         assert cached(shop.build()) == OF_PAID | OTHERS | OF_SOURCE
     shop.land("b", [event(2)])
     held = shop.run("build")
-    assert (held.code, held.codes()) == (1, ["rows-wait"])
+    assert (held.code, held.codes()) == (1, ["not-published"])
     assert ended(held)["test.not_null_paid_id"] == ("pass", False)
     table = shop.table("paid")
     assert table is not None
