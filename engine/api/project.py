@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack, cast
 
+from engine.api.adapted_tests import with_adapted_tests
 from engine.api.one_session import alone, one_at_a_time, session_target, unheard
+from engine.api.previous_command import UNFINISHED, previous_command, run_arguments
 from engine.api.requests import (
     THREADS,
     Command,
@@ -17,12 +19,15 @@ from engine.api.requests import (
     RunOptions,
     Select,
     Selection,
+    TestRunOptions,
+    artifact_folder,
     check_supported,
     choose,
     plan_options,
     runnable,
     selection_of,
 )
+from engine.api.warnings_as_errors import emitting_errors, failing_on_warnings, results_with_errors
 from engine.errors import Diagnostic, ProjectError
 from engine.events import Diagnosed, Emit, RunResults
 from engine.user_cache import project_cache
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from engine.plan import Plan
     from engine.plan.test_passes.compile_overrides import Versions
     from engine.plan.test_passes.known_passes import PassCache
+    from engine.project import LoadedProject
     from engine.runtime.testing.run_data_test import DataTestVerdict
     from engine.runtime.turns import RunUnit
 
@@ -51,6 +57,12 @@ class Project:
         root: the folder, absolute.
         target: name of the target; None: the project's default.
         vars: values for `var()`; they win over those of project.yml.
+        target_dir: folder of artifacts and logs, absolute.
+        warn_error: warnings are errors; None: as `flags:` of project.yml has it.
+
+    Raises:
+        UsageError: the target path is the project's folder, or above it.
+        ProjectError: `target-link`: the way to it is a link in the project.
     """
 
     def __init__(
@@ -59,18 +71,21 @@ class Project:
         *,
         target: str | None = None,
         vars: Mapping[str, Any] | None = None,  # noqa: A002
+        target_path: str | Path | None = None,
+        warn_error: bool | None = None,
     ) -> None:
         self.root = Path(path).resolve()
         self.target = target
         self.vars = dict(vars or {})
+        self.target_dir = self.root / _TARGET_DIR if target_path is None else artifact_folder(self.root, target_path)
+        self.warn_error = warn_error
 
     def __repr__(self) -> str:
         return f"Project({str(self.root)!r}, target={self.target!r})"
 
-    @property
-    def target_dir(self) -> Path:
-        """Folder of artifacts and logs."""
-        return self.root / _TARGET_DIR
+    def warnings_fail(self, loaded: LoadedProject) -> bool:
+        """Whether warnings are errors: as this object says, or else the project."""
+        return loaded.flags.warn_error if self.warn_error is None else self.warn_error
 
     def compile(self) -> Compiled:
         """Read and compile the project, from the cache where nothing has changed; needs no Java.
@@ -88,7 +103,8 @@ class Project:
             raise ProjectError.of([missing_project(self.root)])
         cached = project_cache(self.target_dir)
         loaded = load_project(self.root, cached=cached)
-        return compile_project(loaded, target=self.target, variables=self.vars, cached=cached)
+        result = compile_project(loaded, target=self.target, variables=self.vars, cached=cached)
+        return failing_on_warnings(result) if self.warnings_fail(loaded) else result
 
     def plan(self, select: Select = (), **options: Unpack[RebuildOptions]) -> Plan:
         """Return what a build would do to each node, and why; needs no Java, locks nothing and writes nothing.
@@ -139,13 +155,24 @@ class Project:
         select: Select = (),
         *,
         on_event: Emit | None = None,
-        threads: int = 4,
-        fail_fast: bool = False,
-        no_cache: bool = False,
+        **options: Unpack[TestRunOptions],
     ) -> RunResults:
         """Run unit tests, and the data tests of existing tables; else as `build`."""
-        options: RunOptions = {"threads": threads, "fail_fast": fail_fast, "no_cache": no_cache}
-        return self._run("test", select, on_event, options)
+        return self._run("test", select, on_event, cast("RunOptions", options))
+
+    def retry(self, *, on_event: Emit | None = None) -> RunResults:
+        """Run again what failed or was skipped in the last build, run or test, with the options of that command.
+
+        Its target and its variables are those of this object. Empty results: there is nothing to retry.
+
+        Raises:
+            UsageError: the command had `reset_checkpoint`, which is not repeated.
+            EngineError: as for `build`.
+        """
+        last = previous_command(self.target_dir)
+        if last is None:
+            return RunResults()
+        return self._run(last.command, UNFINISHED, on_event, last.options)
 
     def _run(self, command: Command, select: Select, on_event: Emit | None, options: RunOptions) -> RunResults:
         compiled, choice = self._chosen(select)
@@ -202,19 +229,25 @@ class Project:
         from engine.runtime.context.run_results import write_results
 
         manifest, target = compiled.manifest, session_target(compiled, nodes)
+        strict, flags = self.warnings_fail(compiled.project), compiled.project.flags
         if not nodes:
             return RunResults(command=command, target=target.name)
         if command != "test":
             check_supported(manifest, nodes)
         versions = self._versions(manifest)
+        fail_fast = options.get("fail_fast")
         how = Options(
             command,
             threads=options.get("threads", THREADS),
-            fail_fast=options.get("fail_fast", False),
+            fail_fast=flags.fail_fast if fail_fast is None else fail_fast,
             target_dir=self.target_dir,
             planned=plan_options(options),
             cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
         )
+        run = with_adapted_tests(
+            manifest, nodes, target, store_failures=options.get("store_failures", False), warnings_fail=strict
+        )
+        on_event = emitting_errors(on_event) if strict else on_event
         findings: list[Diagnostic] = []
         with alone() if spark is None else nullcontext():
             write_artifacts(manifest, self.target_dir)
@@ -223,10 +256,12 @@ class Project:
                 self._units(versions) as run_unit,
             ):
                 emit = one_at_a_time(on_event, deliver)
-                results = build(manifest, target, self.root, nodes, how, emit, run_unit, spark)
+                results = build(run, target, self.root, nodes, how, emit, run_unit, spark)
             for finding in findings:
                 on_event(Diagnosed(finding))
-            write_results(results, self.target_dir, manifest.project)
+            results = results_with_errors(results) if strict else results
+            arguments = run_arguments(self.vars, self.warn_error, options)
+            write_results(results, self.target_dir, manifest.project, arguments)
         return results
 
     def _versions(self, manifest: Manifest) -> Versions:
@@ -300,6 +335,8 @@ class Project:
         manifest, versions = compiled.manifest, self._versions(compiled.manifest)
         kept = self._passes(compiled, versions, ignored=no_cache)
         passes = KnownPasses(manifest, compiled.target, self.root, {}, kept)
+        strict = self.warnings_fail(compiled.project)
+        adapted = with_adapted_tests(manifest, tests, compiled.target, store_failures=False, warnings_fail=strict)
         with ExitStack() as stack, self._units(versions) as run_unit:
 
             @cache
@@ -309,6 +346,7 @@ class Project:
 
             def run(test: DataTest | UnitTest) -> DataTestVerdict:
                 if not isinstance(test, UnitTest):
+                    test = cast("DataTest", adapted.nodes[test.id])
                     return run_test(rows().session(test), test, test.sql)
                 if (at := passes.passed_at(test)) is not None:
                     return DataTestVerdict(Status.PASS, passed_at=at)

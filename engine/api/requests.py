@@ -57,18 +57,24 @@ class RebuildOptions(TypedDict, total=False):
     reset_checkpoint: str | None
 
 
-class RunOptions(RebuildOptions, total=False):
-    """How models and tests are run.
+class TestRunOptions(TypedDict, total=False):
+    """How tests are run.
 
     Attributes:
         threads: nodes that run side by side; 4.
-        fail_fast: after the first failure nothing more is started.
+        fail_fast: after the first failure nothing more is started; else as `flags:` of project.yml has it.
         no_cache: every test runs; left out, one that passed with the same model, rows and text does not run again.
+        store_failures: every data test keeps its failing rows in a table, whatever its configuration says.
     """
 
     threads: int
-    fail_fast: bool
+    fail_fast: bool | None
     no_cache: bool
+    store_failures: bool
+
+
+class RunOptions(RebuildOptions, TestRunOptions, total=False):
+    """How models and tests are run."""
 
 
 def selection_of(select: Select) -> Selection:
@@ -153,3 +159,24 @@ def plan_options(said: RebuildOptions) -> PlanOptions:
     if reset and full:
         raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
     return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())))
+
+
+def artifact_folder(root: Path, path: str | Path) -> Path:
+    """Return the folder of artifacts that is named instead of target/, relative to the project.
+
+    Raises:
+        UsageError: it is the project's folder, or above it, where artifacts would be among other files.
+        ProjectError: `target-link`: a folder on the way to it is a link in the project.
+    """
+    import os
+
+    from engine.project.project_files import first_link
+
+    folder = Path(os.path.abspath(root / path))  # noqa: PTH100 - links must not be followed
+    if root.is_relative_to(folder.resolve()):
+        message = f"--target-path {path} is not a folder of its own"
+        raise UsageError("usage", message, "Name a folder such as target or build/artifacts.")
+    if (link := first_link(root, folder)) is not None:
+        hint = "Remove it: artifacts are never written through a symbolic link of the project."
+        raise ProjectError("target-link", f"{link} is a link; nothing is written there", hint)
+    return folder

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 import click
 
 from engine.cli.dbt_answers import answer_to_command, answer_to_option
-from engine.cli.options import Several, project_options
+from engine.cli.options import Several, fail_fast_option, project_options
 
 _END = "--"
 _SUMMARY = 200
@@ -64,6 +64,7 @@ class Group(click.Group):
 
 @click.command()
 @project_options
+@fail_fast_option
 def _shared() -> None: ...
 
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from enum import Enum
-from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.api import Project, Selection
-from engine.characters import visible
+from engine.api.warnings_as_errors import as_error
+from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer, printer
-from engine.cli.console.terminal import indented, write
+from engine.cli.console.terminal import write
+from engine.cli.log_output import LOG, is_shown, logged
 from engine.errors import Diagnostic, EngineError, Level, Location, ProjectError, UsageError
 from engine.secrets import scrub
 from engine.target_folder import TargetFolder
@@ -22,9 +22,6 @@ from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
     from engine.compile import Compiled, Manifest
-
-LOG = "logs/engine.log"
-_INDENT = 4
 
 
 class Failed(Exception):  # noqa: N818 - not an error of its own: it ends a command whose errors were printed
@@ -37,6 +34,7 @@ class CommandSettings:
 
     project: Project
     out: Printer
+    level: LogLevel = LogLevel.INFO
 
     @property
     def root(self) -> Path:
@@ -56,19 +54,33 @@ class CommandSettings:
             note_told(project_cache(self.target_dir), warnings)
 
 
-def settings(project_dir: Path, target: str | None, variables: str, log_format: str, quiet: bool) -> CommandSettings:
+def settings(
+    project_dir: Path,
+    target: str | None = None,
+    variables: str = "{}",
+    log_format: str = "text",
+    quiet: bool = False,
+    *,
+    debug: bool = False,
+    log_level: str = LogLevel.INFO,
+    target_path: Path | None = None,
+    warn_error: bool | None = None,
+) -> CommandSettings:
     """Read the shared options.
 
     Raises:
-        UsageError: --vars is not a mapping.
+        UsageError: --vars is not a mapping, or the target path cannot be used.
     """
     from engine.project.parse_yaml import load_yaml
 
     parsed, diagnostics = load_yaml(variables, "--vars")
     if diagnostics or not isinstance(parsed.data or {}, dict):
         raise UsageError("usage", f"--vars is not a mapping: {variables}", "Write --vars '{name: value}'.")
-    project = Project(project_dir, target=target or None, vars=parsed.data)
-    return CommandSettings(project, printer(log_format, quiet=quiet))
+    level = level_of(log_level, quiet=quiet, debug=debug)
+    project = Project(
+        project_dir, target=target or None, vars=parsed.data, target_path=target_path, warn_error=warn_error
+    )
+    return CommandSettings(project, printer(log_format, level), level)
 
 
 class Warnings(Enum):
@@ -94,7 +106,7 @@ def compiled(
         Failed: there are errors.
         ProjectError: `project-missing`.
     """
-    with _heard(chosen) if heard else nullcontext():
+    with hearing(chosen) if heard else nullcontext():
         result = chosen.project.compile()
     project, diagnostics = result.project, result.manifest.diagnostics
     if warnings is Warnings.ALL:
@@ -105,7 +117,11 @@ def compiled(
     if warnings is Warnings.DAILY:
         warn(chosen, result.manifest, result.manifest.nodes, daily=True)
     if not project.models and not project.broken:
-        chosen.out.diagnostics([_no_models(project.paths["models"])])
+        finding = _no_models(project.paths["models"])
+        if chosen.project.warnings_fail(project):
+            chosen.out.diagnostics([as_error(finding)])
+            raise Failed
+        chosen.out.diagnostics([finding])
     if must_hold and result.manifest.errors:
         number = len(result.manifest.errors)
         chosen.out.say(f"{number} error{'s' if number > 1 else ''}; nothing was run")
@@ -185,71 +201,15 @@ def log_file(chosen: CommandSettings) -> Iterator[Path]:
     check_project(chosen)
     with TargetFolder(chosen.target_dir) as folder:
         file = folder.append(LOG)
-    handler = logging.StreamHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
-    handler.setFormatter(_Scrubbing("%(asctime)s %(levelname)s %(name)s: %(message)s"))
-    shown = _Shown(chosen.out)
-    root = logging.getLogger("engine")
-    level, spread = root.level, root.propagate
-    # Py4J's traces of what fails inside a micro-batch would be before the message.
-    logging.getLogger().addHandler(handler)
-    root.setLevel(logging.INFO)
-    root.propagate = False
-    root.addHandler(handler)
-    root.addHandler(shown)
-    try:
+    with logged(chosen.out, chosen.level, file):
         yield chosen.target_dir / LOG
-    finally:
-        logging.getLogger().removeHandler(handler)
-        root.removeHandler(handler)
-        root.removeHandler(shown)
-        root.setLevel(level)
-        root.propagate = spread
-        handler.close()
-        handler.stream.close()
 
 
 @contextmanager
-def _heard(chosen: CommandSettings) -> Iterator[None]:
+def hearing(chosen: CommandSettings) -> Iterator[None]:
     """Show the output of templates (print(), log(..., info=True), warnings), as `log_file` does where it is open."""
-    root = logging.getLogger("engine")
-    if any(isinstance(handler, _Shown) for handler in root.handlers):
+    with nullcontext() if is_shown() else logged(chosen.out, chosen.level, None):
         yield
-        return
-    shown, level, spread = _Shown(chosen.out), root.level, root.propagate
-    root.setLevel(logging.INFO)
-    root.propagate = False
-    root.addHandler(shown)
-    try:
-        yield
-    finally:
-        root.removeHandler(shown)
-        root.setLevel(level)
-        root.propagate = spread
-
-
-class _Scrubbing(logging.Formatter):
-    def format(self, record: logging.LogRecord) -> str:
-        return visible(scrub(super().format(record)))
-
-
-class Unheard(logging.Handler):
-    """Where warnings go that no other handler takes (templates are not heard while `ls` prints): standard error."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print it."""
-        write(indented(self.format(record), _INDENT), error=True)
-
-
-class _Shown(logging.Handler):
-    """Messages of level info without a trace are for people too (jar downloads, log(..., info=True))."""
-
-    def __init__(self, out: Printer) -> None:
-        super().__init__(logging.INFO)
-        self._out = out
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info is None:
-            self._out.say(record.getMessage())
 
 
 def unhandled(error: BaseException, chosen: CommandSettings | None) -> None:
@@ -265,7 +225,7 @@ def unhandled(error: BaseException, chosen: CommandSettings | None) -> None:
             where = f" The trace is in {chosen.target_dir / LOG}."
         except (EngineError, OSError):
             where = ""
-    if not where:
+    if not where or (chosen is not None and chosen.level is LogLevel.DEBUG):
         write(text, error=True, end="")
     write(f"internal error: {type(error).__name__}: {error}.{where} [internal-error]", error=True)
 

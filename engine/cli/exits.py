@@ -16,9 +16,11 @@ from typing import Any
 
 import click
 
-from engine.cli.command_setup import CommandSettings, Failed, Unheard, errors_of, settings, unhandled
+from engine.cli.command_setup import CommandSettings, Failed, errors_of, settings, unhandled
+from engine.cli.console.log_level import LogLevel, level_of
 from engine.cli.console.printing import Printer
 from engine.cli.console.terminal import unwritten, write
+from engine.cli.log_output import Unheard
 from engine.errors import EngineError, SetupError
 
 INTERRUPTED = 128 + signal.SIGINT
@@ -54,7 +56,7 @@ def carry_out(work: Callable[[CommandSettings], bool | None], *, stopped: str = 
     """
     code, out = _carried_out(work, stopped, shared)
     # In a terminal, where somebody may ask; a log has the codes.
-    if out is not None and out.errors and sys.stderr.isatty() and not shared["quiet"]:
+    if out is not None and out.errors and sys.stderr.isatty() and _level(shared) is not LogLevel.ERROR:
         from engine.cli.explain_command import pointer
 
         if text := pointer(out.errors):
@@ -67,7 +69,7 @@ def _carried_out(
 ) -> tuple[int, Printer | None]:
     chosen: CommandSettings | None = None
     # Python's own handler would write the output of templates to the terminal unescaped.
-    logging.lastResort = Unheard(logging.ERROR if shared["quiet"] else logging.WARNING)
+    logging.lastResort = Unheard(logging.WARNING if _level(shared).warns else logging.ERROR)
     try:
         chosen = settings(**shared)
         code = 1 if work(chosen) is False else 0
@@ -76,6 +78,10 @@ def _carried_out(
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - the process ends here
         code = _ended(error, chosen, shared, stopped)
     return code, chosen.out if chosen else None
+
+
+def _level(shared: Mapping[str, Any]) -> LogLevel:
+    return level_of(shared["log_level"], quiet=shared["quiet"], debug=shared["debug"])
 
 
 def output_lost(code: int) -> int:
@@ -102,7 +108,7 @@ def _ended(error: BaseException, chosen: CommandSettings | None, shared: Mapping
     if isinstance(failure, EngineError):
         from engine.cli.console.printing import printer
 
-        out = chosen.out if chosen else printer(shared["log_format"], quiet=shared["quiet"])
+        out = chosen.out if chosen else printer(shared["log_format"], _level(shared))
         out.diagnostics(failure.diagnostics)
         return errors_of(failure)
     unhandled(error, chosen)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
-from engine.api import THREADS
+from engine.api import THREADS, Selection
+from engine.cli.console.log_level import LogLevel
 
 Command = Callable[..., Any]
 
@@ -24,16 +26,20 @@ def _option(*names: str, env: str, **settings: Any) -> Callable[[Command], Comma
     return click.option(*names, envvar=f"ENGINE_{env}", show_envvar=False, **settings)
 
 
-def project_options(command: Command) -> Command:
-    """Which project and target, and how to print."""
+def output_options(command: Command) -> Command:
+    """Which folder, and what is printed: of every command."""
     for decorate in (
+        _option("-d", "--debug", env="DEBUG", is_flag=True, help="The same as --log-level debug."),
         _option("-q", "--quiet", env="QUIET", is_flag=True, help="Print errors and the result only."),
+        _option(
+            "--log-level", env="LOG_LEVEL", type=click.Choice([level.value for level in LogLevel]),
+            default=LogLevel.INFO.value,
+            help="debug: also the log's own lines and traces; warn: warnings and errors; error: as -q.",
+        ),
         _option(
             "--log-format", env="LOG_FORMAT", type=click.Choice(["text", "json"]), default="text",
             help="json: one object a line.",
         ),
-        _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Values for var(): '{k: v}'."),
-        _option("-t", "--target", env="TARGET", metavar="NAME", help="Target of project.yml to use."),
         _option(
             "--project-dir", env="PROJECT_DIR", type=click.Path(path_type=Path, file_okay=False), default=".",
             help="Folder with project.yml.",
@@ -41,6 +47,24 @@ def project_options(command: Command) -> Command:
     ):  # fmt: skip
         command = decorate(command)
     return command
+
+
+def project_options(command: Command) -> Command:
+    """How the project is compiled, and where artifacts are."""
+    for decorate in (
+        _option(
+            "--warn-error/--no-warn-error", env="WARN_ERROR", default=None,
+            help="Warnings are errors, and data tests that warn fail; default: flags of project.yml.",
+        ),
+        _option(
+            "--target-path", env="TARGET_PATH", type=click.Path(path_type=Path, file_okay=False),
+            help="Folder of artifacts and logs instead of target/; relative to the project.",
+        ),
+        _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Values for var(): '{k: v}'."),
+        _option("-t", "--target", env="TARGET", metavar="NAME", help="Target of project.yml to use."),
+    ):  # fmt: skip
+        command = decorate(command)
+    return output_options(command)
 
 
 def selection_options(command: Command) -> Command:
@@ -89,21 +113,38 @@ def plan_options(command: Command) -> Command:
 
 
 def test_options(command: Command) -> Command:
-    """Which tests run."""
-    return _option(
-        "--no-cache", env="NO_CACHE", is_flag=True, help="Run every test, also those that passed with the same inputs."
-    )(command)
-
-
-def run_options(command: Command) -> Command:
-    """How to run."""
+    """Which tests run, and what is kept of them."""
     for decorate in (
-        plan_options,
-        _option("-x", "--fail-fast", env="FAIL_FAST", is_flag=True, help="Stop at the first failure."),
         _option(
-            "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
-            help="Number of nodes to run in parallel.",
+            "--store-failures", env="STORE_FAILURES", is_flag=True,
+            help="Keep the failing rows of every selected data test in a table.",
+        ),
+        _option(
+            "--no-cache", env="NO_CACHE", is_flag=True,
+            help="Run every test, also those that passed with the same inputs.",
         ),
     ):  # fmt: skip
         command = decorate(command)
     return command
+
+
+fail_fast_option = _option(
+    "-x", "--fail-fast/--no-fail-fast", env="FAIL_FAST", default=None,
+    help="Stop at the first failure; default: flags of project.yml.",
+)  # fmt: skip
+
+
+def run_options(command: Command) -> Command:
+    """How nodes are run."""
+    threads = _option(
+        "--threads", env="THREADS", type=click.IntRange(1, 64), default=THREADS, show_default=True,
+        help="Number of nodes to run in parallel.",
+    )  # fmt: skip
+    return threads(fail_fast_option(command))
+
+
+def split(options: Mapping[str, Any]) -> tuple[Selection, dict[str, Any]]:
+    """The selection among a command's options, and the rest."""
+    names = {f.name for f in fields(Selection)}
+    chosen = Selection(**{key: value for key, value in options.items() if key in names})
+    return chosen, {key: value for key, value in options.items() if key not in names}

@@ -19,12 +19,25 @@ from engine.project.parse_yaml import Yaml, load_yaml
 from engine.project.project_files import exists, find, inside, read
 from engine.project.trojan_source import deceptions
 from engine.project.yaml_section import Section
-from engine.schema.project_keys import PATHS, PROJECT
+from engine.schema.project_keys import FLAGS, PATHS, PROJECT
 
 PROJECT_FILE = "project.yml"
 SCHEMA_SUFFIX = ".avsc"
 _RANGE = re.compile(r"(>=|<=|==|!=|<|>)\s*([0-9]{1,9}(?:\.[0-9]{1,9}){0,9}+)(?![0-9.])")
 DEFAULT_PATHS = {key.name: key.name for key in PATHS.keys}
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectFlags:
+    """Defaults of options of commands.
+
+    Attributes:
+        fail_fast: a run stops at the first failure.
+        warn_error: warnings are errors.
+    """
+
+    fail_fast: bool = False
+    warn_error: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +70,7 @@ class LoadedProject:
     diagnostics: tuple[Diagnostic, ...] = field(default=())
     texts: Mapping[str, str] = field(default_factory=dict)
     sources_whole: bool = True
+    flags: ProjectFlags = ProjectFlags()
     broken: bool = False
 
 
@@ -105,6 +119,7 @@ def load_project(root: Path, *, cached: Path | None = None) -> LoadedProject:
         paths=paths,
         target=_text(top, "target") or "",
         vars=_vars(top),
+        flags=_flags(top),
         models=read_models(root, paths["models"], cached, found),
         sources=tuple(sources),
         texts=texts,
@@ -162,6 +177,14 @@ def _project_name(top: Section) -> str:
 def _vars(top: Section) -> dict[str, Any]:
     section = top.child("vars")
     return {key: value.value for key, value in section.mapping()} if section else {}
+
+
+def _flags(top: Section) -> ProjectFlags:
+    section = top.child("flags")
+    if section is None:
+        return ProjectFlags()
+    section.check_keys(FLAGS)
+    return ProjectFlags(**{key: value.boolean() for key, value in section.mapping() if key in FLAGS.names})
 
 
 def _paths(root: Path, top: Section, found: list[Diagnostic]) -> dict[str, str]:

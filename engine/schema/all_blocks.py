@@ -10,7 +10,7 @@ from engine.schema.config_key import ConfigBlock
 from engine.schema.data_test_keys import COLUMN, DATA_TEST, TEST_CONFIG
 from engine.schema.format_keys import FILE_KEYS, ICEBERG_KEYS, KAFKA_KEYS, RATE_KEYS, READER_KEYS, SOCKET_KEYS, VALUE
 from engine.schema.model_keys import FOLDER, MODEL
-from engine.schema.project_keys import PATHS, PROJECT
+from engine.schema.project_keys import FLAGS, PATHS, PROJECT
 from engine.schema.selector_keys import DEFINITION, SELECTOR, SELECTOR_FILE, TERM
 from engine.schema.source_keys import AGE, FRESHNESS, READING, SOURCE, SOURCE_FILE, SOURCE_TABLE
 from engine.schema.stream_keys import CONTRACT, EXPECTATION, PERSIST_DOCS, STATE_STORE, STREAM, WATERMARK
@@ -42,7 +42,7 @@ class ConfigFile:
 
 FILES_OF_A_PROJECT: Final = (
     ConfigFile(
-        "project", (PROJECT, PATHS, FOLDER, TARGET, CATALOG, SPARK, CONNECTION, SECURITY, REGISTRY, OPENLINEAGE)
+        "project", (PROJECT, PATHS, FLAGS, FOLDER, TARGET, CATALOG, SPARK, CONNECTION, SECURITY, REGISTRY, OPENLINEAGE)
     ),
     ConfigFile(
         "sources",

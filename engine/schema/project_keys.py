@@ -20,6 +20,29 @@ PATHS: Final = ConfigBlock(
     ),
 )
 
+FLAGS: Final = ConfigBlock(
+    "flags",
+    "flags",
+    "flags",
+    "Defaults of options of commands; the command line and `ENGINE_<NAME>` win over them.",
+    (
+        ConfigKey(
+            "fail_fast",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "a run stops at the first failure (`--fail-fast`)",
+            "fail_fast: true",
+        ),
+        ConfigKey(
+            "warn_error",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "warnings are errors, and data tests that warn fail (`--warn-error`)",
+            "warn_error: true",
+        ),
+    ),
+)
+
 PROJECT: Final = ConfigBlock(
     "project",
     "project.yml",
@@ -57,6 +80,14 @@ PROJECT: Final = ConfigBlock(
         ),
         ConfigKey(
             "paths", ValueForm.BLOCK, "the keys' own names", "folders", "paths: {tests: tests/models}", block="paths"
+        ),
+        ConfigKey(
+            "flags",
+            ValueForm.BLOCK,
+            NONE,
+            "defaults of options of commands",
+            "flags: {warn_error: true}",
+            block="flags",
         ),
     ),
 )

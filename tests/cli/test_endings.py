@@ -140,7 +140,7 @@ def test_folders_that_cannot_be_read_are_errors(small: Path) -> None:
 COMMANDS = (
     "parse", "compile", "ls", "build", "run", "test", "show x", "show x --table", "show --inline select", "debug",
     "debug --security", "maintain", "publish x", "source inspect x", "source freshness", "docs generate", "docs serve",
-    "lineage", "lineage a.b", "clean", "plan",
+    "lineage", "lineage a.b", "clean", "plan", "retry", "compile --inline select",
 )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ def test_the_hint_of_a_cause_is_printed_once(capsys: pytest.CaptureFixture[str])
     hint = "Put the old table back, or rebuild '{0}': engine build -f -s {0}"
     found = [Diagnosed(Diagnostic("upstream-replaced", f"'{n}' stands behind", hint.format(n), node=n)) for n in NAMES]
     other = Diagnosed(Diagnostic("query-failed", "no such thing", "Write another.", node="one"))
-    out = printer("text", quiet=False)
+    out = printer("text")
     for event in (*found, other):
         out.event(event)
     text = capsys.readouterr().err

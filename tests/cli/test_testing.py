@@ -61,11 +61,11 @@ def test_an_edit_affects_the_tests_of_what_it_changes(tmp_path: Path) -> None:
 
 def test_what_is_watched_are_the_files_of_the_project(tmp_path: Path) -> None:
     write(tmp_path, {**FILES, "target/compiled/x.sql": "", "landing/a.json": "{}", ".engine/s.yml": "", "a.txt": ""})
-    seen = look(tmp_path)
+    seen = look(tmp_path, tmp_path / "target")
     names = {str(Path(name).relative_to(tmp_path)) for name in seen}
     assert names == {"project.yml", "sources/shop.yml", *FILES}
     (tmp_path / "models" / "other.sql").write_text("select 1 as n\n")
-    assert look(tmp_path) != seen
+    assert look(tmp_path, tmp_path / "target") != seen
 
 
 def test_a_report_is_of_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -154,14 +154,14 @@ def test_hints_that_follow_each_other_are_given_once() -> None:
 
 
 def test_six_findings_with_one_hint_are_six_lines_and_a_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    TextPrinter(quiet=False).diagnostics(finding(number, "Rebuild them too.") for number in range(6))
+    TextPrinter().diagnostics(finding(number, "Rebuild them too.") for number in range(6))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "error: m0 stops [downstream-stops]"
     assert [line.strip() for line in lines[5:]] == ["error: m5 stops [downstream-stops]", "Rebuild them too."]
 
 
 def test_findings_of_a_run_name_the_one_that_has_the_hint(capsys: pytest.CaptureFixture[str]) -> None:
-    out = TextPrinter(quiet=False)
+    out = TextPrinter()
     place = Location("models/m.sql", 3, 4)
     for one in (
         finding(1, "Rebuild."),

@@ -122,6 +122,7 @@ def definition(top: Data) -> Files:
 PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "project": (PROJECT, project),
     "paths": ({}, lambda top: project({"paths": top})),
+    "flags": ({}, lambda top: project({"flags": top})),
     "target": (TARGET, target),
     "catalog": ({}, lambda top: target({"catalog": top})),
     "spark": ({}, lambda top: target({"spark": top})),

@@ -53,7 +53,7 @@ def seen(root: Path, files: Files) -> tuple[str, list[str]]:
 def of_project(result: Compiled) -> list[Any]:
     read, manifest = result.project, result.manifest
     macros = [macro.file for macro in read.macros]
-    return [manifest.project, manifest.version, read.vars, read.paths, macros, manifest.nodes]
+    return [manifest.project, manifest.version, read.vars, read.paths, asdict(read.flags), macros, manifest.nodes]
 
 
 def of_target(result: Compiled) -> list[Any]:

@@ -1,13 +1,16 @@
-"""`build`, `run` and `test`: from a selection to a summary."""
+"""`build`, `run`, `test` and `retry`: from a selection to a summary."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
-from engine.api import Command, RunOptions, Selection, runnable
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, log_file, selected
+from engine.api import Command, Project, RunOptions, Selection, runnable
+from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command
+from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, selected
 from engine.cli.console.junit import write_junit
 from engine.cli.exits import terminable
+from engine.errors import UsageError
 
 _WHAT = {"build": "models or tests", "run": "models", "test": "tests"}
 
@@ -25,5 +28,48 @@ def run_nodes(
         results = chosen.project.execute(command, result, nodes, chosen.out.event, **options)
         if junit is not None:
             write_junit(results, result.manifest, junit, chosen.root)
+        chosen.out.summary(results)
+    return not results.failed
+
+
+def retry(chosen: CommandSettings, threads: int | None, *, fail_fast: bool | None) -> bool:
+    """Run again what did not succeed; False if something failed."""
+    check_project(chosen)
+    last = previous_command(chosen.target_dir)
+    if last is None:
+        chosen.out.say(f"Nothing to retry: {chosen.target_dir.name}/run_results.json holds no build, run or test")
+        return True
+    given: RunOptions = {"fail_fast": fail_fast} if fail_fast is not None else {}
+    if threads is not None:
+        given["threads"] = threads
+    return _run_again(replace(chosen, project=_project(chosen.project, last)), last, {**last.options, **given})
+
+
+def _project(now: Project, last: PreviousCommand) -> Project:
+    """The project with the target and the variables of the last run, unless the command line has others."""
+    if last.vars is None and not now.vars:
+        message = f"the last {last.command} had a secret in --vars, which is not kept"
+        raise UsageError("usage", message, "Pass the same --vars again.")
+    return Project(
+        now.root,
+        target=now.target or last.target,
+        vars=now.vars or last.vars,
+        target_path=now.target_dir,
+        warn_error=last.warn_error if now.warn_error is None else now.warn_error,
+    )
+
+
+def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptions) -> bool:
+    """Run again what failed or was skipped in the last run; False if something failed."""
+    with terminable(), log_file(chosen):
+        result = compiled(chosen, warnings=Warnings.SELECTED)
+        unfinished = selected(chosen, result.manifest, UNFINISHED, tell=False)
+        nodes = runnable(result.manifest, unfinished, last.command)
+        began = f" of {last.started_at}" if last.started_at else ""
+        if not nodes:
+            chosen.out.say(f"Nothing to retry: no node of the last {last.command}{began} failed or was skipped")
+            return True
+        chosen.out.say(f"Retrying {len(nodes)} node{'' if len(nodes) == 1 else 's'} of the {last.command}{began}")
+        results = chosen.project.execute(last.command, result, nodes, chosen.out.event, **options)
         chosen.out.summary(results)
     return not results.failed

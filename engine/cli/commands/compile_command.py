@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from engine.api import Selection
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, hearing, selected
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Manifest, Model
 
@@ -27,6 +27,18 @@ def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bo
             _print(model, as_json=as_json)
     chosen.out.say(_found(manifest))
     return not manifest.errors
+
+
+def compile_inline(chosen: CommandSettings, sql: str, *, as_json: bool) -> None:
+    """Print the SQL of a query from the command line, as Spark would get it."""
+    from engine.api.inline_query import compile_query
+
+    with hearing(chosen):
+        _, model = compile_query(chosen.project, sql)
+    if as_json:
+        write_json({"event": "Compiled", "node": "inline", "sql": model.sql})
+    else:
+        write(model.sql.rstrip())
 
 
 def _compiled(chosen: CommandSettings, wanted: Selection, *, must_hold: bool) -> tuple[Manifest, list[str]]:

@@ -37,7 +37,7 @@ def generate(chosen: CommandSettings) -> bool:
     run = read_results(stored_results(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
     page = write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
-    chosen.out.say(f"Wrote {page.relative_to(chosen.root)}; open it in a browser, or run engine docs serve")
+    chosen.out.say(f"Wrote {_shown(page, chosen)}; open it in a browser, or run engine docs serve")
     return not manifest.errors
 
 
@@ -70,7 +70,7 @@ def serve(chosen: CommandSettings, port: int) -> None:
 
 
 def _shown(folder: Path, chosen: CommandSettings) -> str:
-    return folder.relative_to(chosen.root).as_posix()
+    return folder.relative_to(chosen.root).as_posix() if folder.is_relative_to(chosen.root) else str(folder)
 
 
 def lineage(chosen: CommandSettings, column: str | None, selection: Selection, output: str, *, impact: bool) -> None:

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from engine.characters import one_line
 from engine.cli.console.terminal import json_text, write
 from engine.compile import DataTest, Manifest, Model, Node, Source, UnitTest
 from engine.compile.artifacts.dbt_manifest import unique_id
+from engine.errors import UsageError, near
 from engine.sources import location
 
+# Of the records of --output json; each kind of node has some of them.
+_KEYS = (
+    "resource_type", "unique_id", "name", "path", "materialized", "relation", "depends_on", "streams", "tags",
+    "fingerprint", "model", "severity", "format", "location",
+)  # fmt: skip
 
-def write_lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str) -> None:
-    """Print one line a node."""
+
+def read_keys(output: str, given: Sequence[str]) -> list[str]:
+    """The keys of --output-keys, which may also be separated by blanks or commas.
+
+    Raises:
+        UsageError: a key that no record has, or another output than JSON.
+    """
+    keys = " ".join(given).replace(",", " ").split()
+    if keys and output != "json":
+        raise UsageError("usage", "--output-keys needs --output json", "Add --output json.")
+    for key in keys:
+        if key not in _KEYS:
+            raise UsageError("usage", f"there is no key '{key}'", near(key, _KEYS))
+    return keys
+
+
+def write_lines(
+    manifest: Manifest, nodes: Iterable[str], output: str, resource_type: str, keys: Sequence[str] = ()
+) -> None:
+    """Print one line a node; of JSON the given keys, or all of them."""
     lines = []
     for node_id in nodes:
         node = manifest.nodes[node_id]
@@ -20,7 +44,8 @@ def write_lines(manifest: Manifest, nodes: Iterable[str], output: str, resource_
         if resource_type not in {"all", kind}:
             continue
         if output == "json":
-            lines.append(json_text(_record(node, kind, manifest.project)))
+            record = _record(node, kind, manifest.project)
+            lines.append(json_text({key: record[key] for key in keys if key in record} if keys else record))
         else:
             text = {"name": node.name, "path": node.file}.get(output) or _text(node, kind)
             lines.append(one_line(text))

@@ -49,19 +49,19 @@ def show_table(chosen: CommandSettings, name: str | None, limit: int, output: st
 
 def show_query(chosen: CommandSettings, name: str | None, inline: str | None, limit: int, output: str) -> None:
     """Run a query as a batch and print rows."""
-    from engine.runtime.operations.preview import inline_model, preview
+    from engine.api.inline_query import compile_query
+    from engine.runtime.operations.preview import preview
 
     if (name is None) == (inline is None):
         raise UsageError("usage", "show needs a model or --inline", "Example: engine show departures_hourly")
     with log_file(chosen):
         if inline is not None:
-            project = chosen.project
-            manifest, target, model = inline_model(project.root, project.target, project.vars, inline)
+            result, model = compile_query(chosen.project, inline)
         else:
             result = compiled(chosen, warnings=Warnings.SELECTED)
-            manifest, target, model = result.manifest, result.target, _model(result.manifest, name)
-            warn(chosen, manifest, [model.id], daily=True)
-        rows = preview(manifest, target, chosen.root, model, limit, chosen.target_dir)
+            model = _model(result.manifest, name)
+            warn(chosen, result.manifest, [model.id], daily=True)
+        rows = preview(result.manifest, result.target, chosen.root, model, limit, chosen.target_dir)
     _print((rows.names, rows.rows), rows.types, output)
 
 

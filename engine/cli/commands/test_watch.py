@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EVERY = 0.5
-_LEFT_OUT = {"target", "landing"}
+_DATA = "landing"
 
 Seen = dict[str, tuple[int, int]]
 
@@ -31,7 +31,7 @@ def watch_tests(chosen: CommandSettings, selection: Selection, options: RunOptio
         tests = runnable(result.manifest, chosen.project.select(result.manifest, selection).nodes, "test")
         with chosen.project.session(result, tests) as spark:
             watched = _Watched(chosen, selection, options, spark)
-            changes = edits(chosen.root)
+            changes = edits(chosen.root, chosen.target_dir)
             try:
                 watched.run([])
                 for changed in changes:
@@ -84,12 +84,12 @@ class _Watched:
         self.chosen.out.say(f"{len(nodes)} of {len(tests)} tests ran; waiting for edits (Ctrl-C ends it)")
 
 
-def look(root: Path) -> Seen:
-    """Time and size of the files that a project is read from."""
+def look(root: Path, artifacts: Path) -> Seen:
+    """Time and size of the files that a project is read from; not those in the folder of artifacts."""
     seen: Seen = {}
     for folder, folders, names in os.walk(root):
-        top = Path(folder) == root
-        folders[:] = [f for f in folders if not f.startswith((".", "_")) and not (top and f in _LEFT_OUT)]
+        left_out = {root / _DATA, artifacts}
+        folders[:] = [f for f in folders if not f.startswith((".", "_")) and Path(folder, f) not in left_out]
         # Other CSV files are data.
         read = (".sql", ".yml", ".yaml", ".avsc", *((".csv",) if Path(folder).name == "fixtures" else ()))
         for name in names:
@@ -103,17 +103,17 @@ def look(root: Path) -> Seen:
     return seen
 
 
-def edits(root: Path) -> Iterator[list[str]]:
+def edits(root: Path, artifacts: Path) -> Iterator[list[str]]:
     """The files that were written, made or removed, each time that some were."""
-    before = look(root)
+    before = look(root, artifacts)
     while True:
         time.sleep(_EVERY)
-        now = look(root)
+        now = look(root, artifacts)
         if now == before:
             continue
         # An editor may write several files; what comes right behind belongs to it.
         time.sleep(_EVERY / 5)
-        now = look(root)
+        now = look(root, artifacts)
         changed = sorted(p for p in {*before, *now} if before.get(p) != now.get(p))
         before = now
         yield changed

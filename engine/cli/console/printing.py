@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from engine.characters import one_line
+from engine.cli.console.log_level import LogLevel
 from engine.cli.console.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
 from engine.errors import Diagnostic, Level
 from engine.events import (
@@ -62,9 +63,9 @@ class Printer(Protocol):
         """The codes of the errors that people were shown; none where machines read."""
 
 
-def printer(log_format: str, *, quiet: bool) -> Printer:
+def printer(log_format: str, level: LogLevel = LogLevel.INFO) -> Printer:
     """The printer of --log-format."""
-    return JsonPrinter(quiet=quiet) if log_format == "json" else TextPrinter(quiet=quiet)
+    return JsonPrinter(level) if log_format == "json" else TextPrinter(level)
 
 
 class JsonPrinter:
@@ -73,8 +74,8 @@ class JsonPrinter:
     for_people = False
     errors: Collection[str] = ()
 
-    def __init__(self, *, quiet: bool = False) -> None:
-        self._quiet = quiet
+    def __init__(self, level: LogLevel = LogLevel.INFO) -> None:
+        self._level = level
         self._lock = threading.Lock()
 
     def _put(self, record: dict[str, Any]) -> None:
@@ -87,7 +88,7 @@ class JsonPrinter:
     def diagnostics(self, diagnostics: Iterable[Diagnostic]) -> None:
         """Each finding as a record."""
         for diagnostic in diagnostics:
-            if diagnostic.is_error or not self._quiet:
+            if _is_shown(diagnostic, self._level):
                 self._put({"event": "Diagnosed", **diagnostic.to_dict()})
 
     def event(self, event: Event) -> None:
@@ -105,12 +106,13 @@ class JsonPrinter:
 class TextPrinter:
     """Lines like dbt's."""
 
-    def __init__(self, *, quiet: bool) -> None:
-        self._quiet = quiet
+    def __init__(self, level: LogLevel = LogLevel.INFO) -> None:
+        self._level = level
+        self._quiet = not level.informs
         self._lock = threading.Lock()
         self._shown: dict[str, float] = {}
         self._sums: dict[str, tuple[int, int]] = {}
-        self._live = sys.stdout.isatty() and not quiet
+        self._live = sys.stdout.isatty() and level.informs
         self._status = False
         self._hints: dict[str, str] = {}
         self.errors: list[str] = []
@@ -118,7 +120,7 @@ class TextPrinter:
     @property
     def for_people(self) -> bool:
         """Unless they want errors alone."""
-        return not self._quiet
+        return self._level.warns
 
     def say(self, *parts: Part) -> None:
         """A line with the time before it."""
@@ -141,7 +143,7 @@ class TextPrinter:
         self._diagnostics(diagnostics, {})
 
     def _diagnostics(self, diagnostics: Iterable[Diagnostic], hints: dict[str, str]) -> None:
-        shown = [diagnostic for diagnostic in diagnostics if diagnostic.is_error or not self._quiet]
+        shown = [diagnostic for diagnostic in diagnostics if _is_shown(diagnostic, self._level)]
         with self._lock:
             self._clear()
             self.errors += [diagnostic.code for diagnostic in shown if diagnostic.is_error]
@@ -178,12 +180,15 @@ class TextPrinter:
         bracket: str,
         ended: ModelFinished | TestFinished | None,
     ) -> None:
-        if self._quiet and (ended is None or not ended.status.failed):
+        if self._quiet and (ended is None or not self._is_bad(ended.status)):
             return
         head = f"{event.index} of {event.total} {word} {what} "
         head = head.ljust(_WIDTH, ".") if len(head) < _WIDTH else head
         inside = Styled(bracket, _COLOURS[ended.status]) if ended is not None else bracket
         self._put(f"{head} [", inside, "]")
+
+    def _is_bad(self, status: Status) -> bool:
+        return status.failed or (status is Status.WARN and self._level.warns)
 
     def _finished(self, event: ModelFinished) -> None:
         word = _WORDS.get(event.status, event.status.value.upper())
@@ -224,6 +229,12 @@ class TextPrinter:
         if results.cached:
             numbers["PASS"] = f"{numbers['PASS']} ({results.cached} cached)"
         self._put("Done. " + " ".join(f"{key}={value}" for key, value in numbers.items()))
+
+
+def _is_shown(diagnostic: Diagnostic, level: LogLevel) -> bool:
+    if diagnostic.is_error:
+        return True
+    return level.warns if diagnostic.level is Level.WARNING else level.informs
 
 
 def counts(results: RunResults) -> dict[str, int]:

@@ -8,6 +8,7 @@ from importlib import resources
 
 from engine.compile.config.column_config import TestConfig
 from engine.compile.config.config_layers import check_folder_defaults
+from engine.compile.declarations.failing_rows import failing_rows
 from engine.compile.declarations.source_files import read_sources
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Source
@@ -36,7 +37,7 @@ class CompileContext:
 
     def failures(self, test: str) -> Relation:
         """The table that keeps the failing rows of a data test."""
-        return Relation(self.target.catalog.name, f"{self.target.schema}_test_failures", test)
+        return failing_rows(self.target, test)
 
 
 def share(

@@ -293,7 +293,7 @@ class DataTest:
 
     Attributes:
         warn_if: for which number of failing rows it warns, such as `> 10`; empty: for any.
-        error_if: for which it fails, if its severity is error; empty: for any.
+        error_if: for which it fails, if its severity is error; several bounds are joined by `or`; empty: for any.
         limit: so many failing rows are looked at, at most.
         stored: the table that keeps the failing rows of the last run.
         description: for people.

@@ -35,9 +35,9 @@ _PROGRESS = (
 )  # fmt: skip
 
 
-def write_results(results: RunResults, folder: Path, project: str) -> Path:
-    """Write the results of a run of a project."""
-    return write_text(folder, FILE, json.dumps(as_dict(results, project), indent=1))
+def write_results(results: RunResults, folder: Path, project: str, arguments: Mapping[str, Any] | None = None) -> Path:
+    """Write the results of a run of a project; `arguments` are those of the command, by their names."""
+    return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments), indent=1, default=str))
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
@@ -51,7 +51,7 @@ def read_results(folder: Path) -> Mapping[str, Any] | None:
     return known if isinstance(known, dict) else None
 
 
-def as_dict(results: RunResults, project: str) -> dict[str, Any]:
+def as_dict(results: RunResults, project: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The artifact's content."""
     found: dict[str | None, list[Diagnostic]] = defaultdict(list)
     for diagnostic in results.diagnostics:
@@ -63,7 +63,12 @@ def as_dict(results: RunResults, project: str) -> dict[str, Any]:
         "metadata": artifact_metadata(
             "run-results/v6", invocation_id=results.run_id, invocation_started_at=results.started_at
         ),
-        "args": {"which": results.command, "target": results.target} | ({"diagnostics": others} if others else {}),
+        "args": {
+            "which": results.command,
+            "target": results.target,
+            **(arguments or {}),
+            **({"diagnostics": others} if others else {}),
+        },
         "elapsed_time": round(results.seconds, 3),
         "results": [_result(r, project, progress.get(r.node, ()), found[_name(r)]) for r in results.results],
     }

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from engine.compile import Manifest, Model, Target, compile_project
+from engine.compile import Manifest, Model, Target
 from engine.errors import RunError
 from engine.lake.catalog import catalog_settings
 from engine.lake.catalog.moved_lake import check as lake_check
-from engine.project import ModelText, load_project
 from engine.runtime.build import spark_session
 from engine.runtime.context.needed_jars import CORE, jar_sets
 from engine.runtime.inputs.register_inputs import register
 from engine.runtime.spark_support.shown_values import Shown, shown
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
-
-INLINE = "inline_query"
-_STORAGE = "column-storage"
 
 
 def preview(
@@ -50,21 +43,3 @@ def preview(
             return shown(spark.sql(model.sql).limit(limit))
         except spark_exceptions() as error:
             raise RunError.of(diagnose(error, model)) from error
-
-
-def inline_model(
-    root: Path, target: str | None, variables: Mapping[str, Any], sql: str
-) -> tuple[Manifest, Target, Model]:
-    """Compile a query from the command line as if it were a model of the project.
-
-    Raises:
-        RunError: the query or the project has errors.
-    """
-    project = load_project(root)
-    file = ModelText(INLINE, "--inline", (), sql)
-    result = compile_project(replace(project, models=(*project.models, file)), target=target, variables=variables)
-    # Its rows are shown: no table has to hold them.
-    errors = tuple(e for e in result.manifest.errors if (e.node, e.code) != (INLINE, _STORAGE))
-    if errors:
-        raise RunError.of(errors)
-    return result.manifest, result.target, result.manifest.model(INLINE)

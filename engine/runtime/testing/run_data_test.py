@@ -66,5 +66,5 @@ def judged(test: DataTest, failures: int) -> Status:
 
 
 def _holds(bound: str, failures: int) -> bool:
-    sign, _, number = (bound or "!= 0").partition(" ")
-    return bool(_SIGNS[sign](failures, int(number)))
+    parts = (part.partition(" ") for part in (bound or "!= 0").split(" or "))
+    return any(_SIGNS[sign](failures, int(number)) for sign, _, number in parts)

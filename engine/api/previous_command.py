@@ -1,0 +1,91 @@
+"""The last run of a project, as target/run_results.json has it: what `retry` repeats of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast, get_args
+
+from engine.api.requests import THREADS, Command, RunOptions, Selection
+from engine.errors import UsageError
+
+# What failed or was skipped.
+UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
+_MOST_THREADS = 64
+_PLAIN = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool}
+
+
+@dataclass(frozen=True, slots=True)
+class PreviousCommand:
+    """A command that ran models or tests.
+
+    Attributes:
+        command: build, run or test.
+        target: name of the target.
+        vars: values for `var()` of the command; None: they hold a secret, and were not kept.
+        warn_error: as for `Project`.
+        options: of the command.
+        started_at: UTC; empty: not known.
+    """
+
+    command: Command
+    target: str
+    vars: Mapping[str, Any] | None = field(default_factory=dict)
+    warn_error: bool | None = None
+    options: RunOptions = field(default_factory=RunOptions)
+    started_at: str = ""
+
+
+def run_arguments(variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions) -> dict[str, Any]:
+    """Return what run_results.json keeps of the options of a command; `previous_command` reads it."""
+    import json
+
+    from engine.secrets import scrub
+
+    text = json.dumps(variables, default=str)
+    given = {key: value for key, value in options.items() if value is not None and value != ()}
+    return {
+        "vars": dict(variables) if scrub(text) == text else None,
+        **({} if warn_error is None else {"warn_error": warn_error}),
+        **given,
+    }
+
+
+def previous_command(folder: Path) -> PreviousCommand | None:
+    """Read the last run; None: no run has left its results.
+
+    Args:
+        folder: of the artifacts, mostly target/.
+
+    Raises:
+        UsageError: the command had --reset-checkpoint, which cannot be repeated.
+    """
+    from engine.runtime.context.run_results import read_results
+
+    known = read_results(folder) or {}
+    said = known.get("args")
+    args = said if isinstance(said, dict) else {}
+    if args.get("which") not in get_args(Command):
+        return None
+    command = cast("Command", args["which"])
+    if reset := args.get("reset_checkpoint"):
+        message = f"the last {command} had --reset-checkpoint {reset}, which is not repeated"
+        raise UsageError("usage", message, f"Run engine plan, then engine {command} for the models that need it.")
+    options = {key: args[key] for key, kind in _PLAIN.items() if isinstance(args.get(key), kind)}
+    if not 0 < options.get("threads", THREADS) <= _MOST_THREADS:
+        del options["threads"]
+    if isinstance(accepted := args.get("accept"), list):
+        options["accept"] = tuple(map(str, accepted))
+    metadata = known.get("metadata")
+    started = metadata.get("invocation_started_at") if isinstance(metadata, dict) else None
+    variables = args.get("vars", {})
+    strict = args.get("warn_error")
+    return PreviousCommand(
+        command,
+        str(args.get("target") or ""),
+        variables if isinstance(variables, dict) else None,
+        strict if isinstance(strict, bool) else None,
+        cast("RunOptions", options),
+        str(started or ""),
+    )

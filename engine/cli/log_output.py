@@ -1,0 +1,100 @@
+"""Where the engine's log goes: target/logs/engine.log, and what of it people see."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import BinaryIO
+
+from engine.characters import visible
+from engine.cli.console.log_level import LogLevel
+from engine.cli.console.printing import Printer
+from engine.cli.console.terminal import indented, write
+from engine.secrets import scrub
+
+LOG = "logs/engine.log"
+_FORM = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+_INDENT = 4
+
+
+@contextmanager
+def logged(out: Printer, level: LogLevel, file: BinaryIO | None) -> Iterator[None]:
+    """Show the log to people while the block runs, and write it to a file, which is closed in the end.
+
+    Args:
+        out: gets messages of level info (jar downloads, log(..., info=True)).
+        level: debug: all lines and traces go to standard error too.
+        file: None: there is none.
+    """
+    root = logging.getLogger("engine")
+    kept = _kept(file) if file is not None else None
+    handlers = [_Shown(out), *([kept] if kept else []), *([_Traced()] if level is LogLevel.DEBUG else [])]
+    before, spread = root.level, root.propagate
+    if kept is not None:
+        # Py4J's traces of what fails inside a micro-batch would be before the message.
+        logging.getLogger().addHandler(kept)
+    root.setLevel(logging.DEBUG if level is LogLevel.DEBUG else logging.INFO)
+    root.propagate = False
+    for handler in handlers:
+        root.addHandler(handler)
+    try:
+        yield
+    finally:
+        for handler in handlers:
+            root.removeHandler(handler)
+        root.setLevel(before)
+        root.propagate = spread
+        if kept is not None:
+            logging.getLogger().removeHandler(kept)
+            kept.close()
+            kept.stream.close()
+
+
+def is_shown() -> bool:
+    """Whether people see the log already."""
+    return any(isinstance(handler, _Shown) for handler in logging.getLogger("engine").handlers)
+
+
+def _kept(file: BinaryIO) -> logging.StreamHandler[TextIOWrapper[BinaryIO]]:
+    handler = logging.StreamHandler(TextIOWrapper(file, encoding="utf-8", errors="backslashreplace"))
+    handler.setFormatter(_Scrubbing(_FORM))
+    return handler
+
+
+class _Scrubbing(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return visible(scrub(super().format(record)))
+
+
+class Unheard(logging.Handler):
+    """Where warnings go that no other handler takes (templates are not heard while `ls` prints): standard error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print it."""
+        write(indented(self.format(record), _INDENT), error=True)
+
+
+class _Shown(logging.Handler):
+    """Messages of level info without a trace are for people too (jar downloads, log(..., info=True))."""
+
+    def __init__(self, out: Printer) -> None:
+        super().__init__(logging.INFO)
+        self._out = out
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is None:
+            self._out.say(record.getMessage())
+
+
+class _Traced(logging.Handler):
+    """What `_Shown` leaves to the log: traces, and messages below the level info."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.setFormatter(_Scrubbing(_FORM))
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is not None or record.levelno < logging.INFO:
+            write(indented(self.format(record), _INDENT), error=True)

@@ -1,0 +1,116 @@
+"""Commands that run models and tests, and the plan of what they would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+import click
+
+from engine.api import Command as RunCommand
+from engine.api import RebuildOptions, RunOptions
+from engine.cli.arguments import Command
+from engine.cli.command_setup import CommandSettings
+from engine.cli.exits import carry_out
+from engine.cli.options import (
+    fail_fast_option,
+    plan_options,
+    project_options,
+    run_options,
+    selection_options,
+    split,
+    test_options,
+)
+from engine.errors import UsageError
+
+_STOPPED = "the next build continues where this one stopped"
+
+
+@click.command(cls=Command)
+@click.option("--output", type=click.Choice(["text", "json"]), default="text", help="What to print.")
+@plan_options
+@selection_options
+@project_options
+def plan(output: str, **options: Any) -> int:
+    """Show what a build would do to each model, and why; nothing is started or written."""
+    wanted, shared = split(options)
+    how = cast("RebuildOptions", {key: shared.pop(key) for key in RebuildOptions.__annotations__})
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.plan_command import show_plan
+
+        return show_plan(chosen, wanted, how, output)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@run_options
+@plan_options
+@test_options
+@selection_options
+@project_options
+def build(**options: Any) -> int:
+    """Run models and their tests, each after what it reads."""
+    return _run("build", **options)
+
+
+@click.command(cls=Command)
+@run_options
+@plan_options
+@selection_options
+@project_options
+def run(**options: Any) -> int:
+    """Run models without their tests."""
+    return _run("run", **options)
+
+
+@click.command(cls=Command)
+@run_options
+@test_options
+@selection_options
+@project_options
+@click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
+@click.option("--watch", is_flag=True, help="Watch files and rerun what an edit affects, until Ctrl-C.")
+def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
+    """Run unit tests, and the data tests of existing tables."""
+    return _run("test", junit_xml, watch=watch, **options)
+
+
+def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False, **options: Any) -> int:
+    wanted, shared = split(options)
+    how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
+
+    def work(chosen: CommandSettings) -> bool:
+        if watch and junit is not None:
+            raise UsageError(
+                "usage", "--watch and --junit-xml cannot be combined", "Use one of them: a report covers one run."
+            )
+        if watch:
+            from engine.cli.commands.test_watch import watch_tests
+
+            return watch_tests(chosen, wanted, how)
+        from engine.cli.commands.build_command import run_nodes
+
+        return run_nodes(chosen, command, wanted, how, junit)
+
+    stopped = "" if command == "test" else _STOPPED
+    return carry_out(work, stopped=stopped, **shared)
+
+
+@click.command(cls=Command)
+@click.option("--threads", type=click.IntRange(1, 64), envvar="ENGINE_THREADS", help="Default: as in that command.")
+@fail_fast_option
+@project_options
+def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
+    """Run what failed or was skipped in the last build, run or test again, with the options of that command."""
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.build_command import retry
+
+        return retry(chosen, threads, fail_fast=fail_fast)
+
+    return carry_out(work, stopped=_STOPPED, **shared)
+
+
+COMMANDS = (plan, build, run, test, retry)

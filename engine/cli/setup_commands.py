@@ -1,0 +1,106 @@
+"""Commands about the machine, the cache and the diagnostics."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import click
+
+from engine.cli.arguments import Command, Group
+from engine.cli.command_setup import CommandSettings, check_project, log_file
+from engine.cli.exits import carry_out
+from engine.cli.options import output_options, project_options
+
+
+@click.command(cls=Command)
+@click.option("--security", is_flag=True, help="Check ports, file permissions, settings and secrets instead.")
+@project_options
+def debug(security: bool, **shared: Any) -> int:
+    """Check Java, jars, catalog and state, with a fix for each."""
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.debug_command import debug
+
+        return debug(chosen, security=security)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@click.argument("codes", metavar="[CODE]...", nargs=-1)
+@output_options
+def explain(codes: tuple[str, ...], **shared: Any) -> int:
+    """Explain diagnostics by their CODE: cause, examples and fix; without one, show all of them by topic."""
+
+    def work(_: CommandSettings) -> None:
+        from engine.cli.explain_command import explain
+
+        explain(codes, as_json=shared["log_format"] == "json")
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@output_options
+def clean(**shared: Any) -> int:
+    """Remove target/ and what the cache keeps of the project; tables and their state are never touched."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.target_folder import TargetFolder
+        from engine.user_cache import project_cache
+
+        check_project(chosen)
+        for folder in filter(None, (chosen.target_dir, project_cache(chosen.target_dir))):
+            with TargetFolder(folder) as target:
+                target.clear()
+        chosen.out.say("Removed target/")
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@click.option("--force", is_flag=True, help="Replace an existing archive.")
+@click.option("--driver-memory", default="", metavar="SIZE", help="For drivers with this heap; 32g and more differ.")
+@click.option("--background", is_flag=True, hidden=True)
+@output_options
+def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) -> int:
+    """Write an archive of Java's classes now, by which sessions start in about half the time (once, a minute).
+
+    Left alone, the first session that finds none has it written in the background when it ends.
+    """
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.warmup import warm_up
+
+        path = warm_up(force=force, memory=driver_memory, background=background)
+        if path is not None:
+            chosen.out.say(f"{path} ({path.stat().st_size / 1e6:.0f} MB)")
+
+    return carry_out(work, **shared)
+
+
+@click.group(cls=Group)
+def jars() -> None:
+    """The jars that Spark needs beside its own."""
+
+
+@jars.command()
+@output_options
+def fetch(**shared: Any) -> int:
+    """Fetch and verify all jars, so that later runs need no network."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.project import is_project
+        from engine.spark.jars import jar_paths, jar_sets
+        from engine.spark.java import find_java
+
+        # The jars are the user's, not a project's.
+        with log_file(chosen) if is_project(chosen.root) else nullcontext():
+            for path in jar_paths(jar_sets(), fetch=True, java=find_java(), notify=chosen.out.say):
+                chosen.out.say(f"verified {path}")
+
+    return carry_out(work, **shared)
+
+
+COMMANDS = (debug, explain, clean, warmup, jars)

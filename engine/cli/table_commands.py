@@ -1,0 +1,136 @@
+"""Commands about tables and sources: their rows, freshness, maintenance and removal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engine.cli.arguments import Command, Group
+from engine.cli.command_setup import CommandSettings
+from engine.cli.exits import carry_out
+from engine.cli.options import project_options, selection_options, split
+from engine.errors import UsageError
+
+
+@click.command(cls=Command)
+@click.argument("model", required=False)
+@click.option("-s", "--select", "chosen_model", metavar="MODEL", help="The same as the argument MODEL.")
+@click.option("--inline", metavar="SQL", help="A query instead of a model; may use ref() and source().")
+@click.option("--table", is_flag=True, help="Print the stored table, without Java unless it has a VARIANT column.")
+@click.option("--limit", type=click.IntRange(1, 100_000), default=10, show_default=True, help="Rows to print.")
+@click.option("--output", type=click.Choice(["text", "json", "csv"]), default="text")
+@project_options
+def show(
+    model: str | None, chosen_model: str | None, inline: str | None, table: bool, limit: int, output: str, **shared: Any
+) -> int:
+    """Run a model's query over all there is now, open windows included, and print some rows."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.show import show_query, show_table
+
+        if model and chosen_model:
+            raise UsageError(
+                "usage", f"show takes one model, not '{model}' and '{chosen_model}'", f"Write engine show {model}."
+            )
+        name = model or chosen_model
+        if table:
+            show_table(chosen, name, limit, output)
+        else:
+            show_query(chosen, name, inline, limit, output)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@click.option("--dry-run", is_flag=True, help="Print what would be done, without changing anything.")
+@click.option(
+    "--older-than", metavar="DURATION", help="Expire snapshots older than that; default: the table's setting (5 days)."
+)
+@click.option(
+    "--orphans-older-than", "orphans", metavar="DURATION", help="Remove orphan files older than that: 3 days."
+)
+@selection_options
+@project_options
+def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **options: Any) -> int:
+    """Join small files, expire old snapshots and remove orphan files, beside running streams."""
+    wanted, shared = split(options)
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.maintain_command import care_for
+
+        return care_for(chosen, wanted, older_than, orphans, shared["log_format"], dry_run=dry_run)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@click.argument("model")
+@click.option("--accept", is_flag=True, help="Publish the staged rows of MODEL although tests failed.")
+@project_options
+def publish(model: str, accept: bool, **shared: Any) -> int:
+    """Accept rows that failed the tests of a model with publish: on_tests_pass."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.publish_command import accept_rows
+
+        accept_rows(chosen, model, accept=accept)
+
+    return carry_out(work, **shared)
+
+
+@click.command(cls=Command)
+@click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option(
+    "--accept", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]), help="A consequence to accept."
+)
+@project_options
+def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, yes: bool, **shared: Any) -> int:
+    """Remove tables with their files, state, quarantine and deleted keys; asks first."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.drop import drop_tables
+
+        drop_tables(chosen, tables, accept, shared["log_format"], yes=yes)
+
+    return carry_out(work, **shared)
+
+
+@click.group(cls=Group)
+def source() -> None:
+    """What sources hold now."""
+
+
+@source.command()
+@click.argument("name")
+@project_options
+def inspect(name: str, **shared: Any) -> int:
+    """Print a source's declaration with its columns, from the schema registry or a sample of records."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.show import show_source
+
+        show_source(chosen, name)
+
+    return carry_out(work, **shared)
+
+
+@source.command()
+@click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), help="Instead of target/sources.json.")
+@selection_options
+@project_options
+def freshness(output: Path | None, **options: Any) -> int:
+    """Compare the newest row of sources with their bounds; fail if one is too old."""
+    wanted, shared = split(options)
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.commands.source_freshness_command import show_freshness
+
+        return show_freshness(chosen, wanted, output, shared["log_format"])
+
+    return carry_out(work, **shared)
+
+
+COMMANDS = (show, maintain, publish, drop, source)

@@ -1,0 +1,16 @@
+"""Where failing rows of data tests are kept."""
+
+from __future__ import annotations
+
+from engine.compile.declarations.target import Target
+from engine.relations import Relation
+
+
+def failing_rows(target: Target, test: str) -> Relation:
+    """The table that keeps the failing rows of a data test.
+
+    Args:
+        target: where the project is built.
+        test: name of the test.
+    """
+    return Relation(target.catalog.name, f"{target.schema}_test_failures", test)
