@@ -11,6 +11,7 @@ import pytest
 
 from engine.api import Project
 from engine.api.adapted_tests import with_adapted_tests
+from engine.api.previous_command import run_arguments
 from engine.events import Status
 from engine.runtime.testing.run_data_test import judged
 from tests.cli.test_commands import PROJECT, run, small, write
@@ -191,6 +192,12 @@ def test_nothing_to_retry(small: Path, capsys: pytest.CaptureFixture[str]) -> No
     write(small, "target/run_results.json", "{")
     assert run(small, "retry") == 0
     assert not (small / ".engine").exists()
+
+
+def test_variables_with_a_secret_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENGINE_SECRET_TOKEN", "correct-horse-battery")
+    assert run_arguments({"a": "x"}, None, {})["vars"] == {"a": "x"}
+    assert run_arguments({"a": ["correct-horse-battery"]}, None, {})["vars"] is None
 
 
 def test_what_cannot_be_repeated_is_not_retried(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
