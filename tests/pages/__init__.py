@@ -1,0 +1,1 @@
+"""Pages of the documentation that a reader can follow: what they show is run."""
