@@ -23,7 +23,9 @@ def copied(lab: Lab) -> None:
 
 
 def lab_text(lab: Lab) -> str:
-    return (lab.root / "project.yml").read_text()
+    """The project of the lab, with the target that the example's sources name."""
+    text = (lab.root / "project.yml").read_text()
+    return text + f"  kafka: {{catalog: {{type: sqlite, name: lake, path: '{lab.lake_path}'}}, schema: {lab.schema}}}\n"
 
 
 def broken(lab: Lab, file: str, old: str, new: str) -> None:
