@@ -8,6 +8,7 @@ from pathlib import Path
 
 _FENCE = re.compile(r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CLOCK = re.compile(r"^\d\d:\d\d:\d\d  ", re.MULTILINE)
+_RATE = re.compile(r"\b[\d,]+ rows/s")
 _SECONDS = re.compile(r"\b\d+\.\d+s\b")
 
 
@@ -78,5 +79,6 @@ def put(block: Block, folder: Path) -> None:
 
 
 def comparable(output: str) -> str:
-    """Return output without what differs from run to run: the clock, and how long something took."""
-    return _SECONDS.sub("N.Ns", _CLOCK.sub("HH:MM:SS  ", output)).rstrip("\n")
+    """Return output without what differs from run to run: clock, durations, rates, and the order of what runs side by side."""
+    lines = _RATE.sub("N rows/s", _SECONDS.sub("N.Ns", _CLOCK.sub("HH:MM:SS  ", output))).splitlines()
+    return "\n".join(sorted(line for line in lines if line))
