@@ -122,6 +122,19 @@ def test_the_search_finds_models_columns_and_selections(window, flights, example
     expect(page.get_by_role("listbox")).to_be_hidden()
 
 
+def test_the_search_keeps_the_keyboard_while_a_page_is_read(window, flights):
+    page = window(flights).open("#/")
+    page.evaluate(
+        """() => new Promise((done) => {
+          const turn = () => { document.querySelector(".search input").focus(); done(); };
+          window.addEventListener("hashchange", turn, { once: true });
+          window.location.hash = "#/model/flights";
+        })"""
+    )
+    expect(page.get_by_role("heading", level=1)).to_have_text("flights")
+    expect(page.locator(".search input")).to_be_focused()
+
+
 def test_the_graph_is_narrowed_and_put_in_the_light(window, flights, example):
     one = window(flights)
     page = one.open("#/graph")

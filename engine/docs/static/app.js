@@ -65,6 +65,7 @@
   async function route() {
     turn += 1;
     const mine = turn;
+    const focused = document.activeElement;
     delete document.documentElement.dataset.ready;
     const where = address();
     let found;
@@ -84,13 +85,15 @@
         h("p", {}, h("a", { href: "#/" }, "To the overview")),
       ),
     };
+    // Whoever has turned to the search while the page was read keeps typing there.
+    const elsewhere = document.activeElement !== focused;
     document.title = `${found.title} · ${site.index.project}`;
     main.replaceChildren(found.page);
     mark();
     document.getElementById("side").open = false;
     window.scrollTo(0, 0);
     // The page is announced and the keyboard begins there, but not at the first opening.
-    if (mine > 1) main.focus({ preventScroll: true });
+    if (mine > 1 && !elsewhere) main.focus({ preventScroll: true });
     document.documentElement.dataset.ready = "true";
   }
 
