@@ -175,6 +175,10 @@ bench: $(DEV) ## Run every benchmark of benchmarks/
 	done; \
 	[ -n "$$found" ] || echo "benchmarks/ holds no benchmark yet"
 
+.PHONY: bench-quick
+bench-quick: $(DEV) ## Compare three pieces of streaming work with plain PySpark scripts, in about three minutes
+	@$(BIN)/python -m benchmarks.streams --quick
+
 .PHONY: docs
 docs: $(DEV) ## Generate the example's lineage site, and the pages of error codes
 	@$(BIN)/python -m engine.diagnostics.error_pages

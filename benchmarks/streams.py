@@ -2,7 +2,7 @@
 
     python -m benchmarks.streams [--quick] [--turns 3] [--only window,upsert] [--pipelines VENV]
 
-Each figure is the ratio of `engine build` to its script (`benchmarks.by_hand`) in the same turn, so that a noisy
+Each figure is the ratio of `engine build` to its script (`benchmarks._by_hand`) in the same turn, so that a noisy
 machine slows both; the median of the turns counts. Both start from nothing each time: a new process, new tables, new
 checkpoints; the class archive that an earlier build left (`engine warmup`) is there, as it is on a user's second
 command. VENV is an environment with `pyspark[pipelines]`, for Spark Declarative Pipelines' run of two trivial tables.
@@ -12,6 +12,7 @@ Results are kept as JSON in benchmarks/results/.
 from __future__ import annotations
 
 import argparse
+import ctypes
 import json
 import os
 import platform
@@ -31,6 +32,8 @@ from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 
 ROOT = Path(__file__).parents[1]
+# prctl(2): the JVM that a script leaves behind becomes a child of this process, so that its processor time counts.
+_SET_CHILD_SUBREAPER = 36
 RESULTS = Path(__file__).parent / "results"
 
 PROJECT = "name: bench\ntargets:\n  dev: {schema: main, spark: {master: 'local[2]'}}\n"
@@ -77,7 +80,7 @@ class Work:
     Attributes:
         name: in the results.
         models: SQL by model name.
-        scripts: works of `benchmarks.by_hand`, one process each.
+        scripts: works of `benchmarks._by_hand`, one process each.
         files: how many files the source has.
         rows: in each file.
         built: the tables are there already, so that the measured build finds nothing new.
@@ -135,6 +138,7 @@ def main() -> None:
     names = options.only.split(",") if options.only else QUICK if options.quick else [work.name for work in WORKS]
     turns = 1 if options.quick else options.turns
     jars = ",".join(map(str, jar_paths(("core",), fetch=True, java=find_java())))
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     subprocess.run([sys.executable, "-m", "engine", "warmup"], check=True, capture_output=True)
     results = [_compare(work, turns, jars) for work in WORKS if work.name in names]
     if options.pipelines is not None:
@@ -151,7 +155,7 @@ def _compare(work: Work, turns: int, jars: str) -> Result:
             if work.built:
                 _engine(root)
             ours = _engine(root)
-            theirs = _total([_timed([sys.executable, "-m", "benchmarks.by_hand", script, *_place(root, index), jars])
+            theirs = _total([_timed([sys.executable, "-m", "benchmarks._by_hand", script, *_place(root, index), jars])
                              for index, script in enumerate(work.scripts)])  # fmt: skip
             pairs.append((ours, theirs))
     return _result(work.name, pairs, work.goal)
@@ -191,12 +195,23 @@ def _engine(root: Path) -> Measured:
 
 def _timed(command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None) -> Measured:
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    environment = {**os.environ, "JAVA_HOME": str(find_java().home), **(environment or {})}
+    environment = {**os.environ, "JAVA_HOME": str(find_java().home), "ENGINE_WARMUP": "off", **(environment or {})}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    seconds, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = time.monotonic() - begin
+    _reap()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return Measured(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+
+
+def _reap() -> None:
+    """Wait for the processes that a command has left."""
+    while True:
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
 
 
 def _total(parts: Sequence[Measured]) -> Measured:

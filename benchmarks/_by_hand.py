@@ -1,6 +1,6 @@
 """Plain PySpark scripts of the work that `benchmarks.streams` measures, as one writes them who knows Spark.
 
-    python -m benchmarks.by_hand WORK FOLDER JAR[,JAR..]
+    python -m benchmarks._by_hand WORK FOLDER JAR[,JAR..]
 
 WORK is `session` (open one, end it), `append`, `window`, `upsert` or `batches`. FOLDER has the files in `landing/` and
 gets the tables in `hand/`. The sources, the results and the batches are those of the models in `benchmarks.streams`;
