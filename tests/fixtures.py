@@ -56,7 +56,7 @@ def _pairs(file: Path) -> Iterator[Pair]:
 
 
 def _parts(text: str) -> dict[str, str]:
-    """Take a text apart; what stands before its first part has the name ''."""
+    """Take a text apart; what precedes its first part has the name ''."""
     parts: dict[str, list[str]] = {"": []}
     lines = parts[""]
     for line in text.split("\n"):

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 import engine
 from engine.cli.explain_command import pointer
@@ -61,7 +62,7 @@ def test_another_form_is_an_error(old: str, new: str) -> None:
 
 
 def test_the_explanations_are_in_the_wheel() -> None:
-    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(REPOSITORY))
+    builder = WheelBuilder(str(REPOSITORY))
     shipped = {file.distribution_path for file in builder.recurse_included_files()}
     assert {f"engine/diagnostics/{path.name}" for path in FOLDER.glob("*.md")} <= shipped
 

@@ -22,14 +22,7 @@ from engine.plan.test_passes.known_passes import KnownPasses
 from engine.state import ModelState, Phase
 from tests.plan.test_unit_test_passes import write
 
-PROJECT = """
-name: shop
-target: dev
-targets:
-  dev:
-    catalog: {type: sqlite, name: lake, path: .engine/lake}
-    schema: s
-"""
+PROJECT = "name: s\n"
 SOURCES = """
 sources:
   - name: shop

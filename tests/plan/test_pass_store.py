@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import stat
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from engine.plan.test_passes.pass_store import LastPass, read_passes, write_passes
+from tests.lab import REPOSITORY
 
 ONE = LastPass("k1", "2026-11-23T10:00:00+00:00")
 TWO = LastPass("k2", "2026-11-23T11:00:00+00:00")
@@ -93,11 +95,32 @@ def test_what_cannot_be_written_is_no_error(cache: Path) -> None:
     assert read_passes(other, "dev") == {}
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="everything is writable for root")
-def test_a_folder_that_cannot_be_written_is_no_error(cache: Path) -> None:
-    cache.chmod(0o500)
+WRITES = """
+import json, resource, signal, sys
+from pathlib import Path
+from engine.plan.test_passes.pass_store import LastPass, read_passes, write_passes
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+try:
+    Path(sys.argv[1], "probe").write_text("x")
+except OSError as error:
+    print(error.strerror)
+write_passes(Path(sys.argv[1]), "dev", {"test.b": LastPass("k2", "now")}, (), ["test.a", "test.b"])
+print(*read_passes(Path(sys.argv[1]), "dev"))
+"""
+
+
+def test_a_disk_that_takes_nothing_is_no_error_and_keeps_what_was_there(cache: Path) -> None:
     write_passes(cache, "dev", {"test.a": ONE}, (), ["test.a"])
-    assert read_passes(cache, "dev") == {}
+    done = subprocess.run(
+        [sys.executable, "-c", WRITES, str(cache)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=REPOSITORY,
+    )
+    assert done.stdout.split("\n") == ["File too large", "test.a", ""]
 
 
 def test_runs_at_once_keep_the_passes_of_each_other(cache: Path) -> None:

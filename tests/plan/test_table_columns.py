@@ -16,6 +16,7 @@ from engine.lake.schema_match import type_text
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind, DeployedModel, PlanOptions, Reset, make_plan
 from engine.plan.tables.query_columns import model_struct, spark_document
+from tests.column_edits import CHANGED
 from tests.plan.deployed import SOURCE, batch, deployed, file, streaming, table
 from tests.plan.test_plan import manifest
 
@@ -69,21 +70,6 @@ def edited(root: Path, before: str, after: str, **options: Any) -> list[Diagnost
     now = manifest(root, after)
     action = make_plan(now, ["model.m"], deployed(now, {"m": known_of(old)}, [A]), PlanOptions(**options)).actions
     return list(action["model.m"].refusals)
-
-
-CHANGED = {
-    "rounded": ("", "cast(amount as int) as v", "amount as v", "v", "int", "double"),
-    "merged": ("unique_key: id", "to_date(at) as v", "at as v", "v", "date", "timestamp"),
-    "a string": ("on_schema_change: append_columns", "kind as v", "id + 4 as v", "v", "string", "int"),
-    "decimals": (
-        "on_schema_change: ignore", "cast(amount as decimal(10,1)) as v", "cast(amount as decimal(12,2)) as v",
-        "v", "decimal(10,1)", "decimal(12,2)",
-    ),
-    "nested": ("", "struct(id as n) as v", "struct(amount as n) as v", "v.n", "int", "double"),
-    "listed": ("", "array(id) as v", "array(amount) as v", "v.element", "int", "double"),
-    "mapped": ("", "map('k', id) as v", "map('k', kind) as v", "v.value", "int", "string"),
-    "keyed": ("", "map(id, 1) as v", "map(cast(id as bigint), 1) as v", "v.key", "int", "bigint"),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CHANGED)

@@ -177,3 +177,16 @@ def test_a_delay_that_cannot_be_read_is_one_mistake_and_hides_no_other(tmp_path:
         "bad-duration models/hourly.sql:2:36 '10' is not a duration",
         "unknown-column models/hourly.sql:5:32 no input has a column 'amonut'",
     ]
+
+
+def test_a_header_that_cannot_be_read_is_the_only_mistake(tmp_path: Path) -> None:
+    text = HOURLY.replace("windows: {", "windows: {{")
+    unit = (
+        HEAD.format(model="hourly")
+        + "    steps:\n      - given: {shop.orders: [{id: a}]}\n      - flush\n      - restart\n"
+        + "    expect: {rows: [], late: 1, watermark: 2013-01-01 10:00:00}\n"
+    )
+    found = findings(tmp_path, {**MODELS, "models/hourly.sql": text, "tests/t.yml": unit})
+    assert [(d.code, d.location and d.location.file) for d in found if d.is_error] == [
+        ("yaml-syntax", "models/hourly.sql")
+    ]

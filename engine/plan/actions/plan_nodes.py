@@ -13,7 +13,7 @@ from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
-from engine.plan.actions.unchanged import has_columns, work_left
+from engine.plan.actions.unchanged import REWRITTEN, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
@@ -92,6 +92,8 @@ def _model_action(
     unchanged = None if refusals or not certain else True
     if work or any(item.count for item in unread) or comparison.change is not Change.UNCHANGED:
         unchanged = False
+    if comparison.reasons:
+        work = tuple(reason for reason in work if reason != REWRITTEN)
     reasons = (*comparison.reasons, *work)
     return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes)
 

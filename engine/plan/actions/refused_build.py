@@ -23,10 +23,12 @@ def refused_build(manifest: Manifest, plan: Plan) -> EngineError | None:
 
 
 def _others(manifest: Manifest, plan: Plan, rejected: list[str]) -> Iterable[str]:
-    """The models of a build that neither are rejected nor read what is."""
+    """The models that have work, are not rejected, and read nothing that is."""
     parents = {node: set(manifest.parents(node)) for node in manifest.order}
-    for node in plan.actions:
-        if isinstance(manifest.nodes[node], Model) and not {node, *ancestors(parents, node)}.intersection(rejected):
+    for node, action in plan.actions.items():
+        if action.unchanged or not isinstance(manifest.nodes[node], Model):
+            continue
+        if not {node, *ancestors(parents, node)}.intersection(rejected):
             yield node
 
 

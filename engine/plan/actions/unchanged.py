@@ -19,6 +19,9 @@ from engine.plan.deployed.generations import committed_batch
 from engine.sources.files import file_source, listing
 from engine.state import ModelState, Phase
 
+# Said where no comparison of the queries says more.
+REWRITTEN = "its query is written in another way"
+
 
 def work_left(
     manifest: Manifest,
@@ -55,7 +58,7 @@ def work_left(
 def _of_any(model: Model, known: DeployedModel, state: ModelState, deployed: Deployed) -> Iterator[str]:
     """What a build does to any model."""
     if state.fingerprint != model.fingerprint:
-        yield "its query is written in another way"
+        yield REWRITTEN
     if state.engine_version != __version__:
         yield f"it was built by version {state.engine_version or 'unknown'} of the engine"
     if state.spark_version != deployed.spark_version:
