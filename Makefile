@@ -151,6 +151,11 @@ test-newest: ## The fast tests, the example and Kafka with the newest supported 
 test-no-java: ## Prove that Python and make are enough: demo and test in a fresh clone of HEAD, without Java
 	@sh scripts/without-java.sh
 
+.PHONY: test-package
+test-package: $(DEV) ## Install the built wheel and its dependencies into an empty environment, without Java, and build a new project
+	@$(BIN)/python -m hatchling build -d build/packages -t wheel
+	@PYTHON='$(PYTHON)' sh scripts/installed-wheel.sh build/packages/headrace-*.whl
+
 .PHONY: check
 check: $(DEV) ## Lint, formatting and types
 	$(SAY) "ruff check"
