@@ -84,7 +84,7 @@ _BY_PAGE = {
         header-comment-end unknown-key missing-key wrong-type bad-value bad-name bad-duration bad-schema
         duplicate-name duplicate-table config-conflict dbt-materialization not-supported setting-needs
         setting-conflict setting-pinned condition-syntax partition-clash partition-type trigger-continuous
-        trigger-once schedule-syntax unknown-option duplicate-option
+        trigger-once schedule-syntax unknown-option duplicate-option acknowledge-unused
     """,
 }
 CODES: frozenset[str] = frozenset(code for codes in _BY_PAGE.values() for code in codes.split())

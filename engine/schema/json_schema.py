@@ -100,7 +100,7 @@ def _block(block: ConfigBlock) -> Fragment:
 
 def _folder() -> Fragment:
     """Folder defaults: keys with a plus; others are folders below."""
-    properties = {f"+{key.name}": _value(key) for key in MODEL.keys}
+    properties = {f"+{key.name}": _value(key) for key in MODEL.keys if key.name != "acknowledge"}
     return {
         "type": "object",
         "description": _plain(FOLDER.text),
@@ -136,6 +136,8 @@ def _value(key: ConfigKey) -> Fragment:
     if key.choices:
         numbers = [int(choice) for choice in key.choices if choice.isdecimal()]
         found: list[Fragment] = [{"enum": [*key.choices, *numbers]}, _JINJA]
+        if key.form is ValueForm.TEXTS:
+            found.append({"type": "array", "items": _any(list(found))})
     else:
         found = list(_single(key, forms))
         if items := list(_items(key, forms)):

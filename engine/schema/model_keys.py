@@ -17,6 +17,11 @@ from engine.schema.config_key import (
 )
 from engine.schema.data_test_keys import TABLE_TESTS
 
+# The warnings that compiling a model can give; those about the text of files are always shown.
+WARNINGS = (
+    "agg-null-groups", "chain-mode", "limit-whole-stream", "trigger-once", "unbounded-collection", "unbounded-complete",
+    "unbounded-distinct", "unbounded-groups", "unbounded-join", "watermark-unused", "window-many", "window-week",
+)  # fmt: skip
 _STREAMING = (STREAMING_TABLE,)
 _TABLES = (STREAMING_TABLE, TABLE)
 _STORED = (STREAMING_TABLE, TABLE, VIEW)
@@ -33,6 +38,14 @@ _ABOUT = (
         NONE,
         "anything; the docs site shows it; merged with the folders'",
         "meta: {owner: sales}",
+    ),
+    ConfigKey(
+        "acknowledge",
+        ValueForm.TEXTS,
+        NONE,
+        "warnings of compile that were seen and are accepted: they are not reported; not a folder default",
+        "acknowledge: [unbounded-complete]",
+        choices=WARNINGS,
     ),
     ConfigKey("enabled", ValueForm.BOOLEAN, "`true`", "`false`: the model does not exist", "enabled: false"),
     ConfigKey(

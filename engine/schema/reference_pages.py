@@ -90,7 +90,8 @@ def _cells(key: ConfigKey, *, kinds: bool) -> Iterator[str]:
 
 def _type(key: ConfigKey) -> str:
     if key.choices:
-        return ", ".join(f"`{choice}`" for choice in key.choices)
+        choices = ", ".join(f"`{choice}`" for choice in key.choices)
+        return f"one or a list of {choices}" if key.form is ValueForm.TEXTS else choices
     told = [_linked(key, form) for form in (key.form, *key.also)]
     return " or ".join(dict.fromkeys(told))
 

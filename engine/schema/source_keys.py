@@ -190,6 +190,14 @@ SOURCE_TABLE: Final = ConfigBlock(
         *TABLE_TESTS,
         *_OF_ALL,
         ConfigKey(
+            "acknowledge",
+            ValueForm.TEXTS,
+            NONE,
+            "warnings of compile that were seen and are accepted: they are not reported",
+            "acknowledge: [unknown-columns]",
+            choices=("unknown-columns",),
+        ),
+        ConfigKey(
             "targets",
             ValueForm.BY_NAME,
             NONE,

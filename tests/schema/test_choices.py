@@ -17,6 +17,7 @@ from engine.compile.nodes.model_settings import (
     Publish,
     StateProvider,
 )
+from engine.diagnostics.explanations import explanations
 from engine.schema import ValueForm
 from engine.schema.all_blocks import BLOCKS
 from engine.schema.format_keys import FORMATS
@@ -38,7 +39,15 @@ CHOICES: dict[str, Iterable[str]] = {
     "expect.format": ("dict", "csv", "sql"), "source_file.version": ("2",), "unit_test_file.version": ("2",),
 }  # fmt: skip
 # Whoever reads them takes the choices from the schema itself.
-TAKEN = {"catalog.type", "security.protocol", "files.on_changed_file", "files.after_reading", "age.period"}
+TAKEN = {
+    "model.acknowledge",
+    "source_table.acknowledge",
+    "catalog.type",
+    "security.protocol",
+    "files.on_changed_file",
+    "files.after_reading",
+    "age.period",
+}
 ALL = {f"{block.name}.{key.name}": key.choices for block in BLOCKS.values() for key in block.keys if key.choices}
 
 
@@ -49,6 +58,13 @@ def test_every_key_with_choices_is_compared() -> None:
 @pytest.mark.parametrize("name", CHOICES)
 def test_choices_are_those_of_the_code(name: str) -> None:
     assert sorted(ALL[name]) == sorted(str(choice) for choice in CHOICES[name])
+
+
+def test_every_warning_of_compile_about_one_node_can_be_acknowledged() -> None:
+    found = {e.code for e in explanations().values() if "warning" in e.levels and "compile" in e.found}
+    # Of the text of files, of the project, of targets; and the one about the key itself.
+    found -= {"trojan-source", "no-models", "plain-http", "acknowledge-unused"}
+    assert {*ALL["model.acknowledge"], *ALL["source_table.acknowledge"]} == found
 
 
 def test_formats_have_the_keys_of_their_kind() -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from engine.compile.nodes.column_facts import Origin
 from engine.compile.nodes.guarantee import Guarantee
-from engine.compile.nodes.manifest import Column, DataTest, Input, Macro, Model, Node, Source
+from engine.compile.nodes.manifest import AcknowledgedWarning, Column, DataTest, Input, Macro, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import ExpectedResult, GivenRows, UnitTest
 from engine.relations import Partition, SortColumn
 from engine.sources import location
@@ -131,9 +131,14 @@ def _model(model: Model, about: About) -> dict[str, Any]:
     }
 
 
+def _acknowledged(seen: AcknowledgedWarning) -> dict[str, Any]:
+    return {"code": seen.code, "message": seen.message, "line": seen.location.line if seen.location else None}
+
+
 def _found_out(model: Model, about: About) -> dict[str, Any]:
     guarantee = about.guarantee
     return {
+        "acknowledged": [_acknowledged(seen) for seen in model.acknowledged],
         "title": model.title,
         "guarantee": guarantee.level.value if guarantee else None,
         "guarantee_reason": guarantee.reason if guarantee else None,
@@ -241,7 +246,10 @@ def _source(source: Source, about: About) -> dict[str, Any]:
         "description": source.description,
         "columns": {column.name: _column(column, about) for column in source.columns},
         "tags": list(source.tags),
-        "meta": {**source.meta, OWN: {"broken": source.broken}},
+        "meta": {
+            **source.meta,
+            OWN: {"broken": source.broken, "acknowledged": [_acknowledged(seen) for seen in source.acknowledged]},
+        },
         "config": {
             "enabled": True,
             **settings,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from engine.compile.config.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.config.dbt_keys import HABITS
 from engine.errors import Diagnostic, Location, near
 from engine.project import LoadedProject, ModelFile
@@ -122,7 +123,11 @@ def check_folder_defaults(project: LoadedProject, found: list[Diagnostic]) -> No
 
     def walk(level: Section, path: tuple[str, ...]) -> None:
         for key, section in level.mapping():
-            if key.startswith("+"):
+            if key == f"+{ACKNOWLEDGE}":
+                message = "'acknowledge' is not a default of folders"
+                hint = "Write it in the header of the model that has the warning."
+                section.report("unknown-key", message, hint, at_key=True)
+            elif key.startswith("+"):
                 check_key(section, key[1:])
             elif own_level is not None and section.path == own_level.path:
                 walk(section, path)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from engine.compile.config.acknowledged_warnings import KEY as ACKNOWLEDGE
+from engine.compile.config.acknowledged_warnings import Acknowledgement, read_acknowledgements
 from engine.compile.config.column_config import (
     Described,
     TestConfig,
@@ -32,6 +34,7 @@ from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, Location
 from engine.project import LoadedProject, ModelFile
 from engine.project.yaml_section import Section, is_name, is_table_name
+from engine.schema.model_keys import MODEL
 from engine.schema.stream_keys import CONTRACT
 
 _DBT_MATERIALIZED = {
@@ -70,6 +73,7 @@ class ModelConfig:
     state_partitions: int | None = None
     places: Mapping[str, Location] = field(default_factory=dict)
     named: tuple[NamedColumn, ...] = ()
+    acknowledged: tuple[Acknowledgement, ...] = ()
 
 
 def model_config(
@@ -132,6 +136,7 @@ def _interpret(settings: MergedSettings, *, certain: bool) -> ModelConfig:
         state_partitions=read_state_partitions(keys.get("state_store")),
         places=_places(settings, streams, described),
         named=tuple(settings.named),
+        acknowledged=read_acknowledgements(keys.get(ACKNOWLEDGE) if ACKNOWLEDGE in settings.own else None, MODEL),
     )
 
 

@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import msgspec
 
+from engine.compile.config.acknowledged_warnings import KEY as ACKNOWLEDGE
+from engine.compile.config.acknowledged_warnings import acknowledge, read_acknowledgements
 from engine.compile.config.column_config import (
     Described,
     TestConfig,
@@ -93,6 +95,8 @@ def _table(
         hint = "Add 'watermark: <column> delay <interval>': duplicates within the delay are dropped."
         dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
     bounds = freshness_config.read_freshness(part, group, spec, columns)
+    listed = read_acknowledgements(part.child(ACKNOWLEDGE), SOURCE_TABLE)
+    part.found[before:], acknowledged = acknowledge(listed, part.found[before:], f"{source}.{name}")
     result = Source(
         id=f"source.{source}.{name}",
         source=source,
@@ -110,6 +114,7 @@ def _table(
         group=about.text() if (about := group.child("description")) else "",
         tags=tuple(dict.fromkeys(tag for level in (group, part) for tag in read_tags(level.child("tags")))),
         meta={**read_meta(group.child("meta")), **read_meta(part.child("meta"))},
+        acknowledged=acknowledged,
     )
     of_all = (read_tests(part.child(key), None) for key in ("tests", "data_tests"))
     return result, (*(test for some in of_all for test in some), *described.tests)

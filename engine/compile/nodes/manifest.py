@@ -146,6 +146,15 @@ class SourceMap:
 
 
 @dataclass(frozen=True, slots=True)
+class AcknowledgedWarning:
+    """A warning of compile that `acknowledge` lists: it is kept with its node and not reported."""
+
+    code: str
+    message: str
+    location: Location | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A compiled model. A broken one stays in the manifest, marked, with what could be found out.
 
@@ -183,6 +192,7 @@ class Model:
     broken: bool = False
     deterministic: bool = True
     slots: tuple[Slot, ...] = ()
+    acknowledged: tuple[AcknowledgedWarning, ...] = ()
 
     @property
     def stored(self) -> bool:
@@ -249,6 +259,7 @@ class Source:
         group: the description of the source that the table belongs to.
         tags: of source and table.
         meta: of source and table; the table's wins.
+        acknowledged: warnings that it lists as seen.
     """
 
     id: str
@@ -267,6 +278,7 @@ class Source:
     group: str = ""
     tags: tuple[str, ...] = ()
     meta: Mapping[str, Any] = field(default_factory=dict)
+    acknowledged: tuple[AcknowledgedWarning, ...] = ()
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.compile.columns.find_columns import BoundQuery
+from engine.compile.config.acknowledged_warnings import acknowledge
 from engine.compile.config.operation_config import placed
 from engine.compile.config.session_settings import meaning
 from engine.compile.config.window_config import Window
@@ -93,6 +94,8 @@ def finish(
     tests = compile_tests(f"model.{read.file.name}", read.file.file, read.config.tests, shared, known, problems)
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)
+    problems, acknowledged = acknowledge(read.config.acknowledged, problems, model.name)
+    model = replace(model, acknowledged=acknowledged)
     env, repeatable = read.env | names.used_env, read.repeatable and names.repeatable
     return Finished(
         model, tuple(tests), GivenNode(seen, inlined, _unsafe(model, given)), tuple(problems), env, repeatable

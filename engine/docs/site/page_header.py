@@ -79,6 +79,7 @@ def source_words(source: Source) -> Iterator[Detail]:
     if settings.get("on_upstream_delete") == OnUpstreamDelete.IGNORE:
         yield Detail("Deletions", "are skipped: rows that were read stay")
     yield Detail("Bad records", _BAD_RECORDS[spec.on_bad_record])
+    yield from _acknowledged(source)
 
 
 def _start(source: Source) -> str:
@@ -111,6 +112,12 @@ def model_words(model: Model) -> Iterator[Detail]:
     for expectation in model.expectations:
         yield Detail("Expectation", _expects(expectation))
     yield from _runs(model)
+    yield from _acknowledged(model)
+
+
+def _acknowledged(node: Model | Source) -> Iterator[Detail]:
+    for seen in node.acknowledged:
+        yield Detail("Acknowledged", f"{seen.message} ({seen.code})")
 
 
 def _table_words(write: Write) -> Iterator[Detail]:
