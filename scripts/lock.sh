@@ -26,7 +26,7 @@ compile() {
 
 mkdir -p requirements
 compile base pyproject.toml
-compile dev pyproject.toml --extra java --group test --group check --constraints requirements/base.txt
+compile dev pyproject.toml --extra java --group test --group check --group site --constraints requirements/base.txt
 compile build --group build --constraints requirements/dev.txt
 compile demo --group demo --no-deps
 compile audit --group audit --constraints requirements/dev.txt

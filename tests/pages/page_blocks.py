@@ -9,6 +9,7 @@ from pathlib import Path
 _FENCE = re.compile(r"^(?:`(?P<file>[^`\n]+)`:\n\n)?```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 _CLOCK = re.compile(r"^\d\d:\d\d:\d\d  ", re.MULTILINE)
 _RATE = re.compile(r"\b[\d,]+ rows/s")
+_SNAPSHOT = re.compile(r"\b\d{17,}\b")
 _SECONDS = re.compile(r"\b\d+\.\d+s\b")
 
 
@@ -79,6 +80,8 @@ def put(block: Block, folder: Path) -> None:
 
 
 def comparable(output: str) -> str:
-    """Return output without what differs from run to run: clock, durations, rates, and the order of what runs side by side."""
-    lines = _RATE.sub("N rows/s", _SECONDS.sub("N.Ns", _CLOCK.sub("HH:MM:SS  ", output))).splitlines()
+    """Return output without what differs from run to run: clock, durations, rates, ids of snapshots,
+    and the order of what runs side by side."""
+    output = _RATE.sub("N rows/s", _SECONDS.sub("N.Ns", _CLOCK.sub("HH:MM:SS  ", output)))
+    lines = _SNAPSHOT.sub("SNAPSHOT", output).splitlines()
     return "\n".join(sorted(line for line in lines if line))

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.pages.page_blocks import Command, blocks_of, commands_of, put
+from tests.pages.page_blocks import Command, blocks_of, commands_of, comparable, put
 
 # Commands that start Java, or whose output depends on those before.
 NEEDS_TABLES = re.compile(r"engine (build|test|show|plan)\b")
@@ -51,7 +51,7 @@ class Terminal:
             timeout=300,
             check=False,
         )
-        failed = re.search(r"(: |^)error: |^rejected ", ended.stdout, re.MULTILINE)
+        failed = re.search(r"(: |^)error: |^rejected |ERROR=[1-9]", ended.stdout, re.MULTILINE)
         assert (ended.returncode != 0) == bool(failed), f"{command.text} ended with {ended.returncode}:\n{ended.stdout}"
         return ended.stdout
 
@@ -75,6 +75,20 @@ def write_output(page: Path, outputs: list[tuple[Command, str]]) -> None:
     """Replace the output that a page shows by the real one."""
     lines = page.read_text(encoding="utf-8").splitlines(keepends=True)
     for command, output in reversed(outputs):
+        assert lines[command.line - 1].startswith(f"$ {command.text}"), "the page was edited meanwhile"
         shown = len(command.output.splitlines())
         lines[command.line : command.line + shown] = [output if output.endswith("\n") or not output else f"{output}\n"]
     page.write_text("".join(lines), encoding="utf-8")
+
+
+def follow_page(page: Path, folder: Path, *, tables: bool) -> None:
+    """Do what a page says in an empty folder, and compare what the commands print; with `UPDATE` write it into the page."""
+    empty = folder / "empty"
+    empty.mkdir()
+    outputs = list(Terminal(empty, folder / "bin").follow(page, tables=tables))
+    assert outputs
+    if UPDATE in os.environ:
+        write_output(page, outputs)
+        return
+    for command, output in outputs:
+        assert comparable(output) == comparable(command.output), f"line {command.line}: {command.text}"

@@ -5,37 +5,24 @@ With ENGINE_WRITE_PAGES=1 in the environment the tests write the real output int
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from tests.lab import REPOSITORY
-from tests.pages.page_blocks import blocks_of, comparable
-from tests.pages.terminal import UPDATE, Terminal, write_output
+from tests.pages.page_blocks import blocks_of
+from tests.pages.terminal import follow_page
 
 PAGE = REPOSITORY / "docs" / "getting-started.md"
 
 
-def follow(tmp_path: Path, *, tables: bool) -> None:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    outputs = list(Terminal(folder, tmp_path / "bin").follow(PAGE, tables=tables))
-    assert outputs
-    if UPDATE in os.environ:
-        write_output(PAGE, outputs)
-        return
-    for command, output in outputs:
-        assert comparable(output) == comparable(command.output), f"line {command.line}: {command.text}"
-
-
 def test_what_needs_no_java(tmp_path: Path) -> None:
-    follow(tmp_path, tables=False)
+    follow_page(PAGE, tmp_path, tables=False)
 
 
 @pytest.mark.spark
 def test_the_whole_page(tmp_path: Path) -> None:
-    follow(tmp_path, tables=True)
+    follow_page(PAGE, tmp_path, tables=True)
 
 
 def test_only_the_installation_is_not_run() -> None:
