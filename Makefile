@@ -189,6 +189,10 @@ docs: $(DEV) ## Generate the example's lineage site, and the pages of error code
 	@$(BIN)/python -m engine.diagnostics.error_pages
 	@$(BIN)/engine docs generate
 
+.PHONY: site
+site: $(DEV) ## Build the documentation as a site in build/site; a broken link is an error, nothing is loaded from a network
+	@$(BIN)/python -m scripts.site.build
+
 .PHONY: reference
 reference: $(DEV) ## Write the reference of keys in docs/reference, and the JSON Schemas of editors, from engine/schema
 	@$(BIN)/python -m engine.schema docs/reference

@@ -24,7 +24,9 @@ def build(target: Path) -> int:
         stage(source)
         settings = str(Path(__file__).parent)
         doctrees = str(Path(temporary, "doctrees"))
-        code = build_main(["-b", "html", "-q", "-W", "--keep-going", "-c", settings, "-d", doctrees, str(source), str(target)])
+        code = build_main(
+            ["-b", "html", "-q", "-W", "--keep-going", "-c", settings, "-d", doctrees, str(source), str(target)]
+        )
     if code == 0:
         # The home page also under the name that a browser asks for.
         shutil.copyfile(target / f"{HOME.removesuffix('.md')}.html", target / "index.html")
@@ -34,5 +36,5 @@ def build(target: Path) -> int:
 if __name__ == "__main__":
     folder = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "build" / "site"
     ended = build(folder)
-    print(f"Wrote {folder / 'index.html'}" if ended == 0 else "The site has warnings, which are errors")  # noqa: T201
+    print(f"Wrote {folder / 'index.html'}" if ended == 0 else "The site has warnings, which are errors")
     sys.exit(ended)

@@ -42,7 +42,9 @@ class Section:
 def sections(root: Path = ROOT) -> list[Section]:
     """Return the navigation, patterns replaced by the pages that they match."""
     text = NAVIGATION.read_text(encoding="utf-8")
-    return [section for part in yaml.safe_load(text) for section in _sections(root, HOME, part["caption"], part["pages"])]
+    return [
+        section for part in yaml.safe_load(text) for section in _sections(root, HOME, part["caption"], part["pages"])
+    ]
 
 
 def _sections(root: Path, parent: str, caption: str, items: list[Any]) -> Iterator[Section]:

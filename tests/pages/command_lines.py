@@ -29,7 +29,7 @@ def engine_commands(block: Block) -> Iterator[tuple[int, list[str]]]:
             match = _COMMAND.search(part)
             if match:
                 text = match["arguments"].rstrip()
-                yield number, shlex.split(text.rstrip("\",") if text.count('"') % 2 else text)
+                yield number, shlex.split(text.rstrip('",') if text.count('"') % 2 else text)
 
 
 def check_command(arguments: list[str]) -> None:

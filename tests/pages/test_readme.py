@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
+
+import pytest
 
 from tests.lab import REPOSITORY
 from tests.pages.page_blocks import Command, blocks_of, commands_of, comparable, put
@@ -34,3 +38,13 @@ def test_each_output_is_one_of_the_tutorial() -> None:
             set(comparable(other.output).splitlines()) for other in commands(TUTORIAL) if other.text == command.text
         ]
         assert any(lines and lines <= output for output in outputs), command.text
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/comparison.md"])
+def test_ratios_are_those_of_the_results(page: str) -> None:
+    (name,) = re.findall(r"\(benchmarks/results/(.+?\.json)\)", README)
+    results = json.loads((REPOSITORY / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
+    ratios = {result["work"]: f"{result['ratio']:.2f}" for result in results["results"]}
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    assert len(ratios) == 3
+    assert [work for work, ratio in ratios.items() if ratio not in text] == []
