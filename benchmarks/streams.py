@@ -12,37 +12,18 @@ Results are kept as JSON in benchmarks/results/.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import json
 import os
-import platform
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 
-from engine import __version__
+from benchmarks._commands import PROJECT, Measured, keep, prepare, timed, write_events, write_project
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 
-ROOT = Path(__file__).parents[1]
-# prctl(2): the JVM that a script leaves behind becomes a child of this process, so that its processor time counts.
-_SET_CHILD_SUBREAPER = 36
-RESULTS = Path(__file__).parent / "results"
-
-PROJECT = "name: bench\ntargets:\n  dev: {schema: main, spark: {master: 'local[2]'}}\n"
-SOURCE = """\
-sources:
-  - name: shop
-    tables:
-      - {name: events, format: json, path: landing, schema: "id bigint, at timestamp, kind string, amount double"}
-"""
 APPEND = """\
 /*---
 streams: [shop.events]
@@ -109,14 +90,6 @@ QUICK = ("nothing_new", "window", "forty_batches")
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A process from start to end, in seconds: by the clock, and of processor time with its children."""
-
-    seconds: float
-    cpu: float
-
-
-@dataclass(frozen=True, slots=True)
 class Result:
     """The medians of a piece of work, and the median of its turns' ratios."""
 
@@ -138,12 +111,11 @@ def main() -> None:
     names = options.only.split(",") if options.only else QUICK if options.quick else [work.name for work in WORKS]
     turns = 1 if options.quick else options.turns
     jars = ",".join(map(str, jar_paths(("core",), fetch=True, java=find_java())))
-    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    subprocess.run([sys.executable, "-m", "engine", "warmup"], check=True, capture_output=True)
+    prepare()
     results = [_compare(work, turns, jars) for work in WORKS if work.name in names]
     if options.pipelines is not None:
         results.append(_against_pipelines(options.pipelines, turns))
-    _keep(results, turns)
+    keep("streams", results, turns)
 
 
 def _compare(work: Work, turns: int, jars: str) -> Result:
@@ -151,11 +123,12 @@ def _compare(work: Work, turns: int, jars: str) -> Result:
     for _ in range(turns):
         with tempfile.TemporaryDirectory() as folder:
             root = Path(folder)
-            _project(root, work)
+            write_project(root, work.models)
+            write_events(root, work.files, work.rows)
             if work.built:
                 _engine(root)
             ours = _engine(root)
-            theirs = _total([_timed([sys.executable, "-m", "benchmarks._by_hand", script, *_place(root, index), jars])
+            theirs = _total([timed([sys.executable, "-m", "benchmarks._by_hand", script, *_place(root, index), jars])
                              for index, script in enumerate(work.scripts)])  # fmt: skip
             pairs.append((ours, theirs))
     return _result(work.name, pairs, work.goal)
@@ -169,49 +142,8 @@ def _place(root: Path, index: int) -> list[str]:
     return [str(place)]
 
 
-def _project(root: Path, work: Work) -> None:
-    files = {"project.yml": PROJECT, "sources/shop.yml": SOURCE}
-    files |= {f"models/{name}.sql": text for name, text in work.models.items()}
-    for name, text in files.items():
-        path = root / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    (root / "landing").mkdir()
-    kinds = ("paid", "refund", "sent", "lost")
-    for number in range(work.files):
-        lines = (
-            f'{{"id":{number * work.rows + row},"at":"2024-05-01T{number // 2 % 24:02}:{row % 60:02}:00Z",'
-            f'"kind":"{kinds[row % 4]}","amount":{row % 977}.5}}\n'
-            for row in range(work.rows)
-        )
-        path = root / "landing" / f"{number:03}.json"
-        path.write_text("".join(lines), encoding="utf-8")
-        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
-
-
 def _engine(root: Path) -> Measured:
-    return _timed([sys.executable, "-m", "engine", "build", "--project-dir", str(root)])
-
-
-def _timed(command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None) -> Measured:
-    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    environment = {**os.environ, "JAVA_HOME": str(find_java().home), "ENGINE_WARMUP": "off", **(environment or {})}
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-    seconds = time.monotonic() - begin
-    _reap()
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
-    return Measured(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-
-
-def _reap() -> None:
-    """Wait for the processes that a command has left."""
-    while True:
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+    return timed([sys.executable, "-m", "engine", "build", "--project-dir", str(root)])
 
 
 def _total(parts: Sequence[Measured]) -> Measured:
@@ -264,29 +196,9 @@ def _against_pipelines(venv: Path, turns: int) -> Result:
                 path.write_text(text, encoding="utf-8")
             ours = _engine(root)
             environment = {"PATH": f"{venv}/bin:{os.environ['PATH']}", "PYSPARK_PYTHON": f"{venv}/bin/python"}
-            theirs = _timed([f"{venv}/bin/spark-pipelines", "run"], pipeline, environment)
+            theirs = timed([f"{venv}/bin/spark-pipelines", "run"], pipeline, environment)
             pairs.append((ours, theirs))
     return _result("pipelines", pairs, 0.33)
-
-
-def _keep(results: Sequence[Result], turns: int) -> None:
-    RESULTS.mkdir(exist_ok=True)
-    at = datetime.now(UTC)
-    model = next((line.partition(":")[2].strip() for line in Path("/proc/cpuinfo").read_text().splitlines()
-                  if line.startswith("model name")), platform.machine())  # fmt: skip
-    import pyspark
-
-    document = {
-        "at": at.strftime("%Y-%m-%dT%H:%MZ"),
-        "machine": {"processor": model, "cores": os.cpu_count(), "load_before": round(os.getloadavg()[2], 1)},
-        "versions": {"headrace": __version__, "pyspark": pyspark.__version__, "python": platform.python_version(),
-                     "java": find_java().version_text},
-        "turns": turns,
-        "results": [asdict(result) for result in results],
-    }  # fmt: skip
-    path = RESULTS / f"{at:%Y-%m-%d}-streams.json"
-    path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
-    print(f"kept in {path.relative_to(ROOT)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

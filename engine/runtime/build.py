@@ -7,7 +7,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,7 @@ from engine.plan.deployed.state_folder import table_state
 from engine.plan.deployed.work_size import is_little
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 from engine.runtime.context.needed_jars import CORE, jar_sets
+from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
 from engine.spark.jars import jar_paths
@@ -179,19 +180,20 @@ def _written(events: Iterable[Event], models: Iterable[Model]) -> list[Model]:
 def _nothing_new(manifest: Manifest, target: Target, plan: Plan, deployed: Deployed, emit: Emit) -> None:
     """Report the models and tests of a plan that has nothing to do."""
     total = len(plan.actions)
-    for index, (node, action) in enumerate(plan.actions.items(), 1):
+    for index, node in enumerate(plan.actions, 1):
         model = manifest.nodes[node]
         if not isinstance(model, Model):
             passed_at = deployed.passed[node]
             emit(TestFinished(node, index, total, Status.PASS, 0.0, at=now(), passed_at=passed_at))
             continue
-        kind, relation, state = model.materialized.value, str(model.relation), table_state(target, model).load()
-        snapshot = state.snapshot if state is not None else None
+        kind, relation = model.materialized.value, str(model.relation)
+        if (outcome := nothing_new(plan, target, model)) is None:
+            raise ValueError(node)
         emit(ModelStarted(node, index, total, kind, relation))
         emit(
             ModelFinished(
-                Status.UNCHANGED, "nothing new", node=node, index=index, total=total, kind=kind, relation=relation,
-                seconds=0.0, at=now(), snapshot_id=snapshot, note="; ".join(action.notes),
+                node=node, index=index, total=total, kind=kind, relation=relation, seconds=0.0, at=now(),
+                **{f.name: getattr(outcome, f.name) for f in fields(outcome)},
             )
         )  # fmt: skip
 

@@ -15,6 +15,7 @@ from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Statu
 from engine.lake.table_writer import create_namespace
 from engine.plan.test_passes.known_passes import KnownPasses
 from engine.runtime.batch.run_batch import run_batch
+from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.scheduler import dependencies, execute
@@ -207,6 +208,8 @@ class Turns:
             return Outcome(Status.SKIPPED, self._skipped(failed_above))
         if self.ended:
             return Outcome(Status.SKIPPED, _ENDED)
+        if (unchanged := nothing_new(self.run.plan, self.run.target, model)) is not None:
+            return unchanged
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
             replaced_materialization.announce(self.run, model)

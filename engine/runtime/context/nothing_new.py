@@ -1,0 +1,21 @@
+"""How the turn of a model ends for which the plan is certain that there is nothing to do."""
+
+from __future__ import annotations
+
+from engine.compile import Model, Target
+from engine.events import Outcome, Status
+from engine.plan import Plan
+from engine.plan.deployed.state_folder import table_state
+
+
+def nothing_new(plan: Plan, target: Target, model: Model) -> Outcome | None:
+    """Return the outcome of a model without work; None: it has some, or only Spark and the systems behind it know.
+
+    The plan is of the time at which the tables were locked: what comes later waits for the next build.
+    """
+    action = plan.actions.get(model.id)
+    if action is None or not action.unchanged:
+        return None
+    state = table_state(target, model).load()
+    snapshot = state.snapshot if state is not None else None
+    return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=snapshot, note="; ".join(action.notes))
