@@ -54,10 +54,14 @@ help: ## Show this list
 	@echo "  UPGRADE=1                    with lock: move to the newest versions"
 
 .PHONY: demo
-demo: $(DEMO) ## Land some weeks of flights, build every table, generate the docs, show a result
-	$(SAY) "landing flights in landing/"
+demo: $(DEMO) ## Land two weeks of flights and then a day more, build every table, generate the docs, show a result
+	$(SAY) "landing two weeks of flights in landing/"
 	@$(BIN)/python -m producer
 	$(SAY) "engine build"
+	@$(BIN)/engine build
+	$(SAY) "landing a day more"
+	@$(BIN)/python -m producer --more 24
+	$(SAY) "engine build: it reads the new day; flights whose hour was written already are late"
 	@$(BIN)/engine build
 	$(SAY) "engine docs generate"
 	@$(BIN)/engine docs generate

@@ -11,7 +11,7 @@ trap 'exit 130' INT
 trap 'exit 143' TERM
 mkdir "$work/home" "$work/shops"
 
-echo "==> pip install $(basename "$wheel")[java]"
+echo "==> installing $(basename "$wheel") with its extra java"
 "$python" -m venv "$work/venv"
 # Links to the tools of an ordinary machine that Hadoop runs.
 for tool in bash chmod df du id ls sh stat uname whoami; do

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import click
+from click.shell_completion import CompletionItem
 
 from engine.cli.dbt_answers import answer_to_command, answer_to_option
 from engine.cli.options import Several, fail_fast_option, project_options
+from engine.cli.shell_completion import complete_selection
 
 _END = "--"
 _SUMMARY = 200
@@ -28,6 +30,12 @@ class Command(click.Command):
             if (answer := answer_to_option(error.option_name)) is None:
                 raise
             raise click.UsageError(answer, ctx) from None
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete options, and bare names as those of --select."""
+        found = super().shell_complete(ctx, incomplete)
+        selects = any("--select" in param.opts for param in self.params)
+        return [*found, *complete_selection(ctx, incomplete)] if selects and not incomplete.startswith("-") else found
 
 
 class Group(click.Group):

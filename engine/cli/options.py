@@ -11,6 +11,7 @@ import click
 
 from engine.api import THREADS, Selection
 from engine.cli.console.log_level import LogLevel
+from engine.cli.shell_completion import of_selections, of_targets
 
 Command = Callable[..., Any]
 
@@ -61,7 +62,10 @@ def project_options(command: Command) -> Command:
             help="Folder of artifacts and logs instead of target/; relative to the project.",
         ),
         _option("--vars", "variables", env="VARS", metavar="YAML", default="{}", help="Values for var(): '{k: v}'."),
-        _option("-t", "--target", env="TARGET", metavar="NAME", help="Target of project.yml to use."),
+        _option(
+            "-t", "--target", env="TARGET", metavar="NAME", shell_complete=of_targets,
+            help="Target of project.yml to use.",
+        ),
     ):  # fmt: skip
         command = decorate(command)
     return output_options(command)
@@ -79,9 +83,13 @@ def selection_options(command: Command) -> Command:
             help="A selection that matches nothing is a warning (for CI).",
         ),
         _option("--selector", env="SELECTOR", metavar="NAME", help="A named selection of selectors.yml."),
-        _option("--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", help="Nodes to exclude."),
+        _option(
+            "--exclude", env="EXCLUDE", cls=Several, metavar="SELECTION", shell_complete=of_selections,
+            help="Nodes to exclude.",
+        ),
         _option(
             "-s", "--select", "-m", "--models", env="SELECT", cls=Several, metavar="SELECTION",
+            shell_complete=of_selections,
             help="Nodes to select: names, +name+, tag:x, path:models/x, source:a.b ...",
         ),
     ):  # fmt: skip

@@ -10,6 +10,7 @@ import click
 from engine.api import Selection
 from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
+from engine.cli.console.amounts import amount
 from engine.cli.exits import carry_out
 from engine.cli.options import Several, output_options, project_options, selection_options, split
 from engine.errors import UsageError
@@ -32,7 +33,7 @@ def init(folder: Path, template: str, **shared: Any) -> int:
         from engine.cli.commands.init_command import create_project
 
         files = create_project(chosen.root / folder, template)
-        chosen.out.say(f"Created {folder} ({len(files)} files). Next: cd {folder} && engine build")
+        chosen.out.say(f"Created {folder} ({amount(len(files), 'file')}). Next: cd {folder} && engine build")
 
     return carry_out(work, **shared)
 

@@ -9,8 +9,10 @@ import click
 
 from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings, check_project, log_file
+from engine.cli.console.terminal import write
 from engine.cli.exits import carry_out
 from engine.cli.options import output_options, project_options
+from engine.cli.shell_completion import SHELLS, of_codes, script
 
 
 @click.command(cls=Command)
@@ -28,7 +30,7 @@ def debug(security: bool, **shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("codes", metavar="[CODE]...", nargs=-1)
+@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=of_codes)
 @output_options
 def explain(codes: tuple[str, ...], **shared: Any) -> int:
     """Explain diagnostics by their CODE: cause, examples and fix; without one, show all of them by topic."""
@@ -80,6 +82,18 @@ def warmup(*, force: bool, driver_memory: str, background: bool, **shared: Any) 
     return carry_out(work, **shared)
 
 
+@click.command(cls=Command)
+@click.argument("shell", type=click.Choice(SHELLS))
+@output_options
+@click.pass_context
+def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
+    """Print the script that makes a shell complete commands, options and names of the project.
+
+    For bash, in ~/.bashrc: eval "$(engine completion bash)"
+    """
+    return carry_out(lambda _: write(script(context.find_root().command, shell)), **shared)
+
+
 @click.group(cls=Group)
 def jars() -> None:
     """The jars that Spark needs beside its own."""
@@ -103,4 +117,4 @@ def fetch(**shared: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (debug, explain, clean, warmup, jars)
+COMMANDS = (debug, explain, clean, warmup, completion, jars)

@@ -11,11 +11,12 @@ from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings
 from engine.cli.exits import carry_out
 from engine.cli.options import project_options, selection_options, split
+from engine.cli.shell_completion import of_models, of_sources
 from engine.errors import UsageError
 
 
 @click.command(cls=Command)
-@click.argument("model", required=False)
+@click.argument("model", required=False, shell_complete=of_models)
 @click.option("-s", "--select", "chosen_model", metavar="MODEL", help="The same as the argument MODEL.")
 @click.option("--inline", metavar="SQL", help="A query instead of a model; may use ref() and source().")
 @click.option("--table", is_flag=True, help="Print the stored table, without Java unless it has a VARIANT column.")
@@ -66,7 +67,7 @@ def maintain(dry_run: bool, older_than: str | None, orphans: str | None, **optio
 
 
 @click.command(cls=Command)
-@click.argument("model")
+@click.argument("model", shell_complete=of_models)
 @click.option("--accept", is_flag=True, help="Publish the staged rows of MODEL although tests failed.")
 @project_options
 def publish(model: str, accept: bool, **shared: Any) -> int:
@@ -81,7 +82,7 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, required=True)
+@click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, required=True, shell_complete=of_models)
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
     "--accept", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]), help="A consequence to accept."
@@ -104,7 +105,7 @@ def source() -> None:
 
 
 @source.command()
-@click.argument("name")
+@click.argument("name", shell_complete=of_sources)
 @project_options
 def inspect(name: str, **shared: Any) -> int:
     """Print a source's declaration with its columns, from the schema registry or a sample of records."""

@@ -1,6 +1,6 @@
 /*---
-description: Where each aircraft went last. A departure that is told late does not replace a newer one.
-streams: [ops.departures]
+description: Where each aircraft went last. A departure that arrives late does not replace a newer one.
+streams: [flights]
 unique_key: tailnum
 sequence_by: [departed_at, flight_id]
 columns:
@@ -8,11 +8,11 @@ columns:
   destination: IATA code of the airport it went to.
 ---*/
 select
-    data.tailnum,
-    id as flight_id,
-    data.carrier,
-    data.origin,
-    data.destination,
-    data.departed_at
-from {{ source('ops', 'departures') }}
-where type = 'flight.departed' and data.tailnum is not null
+    tailnum,
+    flight_id,
+    carrier,
+    origin,
+    destination,
+    departed_at
+from {{ ref('flights') }}
+where tailnum is not null

@@ -10,5 +10,5 @@ select
     round(sum(mean_delay * departures) / sum(departures), 1) as mean_delay
 from {{ ref('departures_hourly') }}
 group by window_start
-order by departures desc, window_start
+order by departures desc, window_start asc
 limit 20

@@ -1,20 +1,16 @@
 /*---
 description: Flights and long delays of each airline.
 materialized: table
+publish: on_tests_pass              # readers see the new rows when the tests below have passed
 columns:
   carrier: {tests: [not_null, unique]}
+  long_delays: {tests: [{expression: {expression: "<= flights"}}]}
 ---*/
-with delayed as (
-    select carrier, count(*) as long_delays
-    from {{ ref('long_delays') }}
-    group by carrier
-)
 select
     f.carrier,
-    n.name as airline,
+    a.airline,
     count(*) as flights,
-    coalesce(max(d.long_delays), 0) as long_delays
+    count_if(f.departure_delay >= {{ var('long_delay_minutes') }}) as long_delays
 from {{ ref('flights') }} as f
-left join {{ source('reference', 'airlines') }} as n on n.carrier = f.carrier
-left join delayed as d on d.carrier = f.carrier
-group by f.carrier, n.name
+left join {{ ref('airlines') }} as a on f.carrier = a.carrier
+group by f.carrier, a.airline

@@ -1,7 +1,7 @@
 /*---
 description: >-
   Times in which an airport sent flights off with long delays: one begins with the first of them and ends when none
-  follows for half an hour. A flight that is told late can join two of them.
+  follows for half an hour. A flight that arrives late can join two of them.
 streams:
   flights: {watermark: departed_at delay 9 hours}       # events are held back for up to 8 hours
 windows:

@@ -1,7 +1,7 @@
 /*---
 description: >-
-  Every flight with its landing. A flight of which no landing is told that lies within 12 hours of its departure was
-  diverted; it comes without one, once the watermark says that none can come any more.
+  Every flight with its landing. A flight without a landing within 12 hours of its departure was diverted; it is written
+  without one when the watermark has passed those 12 hours.
 streams:
   flights: {watermark: departed_at delay 9 hours}       # events are held back for up to 8 hours
   ops.arrivals: {watermark: data.landed_at as landed_at delay 9 hours}
@@ -27,5 +27,6 @@ select
     f.departure_delay - a.data.arrival_delay as caught_up
 from {{ ref('flights') }} as f
 left join {{ source('ops', 'arrivals') }} as a
-    on a.data.flight_id = f.flight_id
-    and a.landed_at between f.departed_at and f.departed_at + interval 12 hours
+    on
+        f.flight_id = a.data.flight_id
+        and a.landed_at between f.departed_at and f.departed_at + interval 12 hours

@@ -13,5 +13,5 @@ select
     {{ share('f.departure_delay >= ' ~ var('long_delay_minutes')) }} as late_share,
     round(avg(f.departure_delay), 1) as mean_delay
 from {{ ref('flights') }} as f
-left join {{ ref('airports') }} as a on a.faa = f.destination
+left join {{ ref('airports') }} as a on f.destination = a.faa
 group by f.origin, f.destination, a.airport

@@ -56,8 +56,7 @@ def test_the_example_is_a_manifest_of_version_12():
     assert found.nodes["model.flights.routes"].depends_on.macros == ["macro.flights.share"]
     assert set(found.parent_map["model.flights.carriers"]) == {
         "model.flights.flights",
-        "source.flights.reference.airlines",
-        "model.flights.long_delays",
+        "model.flights.airlines",
     }
     assert "test.flights.unique_carriers_carrier" in found.child_map["model.flights.carriers"]
 

@@ -40,7 +40,7 @@ def test_a_column_as_json(capsys):
     assert code == 0
     record = json.loads(out)
     assert record["column"] == "ops.departures.data.origin"
-    assert record["impact"]["breaks"] == ["aircraft", "departures_hourly", "flights"]
+    assert record["impact"]["breaks"] == ["flights"]
     assert {"from": "model.flights#origin", "to": "model.routes#origin", "sql": "f.origin"} in record["edges"]
 
 

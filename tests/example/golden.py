@@ -22,6 +22,7 @@ MICROSECOND = timedelta(microseconds=1)
 HOUR = timedelta(hours=1)
 HELD_BACK = timedelta(hours=9)  # at most 8 hours after it was emitted, in whole files of an hour
 BOUND = timedelta(hours=12)
+LONGEST_PLAUSIBLE = 420  # minutes
 
 
 def read_batches(folder: Path | str, files_per_batch: int, after: Iterable[Path] = ()) -> Batches:
@@ -59,6 +60,21 @@ def flat(event: Row) -> Row:
 def project(batches: Batches, **columns: str | Callable[[Row], Any]) -> list[Row]:
     """Return what a stateless model holds: every landed row, duplicates included."""
     return [_project(row, columns) for batch in batches for row in batch]
+
+
+def unique(batches: Batches) -> list[Row]:
+    """One row for each event id, of those that are sent more than once any of them: they are equal."""
+    return list({row["id"]: row for batch in batches for row in batch}.values())
+
+
+def is_flight(row: Row) -> bool:
+    """Whether an event becomes a row of `flights`: it departed, and its delay is plausible."""
+    return row["type"] == "flight.departed" and row["departure_delay"] <= LONGEST_PLAUSIBLE
+
+
+def is_implausible(row: Row) -> bool:
+    """Whether an event goes to the quarantine of `flights`."""
+    return row["type"] == "flight.departed" and row["departure_delay"] > LONGEST_PLAUSIBLE
 
 
 def totals(batches: Batches) -> dict[str, int]:

@@ -11,8 +11,8 @@ from tests.lab import REPOSITORY, Lab, Result
 pytestmark = pytest.mark.spark
 
 HOURLY, FLIGHTS = "departures_hourly", "flights"
-TOLD_FIRST, TWELVE_HOURS = "whoever_is_told_first_waits_for_the_other", "twelve_hours_are_the_bound"
-TOLD_LATE = "a_flight_that_is_told_late_joins_two_of_them"
+FIRST, TWELVE_HOURS = "the_first_waits_for_the_other", "twelve_hours_are_the_bound"
+LATE = "a_late_flight_joins_two_of_them"
 WRITTEN = "it_is_written_when_the_watermark_has_reached_its_end"
 
 
@@ -53,14 +53,15 @@ def test_they_pass_and_a_broken_model_turns_the_right_one_red(lab: Lab) -> None:
     broken(lab, "marts/journeys.sql", "f.departed_at + interval 12 hours\n", "f.departed_at + interval 11 hours\n")
     broken(lab, "marts/disruptions.sql", "session(departed_at, 30 minutes)", "session(departed_at, 20 minutes)")
     stateful = f"test_type:unit,{HOURLY} test_type:unit,{FLIGHTS}"
-    others = f"test_type:unit,aircraft {TOLD_FIRST} {TWELVE_HOURS} {TOLD_LATE}"
+    others = f"test_type:unit,aircraft {FIRST} {TWELVE_HOURS} {LATE}"
     assert red(lab.run("test", "-s", f"{stateful} {others}")) == {
         f"{HOURLY}.an_hour_is_written_when_the_watermark_has_passed_it",
-        f"{FLIGHTS}.an_event_told_twice_is_one_flight",
+        f"{FLIGHTS}.a_duplicate_event_is_one_flight",
         f"{FLIGHTS}.more_than_a_day_behind_is_late",
+        f"{FLIGHTS}.an_implausible_delay_goes_to_the_quarantine",
         "aircraft.the_newest_departure_stays",
         f"journeys.{TWELVE_HOURS}",
-        f"disruptions.{TOLD_LATE}",
+        f"disruptions.{LATE}",
     }
 
     broken(lab, "marts/departures_hourly.sql", "2 hours)", "1 hour)")
@@ -69,7 +70,7 @@ def test_they_pass_and_a_broken_model_turns_the_right_one_red(lab: Lab) -> None:
     broken(lab, "staging/flights.sql", "delay 1 day", "delay 2 days")
     broken(lab, "marts/disruptions.sql", "session(departed_at, 20 minutes)", "session(departed_at, 30 minutes)")
     broken(lab, "marts/disruptions.sql", "delay 9 hours", "delay 10 hours")
-    assert red(lab.run("test", "-s", f"{stateful} {TOLD_LATE} {WRITTEN}")) == {
+    assert red(lab.run("test", "-s", f"{stateful} {LATE} {WRITTEN}")) == {
         f"{HOURLY}.an_hour_is_written_when_the_watermark_has_passed_it",
         f"{HOURLY}.behind_the_watermark_is_dropped",
         f"{FLIGHTS}.more_than_a_day_behind_is_late",

@@ -7,10 +7,8 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from tests.example import golden
-from tests.kills.project import LAST, TABLES, Example, copy_landed
+from tests.kills.project import LAST, TABLES, WITH_LATE_ROWS, Example, copy_landed
 from tests.lab import Lab
-
-HOURLY = "departures_hourly"
 
 
 def differences(example: Example, other: Lab, build: Callable[[Lab], object]) -> list[str]:
@@ -29,13 +27,11 @@ def differences(example: Example, other: Lab, build: Callable[[Lab], object]) ->
     build(other)
     found = []
     for name in TABLES:
-        if name == HOURLY:
-            continue
         ours, theirs = _rows(example.lab, name), _rows(other, name)
         if ours != theirs:
             more, less = ours - theirs, theirs - ours
             found.append(f"{name}: {more.total()} rows too many, {less.total()} missing; {[*more][:2]} {[*less][:2]}")
-    return found + _hours(example)
+    return found + _hours(example) + _written_twice(example.lab)
 
 
 def _rows(lab: Lab, name: str) -> Counter[str]:
@@ -48,12 +44,20 @@ def _hours(example: Example) -> list[str]:
     replay = golden.Replay(timedelta(minutes=30), keep_unique=lambda row: row["type"] == "flight.departed")
     for files in example.batches():
         replay.batch([row for path in files for row in golden.read_file(path)])
-    rows = example.lab.rows(HOURLY)
+    rows = example.lab.rows("hours")
     found = Counter((r["window_start"], r["origin"], r["departures"], round(r["mean_delay"], 6)) for r in rows)
     wanted = Counter((r["window_start"], r["origin"], r["count"], round(r["mean"], 6)) for r in replay.rows)
-    twice = [key for key, count in Counter((r["window_start"], r["origin"]) for r in rows).items() if count > 1]
-    told = [f"{HOURLY}: windows written twice: {twice[:3]}"] if twice else []
-    if found != wanted:
-        more, less = found - wanted, wanted - found
-        told.append(f"{HOURLY}: {more.total()} too many, {less.total()} missing; {[*more][:3]} {[*less][:3]}")
-    return told
+    if found == wanted:
+        return []
+    more, less = found - wanted, wanted - found
+    return [f"hours: {more.total()} too many, {less.total()} missing; {[*more][:3]} {[*less][:3]}"]
+
+
+def _written_twice(lab: Lab) -> list[str]:
+    """Windows that are in a table more than once."""
+    found = []
+    for name, time in zip(WITH_LATE_ROWS, ("window_start", "window_start", "ended_at"), strict=True):
+        counts = Counter((row[time], row["origin"]) for row in lab.rows(name))
+        twice = [key for key, count in counts.items() if count > 1]
+        found += [f"{name}: windows written twice: {twice[:3]}"] if twice else []
+    return found

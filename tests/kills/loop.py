@@ -124,7 +124,7 @@ def kill_again_and_again(example: Example, kills: int, seed: int, tell: Callable
             tell(f"a build that ended before its kill, {seconds:.0f} s")
         if code == -signal.SIGKILL and not build.has("ModelFinished"):
             usual *= 1.1  # so that every build comes to its tests and its end sometimes
-        if build.has("ModelFinished", "model.departures_hourly"):
+        if build.has("ModelFinished", "model.hours"):
             tell(f"  landed {example.land(dice.randint(5, 12))} files")
     return tally
 

@@ -29,4 +29,6 @@ def test_every_installation_takes_hashes() -> None:
         line for line in lines if re.search(r"pip install|\$\(INSTALL\)", line) and not line.startswith("INSTALL")
     ]
     assert installs
-    assert [line for line in installs if "--require-hashes" not in line and "--no-deps -e ." not in line] == []
+    # make test-package installs the wheel as its users do, into an environment that is thrown away.
+    allowed = ("--require-hashes", "--no-deps -e .", '"$wheel[java]"')
+    assert [line for line in installs if not any(part in line for part in allowed)] == []

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Failed, Warnings, compiled, log_file
+from engine.cli.console.amounts import amount
 from engine.cli.console.terminal import json_text, write, write_json
 from engine.errors import UsageError
 
@@ -108,7 +109,7 @@ def _numbers(part: Part) -> str:
     if stored is None:
         return "  (already removed from the catalog)"
     parts = [
-        f"{stored.rows:,} rows" if stored.rows is not None else "",
+        amount(stored.rows, "row") if stored.rows is not None else "",
         _bytes(stored.size) if stored.size is not None else "",
     ]
     text = ", ".join(filter(None, parts))

@@ -12,7 +12,10 @@ from engine.project.yaml_section import is_name
 TEMPLATES: Final = {"files": ("files",), "kafka": ("files", "kafka"), "cdc": ("cdc",)}
 _STARTER: Final = Path(__file__).parents[1] / "starter"
 # Files of every project. Under these names no tool takes them for its own while they are in the package.
-_COMMON: Final = {"gitignore": ".gitignore", "ci.yml": ".github/workflows/headrace.yml"}
+_COMMON: Final = {
+    "gitignore": ".gitignore", "ci.yml": ".github/workflows/headrace.yml", "sqlfluff": ".sqlfluff",
+    "sqlfluffignore": ".sqlfluffignore",
+}  # fmt: skip
 
 
 def create_project(folder: Path, template: str) -> list[str]:

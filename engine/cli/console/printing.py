@@ -10,6 +10,7 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from engine.characters import one_line
+from engine.cli.console.amounts import amount
 from engine.cli.console.log_level import LogLevel
 from engine.cli.console.terminal import Part, Styled, clear_status, indented, write, write_json, write_status
 from engine.errors import Diagnostic, Level
@@ -155,7 +156,7 @@ class TextPrinter:
         match event:
             case RunStarted():
                 self._hints.clear()
-                self.say(f"Target {event.target}, {event.total} nodes")
+                self.say(f"Target {event.target}, {amount(event.total, 'node')}")
             case ModelStarted():
                 self._row(event, "START", f"{event.kind} {event.relation}", "RUN", None)
             case BatchCommitted():
@@ -192,7 +193,7 @@ class TextPrinter:
 
     def _finished(self, event: ModelFinished) -> None:
         word = _WORDS.get(event.status, event.status.value.upper())
-        rows = "" if event.kind == "view" else f" {event.rows_out:,} rows"
+        rows = "" if event.kind == "view" else f" {amount(event.rows_out, 'row')}"
         status = {
             Status.SUCCESS: f"OK{rows} in {event.seconds:.1f}s",
             Status.UNCHANGED: f"UNCHANGED, {event.message} in {event.seconds:.1f}s",
@@ -211,10 +212,10 @@ class TextPrinter:
         rows_in, batches = rows_in + event.rows_in, batches + 1
         self._sums[event.node] = (rows_in, batches)
         rate = event.rows_in / event.seconds if event.seconds else 0.0
-        text = (
-            f"{event.node.split('.', 1)[1]}: {rows_in:,} rows in {batches} batches, {rate:,.0f} rows/s"
-            f", watermark {short_time(event.watermark)}"
-        )
+        read = f"{amount(rows_in, 'row')} in {amount(batches, 'batch', 'batches')}, {rate:,.0f} rows/s"
+        # There is none yet in the first micro-batch, and never one without event time.
+        watermark = f", watermark {short_time(event.watermark)}" if event.watermark else ""
+        text = f"{event.node.split('.', 1)[1]}: {read}{watermark}"
         if self._live:
             with self._lock:
                 write_status(text)
@@ -306,10 +307,10 @@ def taken_out_text(event: ModelFinished) -> str:
     if event.failed_checks:
         parts.append("failed expectations " + ", ".join(f"{name} {n:,}" for name, n in event.failed_checks.items()))
     if event.quarantined:
-        parts.append(f"{event.quarantined:,} rows in {event.relation}__quarantine")
+        parts.append(f"{amount(event.quarantined, 'row')} in {event.relation}__quarantine")
     return "; ".join(parts)
 
 
-def short_time(text: str | None) -> str:
+def short_time(text: str) -> str:
     """2013-03-14T00:00:00.000Z as 2013-03-14 00:00:00."""
-    return "-" if text is None else text.replace("T", " ").removesuffix("Z").removesuffix(".000")
+    return text.replace("T", " ").removesuffix("Z").removesuffix(".000")

@@ -1,0 +1,111 @@
+"""Completion in shells: what each is given to run, and what it gets back."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.processes import engine
+from tests.lab import REPOSITORY
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    files = {
+        "project.yml": "name: shop\ntargets: {dev: {schema: a}, prod: {schema: b}}\ntarget: dev\n",
+        "sources/shop.yml": "sources: [{name: shop, tables: [{name: orders, format: rate}, {name: offers}]}]\n",
+        "models/orders.sql": "select 1 as id\n",
+        "models/marts/orders_hourly.sql": "this is no SQL {{\n",
+        "models/other.sql": "select 1 as id\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def completed(folder: Path, line: str) -> list[str]:
+    """What a shell would offer at the end of a line."""
+    words = line.split(" ")
+    env = {"COMP_WORDS": line, "COMP_CWORD": str(len(words) - 1), "_ENGINE_COMPLETE": "bash_complete"}
+    ended = subprocess.run(
+        [sys.executable, "-m", "engine"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY), **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert ended.stderr == ""
+    return [item.partition(",")[2] for item in ended.stdout.split()]
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("engine bu", ["build"]),
+        ("engine build --full", ["--full-refresh"]),
+        ("engine build -s ord", ["orders", "orders_hourly"]),
+        ("engine build -s other ord", ["orders", "orders_hourly"]),
+        ("engine build ot", ["other"]),
+        ("engine build --exclude ot", ["other"]),
+        ("engine test -s 2+orders_", ["2+orders_hourly"]),
+        ("engine test -s @ot", ["@other"]),
+        ("engine run source:shop.o", ["source:shop.offers", "source:shop.orders"]),
+        ("engine show oth", ["other"]),
+        ("engine drop other oth", ["other"]),
+        ("engine source inspect shop.of", ["shop.offers"]),
+        ("engine build -t p", ["prod"]),
+        ("engine explain unbounded-comp", ["unbounded-complete"]),
+        ("engine build -s nothing", []),
+    ],
+)
+def test_what_is_offered(shop, line, offered):
+    assert completed(shop, line) == offered
+
+
+def test_another_folder_and_no_project(shop, tmp_path_factory):
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    assert completed(elsewhere, "engine build -s ord") == []
+    assert completed(elsewhere, f"engine build --project-dir {shop} -s ot") == ["other"]
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_completing_writes_nothing_into_the_project(shop):
+    before = {path: path.stat().st_mtime_ns for path in shop.rglob("*")}
+    completed(shop, "engine build -s o")
+    assert {path: path.stat().st_mtime_ns for path in shop.rglob("*")} == before
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_script_is_valid_for_its_shell(shell, tmp_path):
+    ended = engine(tmp_path, "completion", shell)
+    assert ended.returncode == 0
+    assert f"_ENGINE_COMPLETE={shell}_complete" in ended.stdout
+    if path := shutil.which(shell):
+        assert subprocess.run([path, "-n"], input=ended.stdout, text=True, check=False).returncode == 0
+
+
+def test_bash_completes_with_the_script(shop, tmp_path):
+    script = engine(shop, "completion", "bash").stdout
+    program = tmp_path / "bin" / "engine"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m engine "$@"\n')
+    program.chmod(0o755)
+    env = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    asked = 'COMP_WORDS=(engine build -s orders_); COMP_CWORD=3; _engine_completion engine; echo "${COMPREPLY[@]}"'
+    ended = subprocess.run(
+        ["bash", "-c", f"{script}\n{asked}"], cwd=shop, env=env, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.strip() == "orders_hourly"
+
+
+def test_another_shell_is_a_usage_error(tmp_path):
+    ended = engine(tmp_path, "completion", "tcsh")
+    assert ended.returncode == 2
+    assert "'bash', 'zsh', 'fish'" in ended.stderr
