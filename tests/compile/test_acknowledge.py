@@ -73,7 +73,7 @@ def test_an_error_stays_and_nothing_is_called_unused_beside_it(compile_model):
 
 
 def test_an_error_of_a_code_that_is_also_a_warning_stays(tmp_path):
-    from engine.compile.config.acknowledged_warnings import Acknowledgement, acknowledge
+    from engine.compile.nodes.acknowledged_warnings import Acknowledgement, acknowledge
     from engine.errors import Diagnostic, Level, Location
 
     error, warning = (Diagnostic("chain-mode", "x", level=level) for level in (Level.ERROR, Level.WARNING))

@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engine.compile.config.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.compile.config.dbt_keys import HABITS
+from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
 from engine.errors import Diagnostic, Location, near
 from engine.project import LoadedProject, ModelFile
 from engine.project.model_header import location_of

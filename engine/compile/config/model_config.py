@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from engine.compile.config.acknowledged_warnings import KEY as ACKNOWLEDGE
-from engine.compile.config.acknowledged_warnings import Acknowledgement, read_acknowledgements
 from engine.compile.config.column_config import (
     Described,
     TestConfig,
@@ -28,6 +26,8 @@ from engine.compile.config.merged_config import MergedSettings, NamedColumn
 from engine.compile.config.operation_config import read_operation, read_state_partitions
 from engine.compile.config.stream_config import StreamConfig, WindowConfig, read_streams, read_windows_config
 from engine.compile.config.write_config import read_write
+from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
+from engine.compile.nodes.acknowledged_warnings import Acknowledgement, read_acknowledgements
 from engine.compile.nodes.manifest import Column, Materialized
 from engine.compile.nodes.model_settings import Expectation, Operation, Write
 from engine.compile.templates.rendered_values import ValueRenderer

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import msgspec
 
-from engine.compile.config.acknowledged_warnings import KEY as ACKNOWLEDGE
-from engine.compile.config.acknowledged_warnings import acknowledge, read_acknowledgements
 from engine.compile.config.column_config import (
     Described,
     TestConfig,
@@ -21,6 +19,8 @@ from engine.compile.config.stream_config import read_watermark
 from engine.compile.declarations import freshness_config
 from engine.compile.declarations.source_spec import formats_of, kind_keys, read_spec
 from engine.compile.declarations.target import DEFAULT_TARGET, Target
+from engine.compile.nodes.acknowledged_warnings import KEY as ACKNOWLEDGE
+from engine.compile.nodes.acknowledged_warnings import acknowledge, read_acknowledgements
 from engine.compile.nodes.manifest import Column, Source
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.errors import Diagnostic, near

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from engine.compile.columns.find_columns import BoundQuery
-from engine.compile.config.acknowledged_warnings import acknowledge
 from engine.compile.config.operation_config import placed
 from engine.compile.config.session_settings import meaning
 from engine.compile.config.window_config import Window
 from engine.compile.declarations.compile_context import CompileContext
+from engine.compile.nodes.acknowledged_warnings import acknowledge
 from engine.compile.nodes.column_facts import InputColumns
 from engine.compile.nodes.manifest import DataTest, Input, Materialized, Model, SourceMap
 from engine.compile.nodes.model_settings import Write
