@@ -9,7 +9,7 @@ _NAMES = {"truncate": "trunc"}
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """An Iceberg table or view by its full name."""
+    """An Iceberg table or view by its full name; a schema of several levels has dots between them."""
 
     catalog: str
     schema: str
@@ -18,12 +18,12 @@ class Relation:
     @property
     def sql(self) -> str:
         """The name as Spark SQL text, quoted."""
-        return ".".join(f"`{part}`" for part in (self.catalog, self.schema, self.name))
+        return f"`{self.catalog}`.{self.in_catalog}"
 
     @property
     def in_catalog(self) -> str:
         """The name within the catalog, quoted."""
-        return f"`{self.schema}`.`{self.name}`"
+        return ".".join(f"`{part}`" for part in (*self.schema.split("."), self.name))
 
     def __str__(self) -> str:
         return f"{self.catalog}.{self.schema}.{self.name}"

@@ -25,7 +25,10 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # What is started once in each process that has tests for it; those tests share a process.
-_STARTED = {"broker": "services", "registry": "services", "browser": "browser"}
+_STARTED = {
+    "broker": "services", "registry": "services", "browser": "browser",
+    "postgres_server": "catalogs", "rest_server": "catalogs", "shared": "catalogs", "rest_lab": "catalogs",
+}  # fmt: skip
 
 
 @pytest.hookimpl(tryfirst=True)

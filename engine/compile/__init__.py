@@ -1,6 +1,7 @@
 """Stage 2: Jinja, SQL, windows, the graph. Knows neither Spark nor catalogs."""
 
-from engine.compile.declarations.target import Catalog, Target
+from engine.compile.declarations.catalog_config import Catalog
+from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import (
     DataTest,
     Input,

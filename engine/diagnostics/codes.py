@@ -13,8 +13,8 @@ _BY_PAGE = {
     """,
     "environment": """
         java-missing java-version java-start java-ended spark-session class-archive jars-download
-        jars-checksum jars-cache catalog-unusable catalog-busy lake-moved lake-outside target-unwritable
-        target-link disk-full
+        jars-checksum jars-cache catalog-unusable catalog-unreachable catalog-denied catalog-busy lake-moved
+        lake-outside target-unwritable target-link disk-full
     """,
     "jinja": """
         jinja-syntax jinja-undefined jinja-error jinja-security template-too-large compiler-error var-missing

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from engine import faults
 from engine.errors import RunError
 from engine.events import Metrics
+from engine.lake.catalog.outage import awaited, is_outage
 from engine.lake.commit_guard import Guard, take_back, whole
 from engine.spark.executions import spark_exceptions
 
@@ -94,6 +95,9 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
         rows: that it adds.
         guard: knows the branch to which the commit is made, and what the table must be.
 
+    A server that is away is waited for, for a minute. One whose answer was lost may have made the commit: its markers
+    decide.
+
     Raises:
         RunError: `commit-conflict` after the last attempt; nothing was committed.
         StateError: `table-missing`, `table-replaced`, `table-rolled-back`; nothing was committed.
@@ -103,14 +107,14 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
     faults.reach("committing", *place)
     for pause in (*_PAUSES, None):
         try:
-            guard.check()
+            awaited(guard.check, str(table.name()))
             faults.reach("checked", *place)
             attempt()
         except spark_exceptions() as error:
             if _committed_after_all(table, markers, guard, error):
                 break
             text = str(error)
-            if pause is None and any(name in text for name in _BUSY):
+            if pause is None and (is_outage(text) or any(name in text for name in _BUSY)):
                 raise
             if pause is None:
                 raise _conflict(table, text) from error
@@ -120,7 +124,7 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
             time.sleep(pause)
         else:
             break
-    table.refresh()
+    awaited(table.refresh, str(table.name()))
     found = _marked(table, markers, guard.branch)
     if found is None:
         raise RuntimeError(f"{table.name()} does not have a commit that succeeded")
@@ -131,12 +135,12 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
 
 def _committed_after_all(table: Any, markers: Mapping[str, str], guard: Guard, error: Exception) -> bool:
     """Whether a commit that failed is in the table, its answer lost; raises what is not worth another attempt."""
-    guard.refresh()
+    awaited(guard.refresh, str(table.name()))
     found = _marked(table, markers, guard.branch)
     if found is None:
         if any(text in str(error) for text in _CLOCK):
             raise _behind(table) from error
-        if not any(name in str(error) for name in CONFLICTS):
+        if not any(name in str(error) for name in CONFLICTS) and not is_outage(str(error)):
             raise error
         return False
     if whole(table, found):
@@ -217,7 +221,8 @@ def remade(
             found = _found(load, markers, branch)
             if found is not None:
                 return _commit_of(found, int(found.summary().get("added-records") or 0))
-            if pause is None or not any(name in str(error) for name in CONFLICTS):
+            again = is_outage(str(error)) or any(name in str(error) for name in CONFLICTS)
+            if pause is None or not again:
                 raise
             _log.warning("a table could not be replaced; retrying in %s s: %s", pause, error)
             time.sleep(pause)
@@ -227,6 +232,6 @@ def remade(
 def _found(load: Callable[[], Any], markers: Mapping[str, str], branch: str | None) -> Any | None:
     """The snapshot of a commit whose answer was lost; None: it was not made, or there is nobody to ask."""
     try:
-        return _marked(load(), markers, branch)
+        return _marked(awaited(load, "the table"), markers, branch)
     except spark_exceptions():
         return None

@@ -7,7 +7,8 @@ read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,16 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError, SetupError
 from engine.lake.catalog import catalog_database
-from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.catalog.catalog_client import CatalogClient, client
+from engine.lake.catalog.catalog_database import CatalogEntry
+from engine.lake.catalog.catalog_settings import NO_WAREHOUSE, CatalogConfig, is_local, warehouse
 from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.locations import OutsideError
-from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.moved_lake import moved
 from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts, documented, texts
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
+
+
+# Requests to a server at the same time.
+_AT_A_TIME = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,24 +43,47 @@ class TableColumn:
 
 
 class Lake:
-    """A catalog and its tables; without a database file yet it is empty."""
+    """A catalog and its tables; without a database file yet it is empty.
+
+    Metadata that `load` has asked for are used up by the first question for that table.
+    """
 
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config
+        self._loaded: dict[tuple[str, str], CatalogEntry | None] = {}
 
     @property
     def _warehouse(self) -> Path:
-        return self._config.path / "warehouse"
+        return warehouse(self._config)
+
+    @property
+    def _client(self) -> CatalogClient:
+        return client(self._config)
+
+    def load(self, tables: Iterable[tuple[str, str]]) -> None:
+        """Ask a server for many tables, a few at a time; a local catalog is asked when a table is wanted.
+
+        Raises:
+            SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+        """
+        wanted = list(dict.fromkeys(tables))
+        if is_local(self._config) or not wanted:
+            return
+        catalog = self._client
+        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+            found = pool.map(lambda table: catalog.table(*table), wanted)
+            self._loaded |= dict(zip(wanted, found, strict=True))
 
     @contextmanager
-    def _location(self, schema: str, name: str) -> Iterator[str | None]:
-        """The metadata file of a table, or None."""
-        location = catalog_database.location(self._config, schema, name)
-        if location is None:
+    def _entry(self, schema: str, name: str) -> Iterator[CatalogEntry | None]:
+        """A table in the catalog, or None."""
+        key = (schema, name)
+        entry = self._loaded.pop(key) if key in self._loaded else self._client.table(schema, name)
+        if entry is None:
             yield None
             return
         with self._errors(schema, name):
-            yield location
+            yield entry
 
     @contextmanager
     def _errors(self, schema: str, name: str) -> Iterator[None]:
@@ -74,19 +103,29 @@ class Lake:
     @contextmanager
     def _table(self, schema: str, name: str) -> Iterator[Table | None]:
         """A table of PyIceberg's, or None."""
-        with self._location(schema, name) as location:
-            if location is None:
+        with self._entry(schema, name) as entry:
+            if entry is None:
                 yield None
                 return
             isolate()
             from engine.lake.catalog.warehouse_paths import open_table
 
-            yield open_table(self._warehouse, (schema, name), location)
+            content = self._metadata(entry).content
+            yield open_table(self._warehouse, (schema, name), entry.location, content)
+
+    def _metadata(self, entry: CatalogEntry) -> TableMetadata:
+        content = self._client.document(entry)
+        # The tables of a server may be anywhere; those of a local catalog, which others may have written, may not.
+        return (TableMetadata.inside if is_local(self._config) else TableMetadata)(self._warehouse, content)
 
     def _outside(self, table: str, location: Exception) -> SetupError:
-        warehouse = self._config.path / "warehouse"
-        message = f"the table {table} names a file outside the warehouse {warehouse}: {str(location)[:200]!r}"
-        return SetupError("lake-outside", message, "Copy the table into the warehouse, or remove it from the catalog.")
+        where = f"outside the warehouse {self._warehouse}"
+        hint = "Copy the table into the warehouse, or remove it from the catalog."
+        if not is_local(self._config):
+            where = where if self._warehouse != NO_WAREHOUSE else "that is not in a folder of this machine"
+            hint = "Set 'path' of the target's catalog to a folder above it; without Spark only such files are read."
+        message = f"the table {table} names a file {where}: {str(location)[:200]!r}"
+        return SetupError("lake-outside", message, hint)
 
     def table(self, schema: str, name: str, branch: str | None = None, back_to: int | None = None) -> TableFacts | None:
         """The facts of a table, or None if there is none; its history is that of a branch if it has that.
@@ -101,8 +140,8 @@ class Lake:
         Raises:
             SetupError: `catalog-unusable`; `lake-outside`; `lake-moved` if its folder was renamed.
         """
-        with self._location(schema, name) as location:
-            return None if location is None else TableMetadata.read(self._warehouse, location).facts(branch, back_to)
+        with self._entry(schema, name) as entry:
+            return None if entry is None else self._metadata(entry).facts(branch, back_to)
 
     def view(self, schema: str, name: str) -> ViewFacts | None:
         """The facts of a view, or None if there is none.
@@ -110,12 +149,11 @@ class Lake:
         Raises:
             SetupError: `catalog-unusable`; `lake-outside`; `lake-moved`.
         """
-        entries = catalog_database.entries(self._config, schema)
-        location = next((entry.location for entry in entries if entry.view and entry.name == name), None)
-        if location is None:
+        entry = self._client.view(schema, name)
+        if entry is None:
             return None
         with self._errors(schema, name):
-            found = read_document(self._warehouse, location)
+            found = self._client.document(entry)
             version = next(v for v in found["versions"] if v["version-id"] == found["current-version-id"])
             schemas = {schema["schema-id"]: schema for schema in found["schemas"]}
             shown = f"{found['view-uuid']} {version['version-id']}"
@@ -145,7 +183,7 @@ class Lake:
         Raises:
             SetupError: `lake-outside`, `catalog-unusable`.
         """
-        return catalog_database.names(self._config, schema)
+        return self._client.names(schema)
 
     def rows(self, schema: str, name: str, limit: int | None) -> tuple[list[str], list[tuple[Any, ...]]] | None:
         """Column names and rows of a table, or None if there is none.

@@ -92,16 +92,15 @@ class TableMetadata:
     content: Mapping[str, Any]
 
     @classmethod
-    def read(cls, warehouse: Path, location: str) -> TableMetadata:
-        """Read a file; the folder of its table must be below the warehouse, too.
+    def inside(cls, warehouse: Path, content: Mapping[str, Any]) -> TableMetadata:
+        """The metadata of a table of a local catalog, whose folder must be below the warehouse.
 
         Raises:
-            OutsideError: it, or the folder, is not below the warehouse.
+            OutsideError: the folder is not below the warehouse.
             Exception: of any kind where it is not the metadata of a table.
         """
-        found = cls(warehouse, read_document(warehouse, location))
-        resolve(warehouse, str(found.content["location"]))
-        return found
+        resolve(warehouse, str(content["location"]))
+        return cls(warehouse, content)
 
     def facts(self, branch: str | None, back_to: int | None) -> TableFacts:
         """Return what it says; see `engine.lake.lake_reader.Lake.table`."""

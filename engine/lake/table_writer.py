@@ -33,8 +33,11 @@ def literal(text: str) -> str:
 
 
 def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
-    """Make the namespace if it is missing."""
-    session.sql(f"CREATE NAMESPACE IF NOT EXISTS `{catalog}`.`{schema}`")
+    """Make the namespace if it is missing, and those above it."""
+    levels = schema.split(".")
+    for depth in range(len(levels)):
+        name = ".".join(f"`{level}`" for level in levels[: depth + 1])
+        session.sql(f"CREATE NAMESPACE IF NOT EXISTS `{catalog}`.{name}")
 
 
 def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: TableLayout) -> None:

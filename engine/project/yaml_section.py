@@ -180,6 +180,15 @@ class Section(Struct, frozen=True):
             return ""
         return value
 
+    def namespace(self) -> str:
+        """The value as the name of a namespace, whose levels have dots between them; empty if it is none."""
+        value = self.text()
+        if value and not all(is_name(level) for level in value.split(".")):
+            hint = "Use lower-case letters, digits and underscores, and dots between levels: sales.staging."
+            self.report("bad-name", f"{shown(value)} is not a name", hint)
+            return ""
+        return value
+
     def duration(self) -> str:
         """The value as a duration in Spark's words, such as '10 minutes'."""
         value = self.text()

@@ -136,7 +136,7 @@ def build(
 
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
-    for folder in (target.catalog.path, target.state):
+    for folder in (*_own_lake(target), target.state):
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
     lake = Lake(target.catalog)
@@ -162,6 +162,11 @@ def build(
             run_nodes(run, order, run_unit, log, passes, threads=options.threads, fail_fast=options.fail_fast)
             expire_snapshots(run, _written(events, models))
     return _ended(both, events, begin, notes())
+
+
+def _own_lake(target: Target) -> tuple[Path, ...]:
+    """The folder of a local catalog; that of a server's tables may be shared with others."""
+    return (target.catalog.path,) if catalog_settings.is_local(target.catalog) else ()
 
 
 def _ended(emit: Emit, events: Iterable[Event], begin: float, notes: Iterable[Diagnostic]) -> RunResults:
@@ -215,7 +220,7 @@ def spark_session(
         SetupError: Java, jars or the session cannot be had.
     """
     java = find_java()
-    jars = jar_paths(sets, fetch=True, java=java, notify=_log.info)
+    jars = jar_paths((*sets, *catalog_settings.catalog_jars(target.catalog)), fetch=True, java=java, notify=_log.info)
     conf = {**catalog_settings.spark_conf(target.catalog), **target.spark_conf()}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory

@@ -2,34 +2,105 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from engine.schema.config_key import NONE, REQUIRED, ConfigBlock, ConfigKey, ValueForm
 
-CATALOG: Final = ConfigBlock(
-    "catalog",
-    "catalog",
-    "catalog",
-    "The Iceberg catalog, used by Spark and PyIceberg.",
-    (
-        ConfigKey(
-            "type",
-            ValueForm.TEXT,
-            "`sqlite`",
-            "kind of the catalog; `rest`, `hive`, `glue`, `jdbc`, `hadoop` and `nessie` are not supported yet",
-            "type: sqlite",
-            choices=("sqlite",),
-        ),
-        ConfigKey("name", ValueForm.NAME, "`lake`", "name of the catalog in SQL", "name: warehouse"),
-        ConfigKey(
-            "path",
-            ValueForm.PATH,
-            "`.engine/lake`",
-            "the folder of the catalog's file and of the tables",
-            "path: /var/lib/shop/lake",
-        ),
-    ),
+_KIND = ConfigKey(
+    "type",
+    ValueForm.TEXT,
+    "`sqlite`",
+    "`sqlite`: a file of this machine; `jdbc`: a PostgreSQL database; `rest`: a server of Iceberg's REST protocol "
+    "(Polaris, Lakekeeper, Unity Catalog, Nessie, ..); `glue`: AWS Glue; `hive`: a Hive metastore",
+    "type: rest",
+    choices=("sqlite", "jdbc", "rest", "glue", "hive"),
 )
+_NAME = ConfigKey("name", ValueForm.NAME, "`lake`", "name of the catalog in SQL", "name: warehouse")
+_FOLDER = ConfigKey(
+    "path",
+    ValueForm.PATH,
+    "`.engine/lake`; of a server `warehouse`, if that is a folder",
+    "`sqlite`: the folder of the catalog's file and of the tables; `rest`, `hive`: the folder of the tables' files, "
+    "where they are on this machine",
+    "path: /var/lib/shop/lake",
+)
+_URI = ConfigKey(
+    "uri",
+    ValueForm.TEXT,
+    "required for `jdbc`, `rest`, `hive`",
+    "address of the server",
+    "uri: https://catalog.example/iceberg",
+)
+_WAREHOUSE = ConfigKey(
+    "warehouse",
+    ValueForm.TEXT,
+    "required for `jdbc`; of `rest` the server's",
+    "where tables are stored: a folder or an address; `rest`: the server's name for it",
+    "warehouse: /srv/warehouse",
+)
+_LOGIN = (
+    ConfigKey(
+        "credential",
+        ValueForm.TEXT,
+        NONE,
+        "`rest`: `<client id>:<client secret>` of OAuth 2; tokens are fetched and renewed with it",
+        "credential: \"{{ env_var('ENGINE_SECRET_CATALOG') }}\"",
+    ),
+    ConfigKey(
+        "token",
+        ValueForm.TEXT,
+        NONE,
+        "`rest`: a token in place of `credential`; it is not renewed",
+        "token: \"{{ env_var('ENGINE_SECRET_TOKEN') }}\"",
+    ),
+    ConfigKey(
+        "oauth2-server-uri",
+        ValueForm.TEXT,
+        "the catalog's own",
+        "`rest`: where tokens are fetched",
+        "oauth2-server-uri: https://login.example/oauth2/token",
+    ),
+    ConfigKey("scope", ValueForm.TEXT, "`catalog`", "`rest`: what a token is asked for", "scope: PRINCIPAL_ROLE:ALL"),
+    ConfigKey("audience", ValueForm.TEXT, NONE, "`rest`: sent when a token is fetched", "audience: catalog"),
+    ConfigKey("resource", ValueForm.TEXT, NONE, "`rest`: sent when a token is fetched", "resource: urn:catalog"),
+    ConfigKey("prefix", ValueForm.TEXT, "the server's", "`rest`: first part of its paths", "prefix: main"),
+)
+_IO = ConfigKey(
+    "io-impl", ValueForm.TEXT, "the kind's", "Spark: the class that reads and writes files",
+    "io-impl: org.apache.iceberg.aws.s3.S3FileIO",
+)  # fmt: skip
+
+
+def _needed(key: ConfigKey) -> ConfigKey:
+    return replace(key, default=REQUIRED)
+
+
+def _catalog(*keys: ConfigKey) -> ConfigBlock:
+    text = (
+        "The Iceberg catalog, used by Spark and PyIceberg. Further keys of a server are those of Iceberg's "
+        "documentation: `header.<name>`, `rest.<key>`, `jdbc.<key>` (`jdbc.user`, `jdbc.password`), `s3.<key>`, "
+        "`client.<key>`, `glue.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
+    )
+    return ConfigBlock("catalog", "catalog", "catalog", text, (_KIND, _NAME, *keys), open=True)
+
+
+CATALOG: Final = _catalog(_FOLDER, _URI, _WAREHOUSE, *_LOGIN, _IO)
+CATALOG_TYPES: Final = {
+    "sqlite": _catalog(_FOLDER),
+    "jdbc": _catalog(_needed(_URI), _needed(_WAREHOUSE), _IO),
+    "rest": _catalog(_FOLDER, _needed(_URI), _WAREHOUSE, *_LOGIN, _IO),
+    "glue": _catalog(_needed(_WAREHOUSE), _IO),
+    "hive": _catalog(_FOLDER, _needed(_URI), _WAREHOUSE, _IO),
+}
+_ANY: Final = ("s3.", "client.", "table-default.", "table-override.", "gcs.", "adls.")
+CATALOG_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
+    "sqlite": (),
+    "jdbc": ("jdbc.", *_ANY),
+    "rest": ("header.", "rest.", *_ANY),
+    "glue": ("glue.", *_ANY),
+    "hive": ("hive.", *_ANY),
+}
 
 SPARK: Final = ConfigBlock(
     "spark",
@@ -210,9 +281,9 @@ TARGET: Final = ConfigBlock(
     (
         ConfigKey(
             "schema",
-            ValueForm.NAME,
+            ValueForm.TEXT,
             "the project's name; required with several targets",
-            "the namespace of the tables",
+            "the namespace of the tables; levels with dots between them",
             "schema: shop_dev",
         ),
         ConfigKey(

@@ -36,7 +36,7 @@ _HARMLESS_KEY = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"secret|passw|passphrase|passcode|pwd|token|credential|jaas|(?:api|access|account|private|keystore)[._-]?key|^key$"
+    r"secret|passw|passphrase|passcode|pwd|token|credential|jaas|authorization|(?:api|access|account|private|keystore)[._-]?key|^key$"
     r"|[._-]sas\b",
     re.IGNORECASE,
 )

@@ -37,7 +37,7 @@ _STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBSta
 REDACTION: Final = (
     "(?i)secret|passwor?d|passwd|passphrase|token|credential|api[._-]?key|access[._-]?key|account[._-]?key"
     "|private[._-]?key|keystore[._-]?key|certificate[._-]?chain|truststore[._-]?certificates|jaas"
-    "|://[^/@:]+:[^/@]+@"
+    "|authorization|://[^/@:]+:[^/@]+@"
 )
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.

@@ -16,7 +16,8 @@ from pathlib import Path
 from engine.state.blob_store import unwritable
 from engine.state.model_state import DROP_FILE, MODEL_FILE, TableState
 
-_NAME = re.compile(r"\w+")
+# A schema of several levels has dots between them.
+_NAME = re.compile(r"\w+(?:\.\w+)*")
 
 
 def tables_in(root: Path, catalog: str) -> Iterator[TableState]:

@@ -213,6 +213,21 @@ BESIDE: dict[str, Data] = {
     **{f"{block}.{key}": {"rows": None} for block in _ROWS for key in ("csv", "sql", "fixture")},
     **{f"{block}.format": {"rows": "select 1 as id"} for block in _ROWS},
     "openlineage.path": {"type": "file", "url": None},
+    "catalog.uri": {"type": "hive"},
+    **{
+        f"catalog.{key}": {"type": "rest", "uri": "https://c.example"}
+        for key in (
+            "warehouse",
+            "credential",
+            "token",
+            "oauth2-server-uri",
+            "scope",
+            "audience",
+            "resource",
+            "prefix",
+            "io-impl",
+        )
+    },
     "selector.default": {"default": None},
     "definition.method": {"value": "a"},
     "definition.value": {"method": "fqn"},
@@ -280,7 +295,8 @@ VALUES: dict[str, Any] = {
 # Keys whose value is compared with something: one that does not hold, and the code of the error.
 REJECTED: dict[str, tuple[Any, str]] = {
     "project.require_engine_version": (">=9", "engine-version"),
-    "catalog.type": ("rest", "not-supported"),
+    "catalog.type": ("nessie", "not-supported"),
+    "catalog.uri": ("http://c.example", "bad-value"),
     "openlineage.type": ("smoke", "bad-value"),
     "target.require_replayable": (True, "source-not-replayable"),
     **{f"{file}.version": (3, "bad-value") for file in ("source_file", "unit_test_file")},

@@ -7,6 +7,7 @@ from typing import Any
 from zoneinfo import available_timezones
 
 from engine.compile.declarations import source_credentials
+from engine.compile.declarations.catalog_config import SQLITE
 from engine.compile.declarations.schema_file import with_schema_file
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Column
@@ -117,7 +118,9 @@ def _unknown_names(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
 def _other_catalog(spec: SourceSpec, target: Target) -> Iterator[SpecFault]:
     said = str(spec.settings["table"])
     catalog, *rest = said.split(".")
-    if len(rest) == 2 and catalog != target.catalog.name:  # noqa: PLR2004 - namespace and name
+    # In a catalog that a server keeps they are the levels of a namespace.
+    local = target.catalog.type == SQLITE
+    if local and len(rest) == 2 and catalog != target.catalog.name:  # noqa: PLR2004 - namespace and name
         message = f"'{said}' is in a catalog '{catalog}', and the target '{target.name}' has '{target.catalog.name}'"
         hint = "Tables of other catalogs are not supported: write <namespace>.<name>."
         yield SpecFault(("table",), message, hint, "not-supported")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from engine.compile.config.session_settings import TIME_ZONE, is_utc, meaning
+from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near
@@ -19,7 +20,7 @@ from engine.pinned_settings import pinned
 from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name
-from engine.schema.target_keys import CATALOG, CONNECTION, OPENLINEAGE_TYPES, SECURITY, SPARK, TARGET
+from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, SPARK, TARGET
 from engine.secrets import register_settings
 from engine.sources import Place
 from engine.sources.registry.registry_client import is_open
@@ -30,18 +31,6 @@ LATE_KEYS = ("connections", "schema_registries")
 NAMING_KEYS = ("type", "path", "namespace", "timeout")
 # The target of a project that names none; its keys all have defaults.
 DEFAULT_TARGET = "dev"
-LATER_CATALOGS = ("rest", "hive", "glue", "jdbc", "hadoop", "nessie")
-# A folder that is never there, for one that must not be used.
-NOWHERE = Path(os.devnull) / "nowhere"
-
-
-@dataclass(frozen=True, slots=True)
-class Catalog:
-    """Where tables are registered: the kind, the name both clients use, and the local warehouse's folder."""
-
-    type: str
-    name: str
-    path: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +134,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         if not project.broken and (targets is not None or chosen != DEFAULT_TARGET):
             _no_target(chosen, top, targets, named=name is None)
         lake, state = (_folder(top, project.root, name) for name in (".engine/lake", ".engine/state"))
-        return Target(chosen, Catalog("sqlite", "lake", lake), _schema(project.name, chosen), state)
+        return Target(chosen, Catalog(SQLITE, NAME, lake), _schema(project.name, chosen), state)
     connections, registries = (_late(section.child(key), values) for key in LATE_KEYS)
     _check_connections(section.child("connections"))
     registries_part, lineage = section.child("schema_registries"), section.child("openlineage")
@@ -165,8 +154,8 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
     return Target(
         name=chosen,
-        catalog=_catalog(section, project.root),
-        schema=(schema.identifier() if schema else "") or _schema(project.name, chosen),
+        catalog=_catalog(section, project.root, values.secrets),
+        schema=(schema.namespace() if schema else "") or _schema(project.name, chosen),
         state=_state(section, project.root),
         connections=connections,
         registries=registries,
@@ -190,10 +179,12 @@ def _without(section: Section, keys: tuple[str, ...]) -> Section:
 
 
 def _without_secrets(section: Section, values: ValueRenderer) -> Section:
-    """The target without secrets outside spark.conf: the rest is in names, paths, artifacts or on the terminal."""
+    """The target without secrets outside spark.conf and the catalog's login: the rest is shown, or names something."""
     if values.secrets is None or not isinstance(section.value, dict):
         return section
-    kept = {key: values.secrets.refuse(part) for key, part in section.mapping() if key != "spark"}
+    kept = {key: values.secrets.refuse(part) for key, part in section.mapping() if key not in {"spark", "catalog"}}
+    if (catalog := section.child("catalog")) is not None:
+        kept["catalog"] = without_secrets(catalog, values.secrets).value
     spark = section.child("spark")
     if spark and isinstance(spark.value, dict):
         named = {key: values.secrets.refuse(part) for key, part in spark.mapping() if key != "conf"}
@@ -224,6 +215,18 @@ def _check_connections(section: Section | None) -> None:
         security = part.child("security")
         if security:
             security.check_keys(SECURITY)
+
+
+def _warn_of_open_catalog(part: Section) -> None:
+    """A login that is sent unencrypted, to the catalog or to who gives out its tokens."""
+    keys = {key for key, _ in part.mapping()}
+    login = keys & {"credential", "token"} or any(key.startswith("header.") for key in keys)
+    for name in ("uri", "oauth2-server-uri"):
+        url = part.child(name)
+        if login and url is not None and isinstance(url.value, str) and is_open(url.value):
+            message = "the login of the catalog is sent unencrypted, over plain http"
+            hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
+            url.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, url.node, url.place))
 
 
 def _warn_of_plain_http(part: Section, credential: str, what: str) -> None:
@@ -269,26 +272,13 @@ def _no_target(chosen: str, top: Section, targets: Section | None, *, named: boo
     place.report("unknown-target", f"there is no target '{chosen}'", hint)
 
 
-def _catalog(section: Section, root: Path) -> Catalog:
+def _catalog(section: Section, root: Path, secrets: SecretSettings | None) -> Catalog:
     part = section.child("catalog")
-    default = Catalog("sqlite", "lake", _folder(section, root, ".engine/lake"))
+    default = Catalog(SQLITE, NAME, _folder(section, root, ".engine/lake"))
     if part is None:
         return default
-    kind = part.child("type")
-    chosen = kind.text() if kind else "sqlite"
-    if kind and chosen in LATER_CATALOGS:
-        kind.report("not-supported", f"the catalog type '{chosen}' is not supported in this version", "Use sqlite.")
-        return default
-    kinds = CATALOG.choices("type")
-    if kind and kind.choice(*kinds) not in kinds:
-        return default
-    part.check_keys(CATALOG)
-    name, path = part.child("name"), part.child("path")
-    return Catalog(
-        type=chosen,
-        name=(name.identifier() if name else "") or default.name,
-        path=_folder(path, root, path.text() or ".engine/lake") if path else default.path,
-    )
+    _warn_of_open_catalog(part)
+    return replace(load_catalog(part, default, lambda value, text: _folder(value, root, text)), secrets=secrets)
 
 
 def _spark(part: Section | None) -> dict[str, Any]:

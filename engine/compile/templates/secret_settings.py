@@ -21,7 +21,8 @@ from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
 _log = logging.getLogger("engine.project")
 _UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
 _MISPLACED = (
-    "Secrets are for connections, schema_registries, openlineage (url, api_key) and spark.conf of a target. If it "
+    "Secrets are for connections, schema_registries, openlineage (url, api_key), spark.conf and the login of a catalog "
+    "(credential, token, header.*, jdbc.*, s3.*) of a target. If it "
     "is not a secret, rename the variable."
 )
 

@@ -11,10 +11,11 @@ import shutil
 import sqlite3
 import stat
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_settings import CatalogConfig, database
@@ -31,12 +32,21 @@ _BUSY_SECONDS = 30.0
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """A table or view in the catalog; `location` is its metadata file."""
+    """A table or view in the catalog.
+
+    Attributes:
+        schema: its namespace; levels with dots between them.
+        name: of the table or view.
+        location: its metadata file; empty where a server has not been asked yet.
+        view: whether it is a view.
+        content: its metadata, where a server has sent them.
+    """
 
     schema: str
     name: str
     location: str
     view: bool = False
+    content: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
 
 
 def exists(config: CatalogConfig) -> bool:

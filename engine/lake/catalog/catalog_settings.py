@@ -1,5 +1,7 @@
 """The catalog block of a target as settings for Spark; `engine.lake.lake_reader` reads the same catalog without Java.
 
+A catalog is a SQLite file of this machine, or a server keeps it (`spark_properties`, `pyiceberg_properties`).
+
 The catalog's name must be the same on both sides, or everything looks empty without an error; views need
 JDBC schema version V1; without WAL a second writer meets SQLITE_BUSY (all measured, Iceberg 1.12.0).
 """
@@ -8,12 +10,19 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from engine.errors import SetupError
+from engine.errors import Location, SetupError
+from engine.lake.catalog.spark_properties import SPARK_CATALOG, spark_properties
 
 PRIVATE = 0o700
+SQLITE = "sqlite"
+# A folder that is never there: the warehouse of a catalog whose files are not on this machine.
+NO_WAREHOUSE = Path(os.devnull) / "nowhere"
+# Locked jars that a kind of catalog needs beside Iceberg's.
+_JARS = {"jdbc": ("postgres",)}
 
 
 class CatalogConfig(Protocol):
@@ -29,7 +38,29 @@ class CatalogConfig(Protocol):
 
     @property
     def path(self) -> Path:
-        """The folder of the local warehouse."""
+        """The folder of a local catalog; of others the folder of the warehouse, if it is on this machine."""
+
+    @property
+    def place(self) -> Location | None:
+        """Where the target has it."""
+
+    def settings(self) -> Mapping[str, str]:
+        """The keys of a catalog that a server keeps, with secrets; they are masked in all texts from now on."""
+
+
+def is_local(catalog: CatalogConfig) -> bool:
+    """Whether the catalog is a file of this machine."""
+    return catalog.type == SQLITE
+
+
+def warehouse(catalog: CatalogConfig) -> Path:
+    """The folder of the tables' files, if they are on this machine."""
+    return catalog.path / "warehouse" if is_local(catalog) else catalog.path
+
+
+def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
+    """The sets of locked jars that the catalog needs."""
+    return _JARS.get(catalog.type, ())
 
 
 def database(catalog: CatalogConfig) -> Path:
@@ -38,11 +69,13 @@ def database(catalog: CatalogConfig) -> Path:
 
 
 def prepare(catalog: CatalogConfig) -> None:
-    """Make the local warehouse's folder, for its owner only.
+    """Make the local warehouse's folder, for its owner only; a server's warehouse is made by who writes to it.
 
     Raises:
         SetupError: `catalog-unusable` if that is not possible.
     """
+    if not is_local(catalog):
+        return
     try:
         missing = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
         for folder in reversed(missing):
@@ -72,17 +105,20 @@ def umask(catalog: CatalogConfig) -> int:
 
 def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
     """Spark's settings for the catalog."""
+    # Iceberg sets it in the session that is active on a thread, which need not be the one that stages files.
+    rewriting = {"spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog"}
+    if not is_local(catalog):
+        return {**spark_properties(catalog.type, catalog.name, catalog.settings()), **rewriting}
     prefix = f"spark.sql.catalog.{catalog.name}"
     # FULL costs 3 ms a commit. With NORMAL a power loss takes back commits that model.json, synced after them, has as
     # done: rows of a micro-batch that went to the quarantine alone were lost without a word (measured).
     options = "journal_mode=WAL&busy_timeout=30000&synchronous=FULL"
     return {
-        prefix: "org.apache.iceberg.spark.SparkCatalog",
+        prefix: SPARK_CATALOG,
         f"{prefix}.type": "jdbc",
         f"{prefix}.uri": f"jdbc:sqlite:{database(catalog)}?{options}",
         f"{prefix}.jdbc.schema-version": "V1",
         f"{prefix}.warehouse": (catalog.path / "warehouse").as_uri(),
         f"{prefix}.cache-enabled": "false",
-        # Iceberg sets it in the session that is active on a thread, which need not be the one that stages files.
-        "spark.sql.catalog.default_rewrite_catalog": "org.apache.iceberg.spark.SparkRewriteTableCatalog",
+        **rewriting,
     }

@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
-from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.catalog.catalog_settings import CatalogConfig, is_local
 
 
 def check(config: CatalogConfig) -> None:
@@ -28,6 +28,8 @@ def moved(config: CatalogConfig) -> SetupError | None:
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`.
     """
+    if not is_local(config):
+        return None
     here = (config.path / "warehouse").absolute()
     elsewhere = (path for path in _locations(config) if not path.is_relative_to(here))
     location = next((path for path in elsewhere if not os.path.exists(path)), None)  # noqa: PTH110 - False for any name

@@ -1,9 +1,10 @@
-"""Removing tables and views from a local lake without Java: what is in the catalog, and the files of a table.
+"""Removing tables and views without Java: what is in the catalog, and the files of a table.
 
-The files of a table are its folder, as Iceberg lays them out: `<warehouse>/<schema>/<table>/`. A folder goes only if it
-is below the warehouse, holds the table's own metadata, and no other table of the catalog has its metadata in it or
-around it; else the files stay. Links are removed as links. Source: Iceberg's JdbcCatalog (a drop is the DELETE of one
-row) and CatalogUtil.dropTableData, which leaves files alone where `gc.enabled` is false.
+A server of the REST protocol is asked to remove the files itself. In other catalogs the files of a table are its
+folder, as Iceberg lays them out: `<warehouse>/<schema>/<table>/`. A folder goes only if it is below the warehouse,
+holds the table's own metadata, and no other table of the catalog has its metadata in it or around it; else the files
+stay. Links are removed as links. Source: Iceberg's JdbcCatalog (a drop is the DELETE of one row) and
+CatalogUtil.dropTableData, which leaves files alone where `gc.enabled` is false.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from typing import Any
 
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
+from engine.lake.catalog.catalog_client import client
 from engine.lake.catalog.catalog_database import CatalogEntry
-from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.locations import OutsideError, resolve, roots
-from engine.lake.catalog.metadata_document import read_document
+from engine.lake.catalog.postgres_catalog import PostgresCatalog
 
 # <schema>/<table>
 _DEPTH = 2
@@ -58,9 +60,10 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
+    catalog = client(config)
     try:
-        metadata = read_document(config.path / "warehouse", entry.location)
-        folder = resolve(config.path / "warehouse", str(metadata.get("location", "")))
+        metadata = catalog.document(entry)
+        folder = None if catalog.purges else resolve(warehouse(config), str(metadata.get("location", "")))
     except OutsideError:
         return StoredRelation(entry, kept="its metadata is outside the warehouse")
     except FileNotFoundError:
@@ -68,7 +71,7 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     except (OSError, EOFError, ValueError, RecursionError, zlib.error) as error:
         return StoredRelation(entry, kept=f"its metadata cannot be read ({type(error).__name__})")
     properties = _texts(metadata.get("properties"))
-    kept = why_kept(config, folder, entry)
+    kept = "" if folder is None else why_kept(config, folder, entry)
     if not kept and properties.get("gc.enabled", "true").lower() == "false":
         kept = "its property gc.enabled is false"
     uuid = str(metadata.get("view-uuid" if entry.view else "table-uuid", ""))
@@ -87,19 +90,19 @@ def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = Non
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
-    warehouse = config.path / "warehouse"
-    root = next((root for root in roots(warehouse) if folder.is_relative_to(root)), None)
+    files = warehouse(config)
+    root = next((root for root in roots(files) if folder.is_relative_to(root)), None)
     if root is None or len(folder.relative_to(root).parts) < _DEPTH:
         return "its folder is not a table folder in the warehouse"
-    if own is not None and not resolve(warehouse, own.location).is_relative_to(folder):
+    if own is not None and not resolve(files, own.location).is_relative_to(folder):
         return "its metadata and data are in different folders"
-    others = catalog_database.every_location(config)
+    others = _every_location(config)
     if own is not None and own.location in others:
         # Once: a table may be registered under two names.
         others.remove(own.location)
     for location in others:
         try:
-            path = resolve(warehouse, location)
+            path = resolve(files, location)
         except OutsideError:
             continue
         # <table>/metadata/<file>
@@ -124,6 +127,11 @@ def remove_folder(config: CatalogConfig, folder: Path) -> bool:
         message = f"the files in {folder} cannot be removed: {error.strerror}"
         raise SetupError("catalog-unusable", message, "Make the folder writable and run the command again.") from error
     return True
+
+
+def _every_location(config: CatalogConfig) -> list[str]:
+    catalog = client(config)
+    return catalog.every_location() if isinstance(catalog, PostgresCatalog) else catalog_database.every_location(config)
 
 
 def _texts(value: object) -> dict[str, str]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,6 @@ from pyiceberg.table import Table
 from typing_extensions import override
 
 from engine.lake.catalog.locations import resolve_below, roots
-from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.variant import parse_metadata
 
 
@@ -65,15 +65,12 @@ class WarehouseIO(PyArrowFileIO):
         raise PermissionError(location)
 
 
-def open_table(warehouse: Path, identifier: tuple[str, str], location: str) -> Table:
-    """A table by its metadata file; what its properties say about code, endpoints and credentials counts for nothing.
+def open_table(warehouse: Path, identifier: tuple[str, str], location: str, document: Mapping[str, Any]) -> Table:
+    """A table by its metadata; what its properties say about code, endpoints and credentials counts for nothing.
 
     Raises:
-        OutsideError: the metadata file, or the folder of the table, is not below the warehouse.
-        OSError: the metadata file cannot be read.
-        ValueError: it does not hold the metadata of a table.
+        ValueError: the document is not the metadata of a table.
     """
     files = WarehouseIO(warehouse)
-    metadata = parse_metadata(json.dumps(read_document(warehouse, location)))
-    files.resolve(metadata.location)
+    metadata = parse_metadata(json.dumps(document))
     return Table(identifier, metadata, location, files, NoopCatalog("none"))

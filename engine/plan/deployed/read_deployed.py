@@ -52,6 +52,8 @@ def read_deployed(
     read = dict.fromkeys(i for model in models for i in read_by(manifest, model))
     upstream = [n for i in read if isinstance(n := manifest.nodes[i], Model) and n not in models]
     names = {schema: lake.names(schema) for schema in {m.relation.schema for m in models}}
+    there = [m for m in models if m.relation.name in names[m.relation.schema]]
+    lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
     found = {m.id: _steady(partial(_model, target, lake, m, names[m.relation.schema])) for m in models}
     return Deployed(
         {**found, **{m.id: _steady(partial(_upstream, lake, m)) for m in upstream}},

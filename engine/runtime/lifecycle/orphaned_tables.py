@@ -67,7 +67,8 @@ def tables_of(manifest: Manifest, target: Target, root: Path) -> Iterator[KnownT
 
 def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
     """Those of them that no model of the project has, and no source names."""
-    sources = {tuple(location(s.spec).split(".")[-2:]) for s in manifest.sources if s.spec.format == "iceberg"}
+    named = (location(s.spec) for s in manifest.sources if s.spec.format == "iceberg")
+    sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
     current = frozenset(str(model.relation) for model in manifest.models if model.stored)
     found = _tables(manifest, target, root, current)
     return tuple(known for known in found if (known.folder.schema, known.folder.table) not in sources)

@@ -12,6 +12,9 @@ from pathlib import Path
 from engine import __version__
 from engine.compile import Manifest, Target
 from engine.errors import EngineError
+from engine.lake.catalog.catalog_client import client
+from engine.lake.catalog.catalog_errors import address
+from engine.lake.catalog.catalog_settings import is_local
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
@@ -91,9 +94,23 @@ def _catalog(target: Target) -> Finding:
         lake_check(target.catalog)
     except EngineError as error:
         return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
+    if not is_local(target.catalog):
+        return _server(target)
     if not _writable(target.catalog.path):
         return Finding("catalog", False, f"{target.catalog.path} cannot be written", "Make the folder writable.")
     return Finding("catalog", True, f"{target.catalog.type} '{target.catalog.name}' in {target.catalog.path}")
+
+
+def _server(target: Target) -> Finding:
+    """A catalog that a server keeps: it is asked for the tables of the target's schema."""
+    try:
+        count = len(client(target.catalog).names(target.schema))
+    except EngineError as error:
+        return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
+    text = (
+        f"{target.catalog.type} '{target.catalog.name}' at {address(target.catalog)}, {count} tables in {target.schema}"
+    )
+    return Finding("catalog", True, text)
 
 
 def _state(target: Target, root: Path, manifest: Manifest | None) -> Finding:

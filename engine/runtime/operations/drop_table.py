@@ -19,7 +19,8 @@ from typing import Any
 
 from engine.compile import Materialized, Model, Target
 from engine.errors import StateError
-from engine.lake.catalog import catalog_database, table_removal
+from engine.lake.catalog import table_removal
+from engine.lake.catalog.catalog_client import client
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.table_removal import StoredRelation
 from engine.plan.deployed.ownership_marks import SEED, STAGING
@@ -73,7 +74,7 @@ def look(target: Target, known: KnownTable) -> Drop:
         StateError: `state-unreadable`.
     """
     config, folder = target.catalog, known.folder
-    entries = {entry.name: entry for entry in catalog_database.entries(config, folder.schema)}
+    entries = {entry.name: entry for entry in client(config).entries(folder.schema)}
     begun = folder.drop() or {}
     owners = {known.model, str(begun.get("model") or known.model)}
     parts: list[Part] = []
@@ -181,15 +182,12 @@ def _left(begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterato
 
 def _remove(config: CatalogConfig, part: Part) -> None:
     """Take a part out of the catalog, unless another has taken its place meanwhile, and remove its files."""
+    catalog = client(config)
     for _ in range(_ATTEMPTS):
-        entries = catalog_database.entries(config, part.schema) if part.stored is not None else ()
+        entries = catalog.entries(part.schema) if part.stored is not None else ()
         entry = next((entry for entry in entries if entry.name == part.name), None)
         # A commit of others moves the metadata file; the table stays what it is.
-        if (
-            entry is None
-            or table_removal.stored(config, entry).uuid != part.uuid
-            or catalog_database.remove(config, entry)
-        ):
+        if entry is None or table_removal.stored(config, entry).uuid != part.uuid or catalog.remove(entry):
             break
     if part.folder is not None:
         table_removal.remove_folder(config, part.folder)

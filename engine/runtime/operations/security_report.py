@@ -14,6 +14,7 @@ from pathlib import Path
 
 from engine.compile import Target, compile_project
 from engine.errors import EngineError
+from engine.lake.catalog.catalog_settings import is_local
 from engine.pinned_settings import PINNED
 from engine.project import load_project
 from engine.runtime.operations.declared_tls import declared
@@ -92,7 +93,9 @@ def _ports(target: Target) -> Iterator[Check]:
 
 def _folders(target: Target, target_dir: Path) -> Iterator[Check]:
     cache = cache_dir().parent
-    places = {"state": target.state, "lake": target.catalog.path, "target": target_dir, "cache": cache}
+    # The tables of a server are open to whom it lets in.
+    lake = {"lake": target.catalog.path} if is_local(target.catalog) else {}
+    places = {"state": target.state, **lake, "target": target_dir, "cache": cache}
     for part, path in places.items():
         yield _folder(part, path)
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{SCRATCH}*")):

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from engine.compile import DataTest, Model, Source
 from engine.errors import Diagnostic, EngineError, Location
+from engine.lake.catalog.outage import is_denial, is_outage
 from engine.lake.table_writer import plain_name
 from engine.runtime.quality.bad_records import from_text
 from engine.runtime.spark_support.error_places import READERS, ErrorSpot, called, place_in_model, place_in_test
@@ -56,6 +57,17 @@ _SURROUNDINGS = (
         "Restore the state folder from a backup, or rebuild the table: engine build -f -s <model>.",
     ),
 )
+
+
+_AWAY = f"Start the server, and build again. {_ON}"
+_RIGHTS = (
+    "Check the login of the target's catalog and the rights of that user. A token that has expired is renewed only "
+    f"where 'credential' is set. {_ON}"
+)
+
+
+def _of_catalog(code: str, message: str, hint: str, text: str) -> Diagnostic:
+    return Diagnostic(code, message, f"{hint} Its message: {scrub(deepest(text))}")
 
 
 def diagnose(error: Exception, model: Model | Source) -> tuple[Diagnostic, ...]:
@@ -121,6 +133,11 @@ def _named(text: str, model: Model | Source) -> str:
 
 def surroundings(text: str) -> Diagnostic | None:
     """What is wrong around a query rather than in it: the disk, the catalog, the checkpoint."""
+    of_catalog = "org.apache.iceberg" in text or "PSQLException" in text
+    if of_catalog and is_denial(text):
+        return _of_catalog("catalog-denied", "the catalog denies access", _RIGHTS, text)
+    if of_catalog and is_outage(text):
+        return _of_catalog("catalog-unreachable", "the catalog's server does not answer", _AWAY, text)
     for code, signs, message, hint in _SURROUNDINGS:
         if any(sign in text for sign in signs):
             return Diagnostic(code, message, f"{hint} Spark's message: {scrub(deepest(text))}")

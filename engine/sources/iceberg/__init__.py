@@ -74,8 +74,10 @@ def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
     """Catalog, namespace and name of the table."""
     if place.catalog is None:
         raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'")
-    *catalog, schema, name = iceberg_options.parts(spec)
-    return (catalog[0] if catalog else place.catalog.name), schema, name
+    *levels, name = iceberg_options.parts(spec)
+    if len(levels) > 1 and levels[0] == place.catalog.name:
+        levels = levels[1:]
+    return place.catalog.name, ".".join(levels), name
 
 
 def facts(spec: SourceSpec, place: Place) -> TableFacts:

@@ -15,7 +15,8 @@ KEYS: Mapping[str, ValueForm] = ICEBERG_KEYS.forms
 STARTS = ("starting_timestamp", "starting_snapshot")
 _OF_STREAMS = (*STARTS, "on_upstream_delete")
 _DELETES = ICEBERG_KEYS.choices("on_upstream_delete")
-_PARTS = 2, 3
+# A namespace and a name at least; the catalog may be written before them.
+_LEAST_PARTS = 2
 # Options that decide which rows are read; with `branch` a stream silently reads main (measured, Iceberg 1.12.0).
 _CHOOSING = ("branch", "tag", "snapshot-id", "as-of-timestamp", "start-snapshot-id", "end-snapshot-id", "versionasof",
              "timestampasof")  # fmt: skip
@@ -70,7 +71,7 @@ def _name_faults(spec: SourceSpec) -> Iterator[SpecFault]:
         message = f"'{said}' names a branch, tag or snapshot: a stream of it would silently read main"
         hint = "Set the table itself; 'starting_snapshot' and 'starting_timestamp' set where a stream starts."
         yield SpecFault(("table",), message, hint, "not-supported")
-    elif len(names) not in _PARTS or not all(names):
+    elif len(names) < _LEAST_PARTS or not all(names):
         message = f"'{said}' is not a table name"
         yield SpecFault(("table",), message, "Write <namespace>.<name>, in the catalog of the target.")
 

@@ -1,0 +1,166 @@
+"""The `catalog:` of a target: where tables are registered, and what both clients need to connect."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from engine.compile.templates.secret_settings import SecretSettings
+from engine.errors import Location, near
+from engine.project.yaml_section import Section, is_plain
+from engine.schema.target_keys import CATALOG, CATALOG_PREFIXES, CATALOG_TYPES
+from engine.secrets import register_settings
+
+SQLITE = "sqlite"
+NAME = "lake"
+# What people know them by, and what to write instead.
+_OTHER_TYPES = {
+    "nessie": "Use its REST endpoint: {type: rest, uri: https://<host>:19120/iceberg/main}.",
+    "hadoop": "Use {type: sqlite} on one machine, or {type: jdbc} or {type: rest} for several.",
+    "postgres": "Write {type: jdbc, uri: jdbc:postgresql://<host>:5432/<database>}.",
+    "postgresql": "Write {type: jdbc, uri: jdbc:postgresql://<host>:5432/<database>}.",
+    **dict.fromkeys(
+        ("polaris", "unity", "lakekeeper", "gravitino", "s3tables"),
+        "It is a REST catalog: {type: rest, uri: .., warehouse: .., credential: ..}; see docs/catalogs.md.",
+    ),
+}
+_EXAMPLES = {
+    ("jdbc", "uri"): "uri: jdbc:postgresql://<host>:5432/<database>",
+    ("hive", "uri"): "uri: thrift://<host>:9083",
+    ("glue", "warehouse"): "warehouse: s3://<bucket>/<folder>",
+}
+_ADDRESSES = {"jdbc": ("jdbc:postgresql://",), "rest": ("http://", "https://"), "hive": ("thrift://",)}
+# Shown in messages and artifacts: no secret may be in them.
+_SHOWN = ("type", "name", "path", "uri", "warehouse")
+_OWN = ("type", "name", "path")
+# A folder that is never there, for one that must not be used, or that is not on this machine.
+NOWHERE = Path(os.devnull) / "nowhere"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """Where tables are registered.
+
+    Attributes:
+        type: sqlite, jdbc, rest, glue or hive.
+        name: in SQL, and of both clients: they see nothing of each other under different names.
+        path: the folder of a local catalog; of a server's the folder of the tables' files, where that is on this
+            machine.
+        keys: of a server's catalog, as Iceberg's documentation has them; placeholders stand for secrets.
+        place: in project.yml.
+        secrets: those of the target.
+    """
+
+    type: str
+    name: str
+    path: Path
+    keys: Mapping[str, str] = field(default_factory=dict, repr=False)
+    place: Location | None = None
+    secrets: SecretSettings | None = field(default=None, repr=False, compare=False)
+
+    def settings(self) -> Mapping[str, str]:
+        """The keys with secrets in them, which are masked in all texts from now on.
+
+        Raises:
+            ProjectError: `env-missing`, a secret is not set.
+        """
+        settings = self.secrets.resolved(dict(self.keys)) if self.secrets else dict(self.keys)
+        register_settings(settings)
+        return settings
+
+
+def load_catalog(part: Section, default: Catalog, folder: Callable[[Section, str], Path]) -> Catalog:
+    """Read the block; what is wrong is a finding, and the default takes the place of a catalog that is unknown.
+
+    Args:
+        part: the block.
+        default: of a target without one.
+        folder: a local folder of the target, as an absolute path.
+    """
+    kind = part.child("type")
+    chosen = kind.text() if kind else SQLITE
+    if kind and chosen in _OTHER_TYPES:
+        message = f"the catalog type '{chosen}' is not supported in this version"
+        kind.report("not-supported", message, _OTHER_TYPES[chosen])
+        return default
+    kinds = CATALOG.choices("type")
+    if kind and kind.choice(*kinds) not in kinds:
+        return default
+    if not _checked(part, chosen):
+        return default
+    name, path = part.child("name"), part.child("path")
+    named = (name.identifier() if name else "") or default.name
+    if chosen == SQLITE:
+        return Catalog(chosen, named, folder(path, path.text() or ".engine/lake") if path else default.path)
+    keys = {key: value.option() for key, value in part.mapping() if key not in _OWN and is_plain(value.value)}
+    return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place)
+
+
+def without_secrets(part: Section, secrets: SecretSettings) -> Section:
+    """The block without secrets in what is shown of it."""
+    if not isinstance(part.value, dict):
+        return part
+    shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
+    return part.holding({**part.value, **shown})
+
+
+def _checked(part: Section, chosen: str) -> bool:
+    """Whether the keys are those of the kind; each that is not is a finding."""
+    block = CATALOG_TYPES[chosen]
+    prefixes = CATALOG_PREFIXES[chosen]
+    before = len(part.found)
+    for key, value in part.mapping():
+        if key in block.names or (key.startswith(prefixes) and key not in prefixes):
+            continue
+        hint = near(key, block.names)
+        if key in CATALOG.names:
+            hint = f"It is for {', '.join(name for name, other in CATALOG_TYPES.items() if key in other.names)}."
+        value.report("unknown-key", f"a catalog of type {chosen} has no key '{key}'", hint, at_key=True)
+    for needed in block.keys:
+        if needed.required and part.child(needed.name) is None:
+            message = f"a catalog of type {chosen} has no '{needed.name}'"
+            part.report("missing-key", message, f"Add {_EXAMPLES.get((chosen, needed.name), needed.example)}.")
+    uri = part.child("uri")
+    if uri is not None and isinstance(uri.value, str) and (problem := _wrong_address(chosen, uri.value)):
+        uri.report("bad-value", problem[0], problem[1])
+    return len(part.found) == before
+
+
+def _wrong_address(chosen: str, uri: str) -> tuple[str, str] | None:
+    """What is wrong with an address, and what to write."""
+    begin = _ADDRESSES.get(chosen, ())
+    if begin and not uri.startswith(begin):
+        if chosen == "jdbc" and uri.startswith(("postgresql:", "postgres:")):
+            return "'uri' of a JDBC catalog begins with jdbc:", "Write jdbc:postgresql://<host>:5432/<database>."
+        hint = {"jdbc": "Other databases than PostgreSQL are not supported.", "hive": "Write thrift://<host>:9083."}
+        return f"'uri' must begin with {' or '.join(begin)}", hint.get(chosen, "Write https://<host>/<path>.")
+    place = urlsplit(uri.removeprefix("jdbc:"))
+    if "@" in place.netloc or "password=" in place.query:
+        keys = "jdbc.user and jdbc.password" if chosen == "jdbc" else "credential or token"
+        return "'uri' contains a login, and it is shown in messages", f"Remove it, and set {keys}."
+    return None
+
+
+def _warehouse(part: Section, keys: dict[str, str], folder: Callable[[Section, str], Path]) -> Path:
+    """The folder of the tables' files where `warehouse` (or `path`) is one; JDBC's becomes an absolute address."""
+    for name in ("path", "warehouse"):
+        value = part.child(name)
+        if value is None or not isinstance(value.value, str):
+            continue
+        text = value.text()
+        if text.startswith("file:"):
+            return folder(value, urlsplit(text).path)
+        if _is_folder(text, keys.get("uri", "")):
+            found = folder(value, text)
+            if name == "warehouse":
+                keys["warehouse"] = found.as_uri()
+            return found
+    return NOWHERE
+
+
+def _is_folder(text: str, uri: str) -> bool:
+    """Whether a warehouse is a folder: a REST server has names for warehouses, too."""
+    return text.startswith(("/", "~", "./")) or (uri.startswith("jdbc:") and "://" not in text)

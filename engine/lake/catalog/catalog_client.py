@@ -1,0 +1,114 @@
+"""Catalogs without Java: which tables and views there are, their metadata, and taking them out.
+
+    sqlite   a file of this machine            catalog_database
+    jdbc     tables of a PostgreSQL database   postgres_catalog
+    rest     a server of Iceberg's protocol    rest_catalog
+    glue, hive                                 pyiceberg_catalog
+
+All of them answer the same questions. A client of a server is kept for the life of the process, with its connection and
+its token.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from engine.lake.catalog import catalog_database
+from engine.lake.catalog.catalog_database import CatalogEntry
+from engine.lake.catalog.catalog_settings import CatalogConfig, is_local, warehouse
+from engine.lake.catalog.metadata_document import read_document
+
+
+class CatalogClient(Protocol):
+    """What is asked of a catalog; each question raises SetupError where it cannot be answered."""
+
+    def names(self, schema: str) -> tuple[str, ...]:
+        """The tables of a schema; none where there is no such schema."""
+
+    def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
+        """The tables and views of a schema."""
+
+    def table(self, schema: str, name: str) -> CatalogEntry | None:
+        """A table, or None."""
+
+    def view(self, schema: str, name: str) -> CatalogEntry | None:
+        """A view, or None."""
+
+    def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
+        """The metadata of a table or view; raises as `read_document` does, too."""
+
+    def remove(self, entry: CatalogEntry) -> bool:
+        """Take a table or view out of the catalog, if it is still what it was."""
+
+    @property
+    def purges(self) -> bool:
+        """Whether `remove` lets the server remove the files."""
+
+
+class SqliteCatalog:
+    """The SQLite file of a local warehouse."""
+
+    purges = False
+
+    def __init__(self, config: CatalogConfig) -> None:
+        self._config = config
+
+    def names(self, schema: str) -> tuple[str, ...]:
+        """The tables of a schema."""
+        return catalog_database.names(self._config, schema)
+
+    def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
+        """The tables and views of a schema."""
+        return catalog_database.entries(self._config, schema)
+
+    def table(self, schema: str, name: str) -> CatalogEntry | None:
+        """A table, or None."""
+        location = catalog_database.location(self._config, schema, name)
+        return None if location is None else CatalogEntry(schema, name, location)
+
+    def view(self, schema: str, name: str) -> CatalogEntry | None:
+        """A view, or None."""
+        return next((entry for entry in self.entries(schema) if entry.view and entry.name == name), None)
+
+    def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
+        """The metadata of a table or view, from its file."""
+        return read_document(warehouse(self._config), entry.location)
+
+    def remove(self, entry: CatalogEntry) -> bool:
+        """Take a table or view out of the catalog, if it is still what it was; its files stay."""
+        return catalog_database.remove(self._config, entry)
+
+
+_lock = threading.Lock()
+_clients: dict[tuple[Any, ...], CatalogClient] = {}
+
+
+def client(config: CatalogConfig) -> CatalogClient:
+    """The client of a catalog.
+
+    Raises:
+        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    """
+    if is_local(config):
+        return SqliteCatalog(config)
+    key = (config.type, config.name, config.path, tuple(sorted(config.settings().items())))
+    with _lock:
+        if key not in _clients:
+            _clients[key] = _made(config)
+        return _clients[key]
+
+
+def _made(config: CatalogConfig) -> CatalogClient:
+    if config.type == "jdbc":
+        from engine.lake.catalog.postgres_catalog import PostgresCatalog
+
+        return PostgresCatalog(config)
+    if config.type == "rest":
+        from engine.lake.catalog.rest_catalog import RestClient
+
+        return RestClient(config)
+    from engine.lake.catalog.pyiceberg_catalog import PyIcebergCatalog
+
+    return PyIcebergCatalog(config)

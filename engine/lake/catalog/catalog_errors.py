@@ -1,0 +1,64 @@
+"""What goes wrong between us and a catalog's server, as one finding at the target's place; never with a credential."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from engine.errors import SetupError
+from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.secrets import scrub
+
+_SHOWN = 300
+
+
+def unreachable(config: CatalogConfig, reason: str) -> SetupError:
+    """The error of a server that does not answer."""
+    message = f"the catalog {config.name} at {address(config)} cannot be reached: {_line(reason)}"
+    hint = (
+        "Start the server, or correct 'uri' in the target's catalog; nothing was written, and the next build "
+        "continues. engine debug tests the connection."
+    )
+    return SetupError("catalog-unreachable", message, hint, location=config.place)
+
+
+def insecure(config: CatalogConfig, reason: str) -> SetupError:
+    """The error of a server whose certificate is not trusted."""
+    message = f"the catalog {config.name} at {address(config)} has a certificate that is not trusted: {_line(reason)}"
+    hint = (
+        "Correct the host in 'uri', or let Python and Java trust the authority that signed the certificate "
+        "(REQUESTS_CA_BUNDLE, and -Djavax.net.ssl.trustStore in spark.driver.extraJavaOptions)."
+    )
+    return SetupError("catalog-unreachable", message, hint, location=config.place)
+
+
+def denied(config: CatalogConfig, reason: str) -> SetupError:
+    """The error of a login or a right that is missing."""
+    message = f"the catalog {config.name} at {address(config)} denies access: {_line(reason)}"
+    hint = (
+        "Check the credentials of the target's catalog and the rights of that user: list, create, change and drop "
+        "tables and views in the schemas of the target."
+    )
+    return SetupError("catalog-denied", message, hint, location=config.place)
+
+
+def unusable(config: CatalogConfig, reason: str, hint: str = "") -> SetupError:
+    """The error of a server that answers something else."""
+    message = f"the catalog {config.name} at {address(config)} cannot be used: {_line(reason)}"
+    hint = hint or "Check 'uri' and 'warehouse' of the target's catalog; engine debug tests the connection."
+    return SetupError("catalog-unusable", message, hint, location=config.place)
+
+
+def address(config: CatalogConfig) -> str:
+    """The host and port of a server, without a login, path or query."""
+    uri = config.settings().get("uri", "").removeprefix("jdbc:")
+    try:
+        parts = urlsplit(uri)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return config.type
+    return f"{host}{f':{port}' if port else ''}" if host else config.type
+
+
+def _line(text: str) -> str:
+    line = " ".join(scrub(text).split())
+    return line if len(line) <= _SHOWN else f"{line[:_SHOWN]}..."

@@ -1,0 +1,153 @@
+"""Iceberg's JDBC catalog in a PostgreSQL database, without Java: fixed queries of one table.
+
+Spark writes the same table through the JDBC driver (Iceberg's JdbcCatalog, schema version V1). It is read with psycopg.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from engine.errors import SetupError
+from engine.lake.catalog.catalog_database import CatalogEntry
+from engine.lake.catalog.catalog_errors import denied, insecure, unreachable, unusable
+from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
+from engine.lake.catalog.metadata_document import read_document
+from engine.lake.catalog.pyiceberg_properties import postgres_parameters
+
+if TYPE_CHECKING:
+    import psycopg
+
+_CONNECT_SECONDS = "10"
+_STATEMENT_MS = 60_000
+_VIEW = "VIEW"
+# A catalog of the first schema version has no column for what a row is.
+_COLUMNS = "table_namespace, table_name, metadata_location, coalesce(to_jsonb(t)->>'iceberg_type', 'TABLE')"
+_DENIED = ("authentication failed", "no pg_hba.conf entry", "no password supplied", "permission denied",
+           "not permitted to log in")  # fmt: skip
+_UNTRUSTED = ("certificate verify failed", "root certificate", "server certificate")
+
+
+class PostgresCatalog:
+    """The table `iceberg_tables` of a database; one connection, opened when it is needed, and reopened after it broke.
+
+    Raises:
+        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    """
+
+    purges = False
+
+    def __init__(self, config: CatalogConfig) -> None:
+        self._config = config
+        self._lock = threading.Lock()
+        self._open: psycopg.Connection[Any] | None = None
+        atexit.register(self._close)
+
+    def names(self, schema: str) -> tuple[str, ...]:
+        """The tables of a schema."""
+        return tuple(entry.name for entry in self.entries(schema) if not entry.view)
+
+    def entries(self, schema: str) -> tuple[CatalogEntry, ...]:
+        """The tables and views of a schema."""
+        return self._entries("AND table_namespace = %s", schema)
+
+    def table(self, schema: str, name: str) -> CatalogEntry | None:
+        """A table, or None."""
+        return next((entry for entry in self._named(schema, name) if not entry.view), None)
+
+    def view(self, schema: str, name: str) -> CatalogEntry | None:
+        """A view, or None."""
+        return next((entry for entry in self._named(schema, name) if entry.view), None)
+
+    def document(self, entry: CatalogEntry) -> Mapping[str, Any]:
+        """The metadata of a table or view, from its file."""
+        return read_document(warehouse(self._config), entry.location)
+
+    def every_location(self) -> list[str]:
+        """Where the metadata of all tables and views are, of catalogs of other names in the same database too."""
+        return [entry.location for entry in self._entries("OR true")]
+
+    def remove(self, entry: CatalogEntry) -> bool:
+        """Take a table or view out of the catalog, if it is still what it was; its files stay."""
+        gone = self._rows(
+            "DELETE FROM iceberg_tables t WHERE catalog_name = %s AND table_namespace = %s AND table_name = %s"
+            " AND metadata_location = %s RETURNING table_name",
+            (self._config.name, entry.schema, entry.name, entry.location),
+        )
+        return bool(gone)
+
+    def _named(self, schema: str, name: str) -> tuple[CatalogEntry, ...]:
+        return self._entries("AND table_namespace = %s AND table_name = %s", schema, name)
+
+    def _entries(self, condition: str, *values: str) -> tuple[CatalogEntry, ...]:
+        query = (
+            f"SELECT {_COLUMNS} FROM iceberg_tables t"  # noqa: S608 - of constants
+            f" WHERE metadata_location IS NOT NULL AND (catalog_name = %s {condition}) ORDER BY 1, 2"
+        )
+        rows = self._rows(query, (self._config.name, *values))
+        return tuple(CatalogEntry(str(s), str(n), str(place), kind == _VIEW) for s, n, place, kind in rows)
+
+    def _rows(self, query: str, values: tuple[str, ...]) -> list[tuple[Any, ...]]:
+        """The rows of a query; none where no catalog was ever made in the database."""
+        psycopg = _driver(self._config)
+        with self._lock:
+            for attempt in range(2):
+                fresh = self._open is None
+                try:
+                    if self._open is None:
+                        self._open = self._connected(psycopg)
+                    return self._open.execute(query, values).fetchall()
+                except psycopg.errors.UndefinedTable:
+                    return []
+                except psycopg.errors.InsufficientPrivilege as error:
+                    raise denied(self._config, str(error)) from error
+                except psycopg.OperationalError as error:
+                    self._close()
+                    # A connection that was made before may have broken since.
+                    if fresh or attempt:
+                        raise self._failed(error) from error
+                except psycopg.Error as error:
+                    raise unusable(self._config, str(error)) from error
+        raise AssertionError
+
+    def _connected(self, psycopg: Any) -> Any:
+        try:
+            parameters = postgres_parameters(self._config.settings())
+        except ValueError as error:
+            raise unusable(self._config, str(error), "Write uri: jdbc:postgresql://<host>:5432/<database>.") from error
+        options = f"{parameters.pop('options', '')} -c statement_timeout={_STATEMENT_MS}".strip()
+        return psycopg.connect(
+            **parameters,
+            options=options,
+            connect_timeout=_CONNECT_SECONDS,
+            application_name="headrace",
+            autocommit=True,
+        )
+
+    def _failed(self, error: Exception) -> SetupError:
+        text = str(error)
+        if any(sign in text for sign in _DENIED):
+            return denied(self._config, text)
+        if 'database "' in text and "does not exist" in text:
+            return unusable(self._config, text, "Create the database, or correct 'uri' of the target's catalog.")
+        if any(sign in text for sign in _UNTRUSTED):
+            return insecure(self._config, text)
+        return unreachable(self._config, text)
+
+    def _close(self) -> None:
+        if self._open is not None:
+            with suppress(Exception):  # it is gone either way
+                self._open.close()
+        self._open = None
+
+
+def _driver(config: CatalogConfig) -> Any:
+    try:
+        import psycopg
+    except ImportError as error:
+        message = "the Python package psycopg is not installed"
+        raise unusable(config, message, "Run pip install 'headrace[postgres]'.") from error
+    return psycopg
