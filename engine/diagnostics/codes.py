@@ -45,7 +45,7 @@ _BY_PAGE = {
     "sources": """
         source-folder-missing source-unreadable source-table source-columns unknown-columns sample-empty
         socket-unreachable file-changed file-renamed file-missing files-skipped files-gone
-        after-reading-shared after-reading-failed avro-schema avro-columns
+        after-reading-shared after-reading-outside after-reading-failed avro-schema avro-columns
     """,
     "sql": """
         sql-syntax not-a-query qualify-not-supported stream-clause spark-variable sql-too-large sql-too-deep

@@ -30,7 +30,7 @@ class ValueForm(StrEnum):
     BOOLEAN = "boolean"  # bool
     DURATION = "duration"  # str as Spark reads it: '10 minutes'
     TIME = "timestamp"  # str
-    PATH = "path"  # str, a folder or file inside the project
+    PATH = "path"  # str, a folder or file
     MAPPING = "mapping"  # dict[str, str]
     BLOCK = "mapping of keys"  # a mapping with the keys of a block
     TREE = "any value"  # as YAML has it; whoever reads it checks it

@@ -333,5 +333,12 @@ TARGET: Final = ConfigBlock(
             "reject sources whose records cannot be read again",
             "require_replayable: true",
         ),
+        ConfigKey(
+            "allow_after_reading",
+            ValueForm.TEXTS,
+            NONE,
+            "absolute paths of folders outside the project in which `after_reading` may archive or delete files",
+            "allow_after_reading: [/data/landing]",
+        ),
     ),
 )

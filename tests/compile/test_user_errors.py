@@ -267,14 +267,14 @@ def test_source_files(text, finding, tmp_path):
 
 TARGETS = [
     ("dev: {schema: x, catalog: {type: sqlite}, spak: {}}", "unknown-key project.yml:3:45 target 'dev' has no key 'spak'", "spark"),
-    ("dev: {schema: x, catalog: {type: sqlite, pth: y}}", "unknown-key project.yml:3:44 catalog has no key 'pth'", "path"),
+    ("dev: {schema: x, catalog: {type: sqlite, pth: y}}", "unknown-key project.yml:3:44 a catalog of type sqlite has no key 'pth'", "path"),
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {servers: 'a:1'}}}",
      "unknown-key project.yml:3:63 the connection 'm' has no key 'servers'", "bootstrap_servers"),
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {bootstrap_servers: 'a:1', security: {pasword: x}}}}",
      "unknown-key project.yml:3:100 security has no key 'pasword'", "'password'"),
     ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
     ("dev: {schema: x, state: 's3a://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' must be a local folder", ""),
-    ("dev: {schema: x, catalog: {type: rest, uri: y}}", "not-supported project.yml:3:36 the catalog type 'rest' is not supported in this version", ""),
+    ("dev: {schema: x, catalog: {type: nessie, uri: y}}", "not-supported project.yml:3:36 the catalog type 'nessie' is not supported in this version", "rest"),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),
     ("dev: {catalog: {type: sqlite}}\n  prod: {schema: x}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", "schema: dev"),
     ("dev: {schema: My-Schema, catalog: {type: sqlite}}", "bad-name project.yml:3:17 'My-Schema' is not a name", ""),

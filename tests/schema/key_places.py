@@ -297,6 +297,7 @@ REJECTED: dict[str, tuple[Any, str]] = {
     "project.require_engine_version": (">=9", "engine-version"),
     "catalog.type": ("nessie", "not-supported"),
     "catalog.uri": ("http://c.example", "bad-value"),
+    "target.allow_after_reading": ("landing", "bad-value"),
     "openlineage.type": ("smoke", "bad-value"),
     "target.require_replayable": (True, "source-not-replayable"),
     **{f"{file}.version": (3, "bad-value") for file in ("source_file", "unit_test_file")},

@@ -30,6 +30,12 @@ FILES = "format: json\npath: landing/x\nschema: id int\n"
          "bad-value sources/x.yml:9:23 the archive 'landing/x/read' is inside 'landing/x', and would be read again"),
         (FILES + "after_reading: archive\narchive_path: ../read",
          "path-outside sources/x.yml:9:23 the path '../read' is outside the project"),
+        (FILES.replace("landing/x", "/data/x") + "after_reading: delete",
+         "after-reading-outside sources/x.yml:8:24 after_reading would change files outside the project, in '/data/x'"),
+        (FILES.replace("landing/x", "../x"),
+         "path-outside sources/x.yml:6:15 the path '../x' is outside the project"),
+        (FILES + "after_reading: archive\narchive_path: /data/read",
+         "path-outside sources/x.yml:9:23 the path '/data/read' is outside the project"),
         (FILES.replace("landing/x", "s3a://b/x") + "after_reading: delete",
          "not-supported sources/x.yml:8:24 after_reading is not supported for a URI"),
         (FILES + "on_changed_file: warn", "bad-value sources/x.yml:8:26 'on_changed_file' cannot be 'warn'"),
@@ -55,10 +61,44 @@ def test_keys_of_streams_on_a_source_that_is_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["s3a://bucket/x", "hdfs://host:9000/x/*/y", "file:///somewhere", "landing/{a,b}/*.json"]
+    "path",
+    [
+        "s3a://bucket/x",
+        "hdfs://host:9000/x/*/y",
+        "file:///somewhere",
+        "landing/{a,b}/*.json",
+        "/data/x",
+        "/data/*/x.json",
+    ],
 )
 def test_paths(tmp_path: Path, path: str) -> None:
     clean(tmp_path, {"sources/x.yml": source(f'format: json\npath: "{path}"\nschema: id int'), "models/a.sql": READ})
+
+
+ALLOWED = "name: shop\ntargets: {dev: {schema: main, allow_after_reading: [%s]}}\n"
+
+
+@pytest.mark.parametrize(("allowed", "path", "code"), [
+    ("/data/landing", "/data/landing", ""),
+    ("/data/landing", "/data/landing/orders/*.json", ""),
+    ("/data/landing", "/data/landing/../other", "after-reading-outside"),
+    ("/data/landing", "/data/landing2", "after-reading-outside"),
+    ("data/landing", "landing", "bad-value"),
+    ("/", "landing", "bad-value"),
+])  # fmt: skip
+def test_a_target_allows_folders_whose_files_go_away(tmp_path: Path, allowed: str, path: str, code: str) -> None:
+    body = f'format: json\npath: "{path}"\nschema: id int\nafter_reading: delete'
+    found = findings(tmp_path, {"project.yml": ALLOWED % allowed, "sources/x.yml": source(body), "models/a.sql": READ})
+    assert [problem.code for problem in found] == ([code] if code else [])
+
+
+def test_a_link_out_of_the_project_or_of_an_allowed_folder_is_followed_first(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "link").symlink_to(tmp_path / "elsewhere")
+    body = f'format: json\npath: "{tmp_path}/data/link"\nschema: id int\nafter_reading: delete'
+    files = {"project.yml": ALLOWED % (tmp_path / "data"), "sources/x.yml": source(body), "models/a.sql": READ}
+    assert [problem.code for problem in findings(tmp_path / "p", files)] == ["after-reading-outside"]
 
 
 PUT_AWAY = FILES + "after_reading: delete\n"

@@ -18,12 +18,13 @@ from engine.project.project_files import inside
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.schema.source_keys import READING
 from engine.sources import KINDS, Kind, OnBadRecord, SourceSpec, SpecFault, ValueForm, kind_of
-from engine.sources.files.listing import is_uri
+from engine.sources.files.listing import base, is_uri
 
 # Keys that say how any source is read; a target may replace each.
 INDEPENDENT = tuple(key.name for key in READING.keys)
 # Their options are a closed list: the engine hands over those that it knows.
 _CLOSED = ("kafka", "socket")
+_ARCHIVE = "archive_path"
 _LATER_FORMATS = ("avro", "orc", "text", "iceberg", "rate", "socket")
 # Some machines have no table of time zones; there nothing is known to be wrong.
 _KNOWN_ZONE = "America/New_York"
@@ -69,6 +70,7 @@ def read_spec(
         stream=stream.boolean() if stream else None,
         settings=_settings(project, kind, chosen),
     )
+    _check_clearing(project, chosen, target)
     ignored = {"unknown-option"} if _allows_unknown(chosen.get("allow_unknown_options"), format_) else set()
     for fault in (*kind.faults(spec), *_unknown_names(spec, target), *_refused(spec, kind, target)) if kind else ():
         if fault.path[0] not in unknown and fault.code not in ignored:
@@ -210,12 +212,34 @@ _READERS: Mapping[ValueForm, Callable[[Section], Any]] = {
 
 
 def _path(project: LoadedProject, section: Section) -> str:
+    """A place of data: in the project, or anywhere by an absolute path."""
     folder = section.text()
-    if not is_uri(folder) and not inside(project.root, project.root / folder):
-        section.report(
-            "path-outside", f"the path '{folder}' is outside the project", "Use a folder inside the project."
-        )
+    # The archive is where the target allows it, see below.
+    anywhere = is_uri(folder) or folder.startswith("/") or section.name == _ARCHIVE
+    if not anywhere and not inside(project.root, project.root / folder):
+        hint = "Write the absolute path of data outside the project, such as /data/landing."
+        section.report("path-outside", f"the path '{folder}' is outside the project", hint)
     return folder
+
+
+def _check_clearing(project: LoadedProject, chosen: Mapping[str, Section], target: Target) -> None:
+    """Files outside the project are moved or deleted, and archives written, only where the target allows it."""
+    after = chosen.get("after_reading")
+    for key in ("path", _ARCHIVE):
+        place = chosen.get(key)
+        if place is None or not isinstance(place.value, str) or is_uri(place.value):
+            continue
+        path = project.root / base(place.value)
+        if inside(project.root, path) or any(inside(folder, path) for folder in target.allow_after_reading):
+            continue
+        if key == _ARCHIVE:
+            allowing = f"allow_after_reading: [{base(place.value)}]"
+            hint = f"Use a folder inside the project, or allow it in the target: {allowing}."
+            place.report("path-outside", f"the path '{place.value}' is outside the project", hint)
+        elif after is not None:
+            message = f"after_reading would change files outside the project, in '{place.value}'"
+            hint = f"Remove it, or allow it in the target: allow_after_reading: [{base(place.value)}]."
+            after.report("after-reading-outside", message, hint)
 
 
 def _on_bad_record(section: Section | None) -> OnBadRecord:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -87,6 +87,7 @@ class Target:
         registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
         require_replayable: sources whose records cannot be read again are rejected.
+        allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
         schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
     """
 
@@ -101,6 +102,7 @@ class Target:
     registries: Mapping[str, Late] = field(default_factory=dict)
     openlineage: Late | None = None
     require_replayable: bool = False
+    allow_after_reading: tuple[Path, ...] = ()
     schema_varies: bool = False
     secrets: SecretSettings | None = field(default=None, repr=False)
 
@@ -161,6 +163,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         registries=registries,
         openlineage=openlineage,
         require_replayable=replay.boolean() if replay else False,
+        allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
         schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
         **_spark(section.child("spark")),
@@ -305,6 +308,16 @@ def _spark(part: Section | None) -> dict[str, Any]:
                 message = f"the setting '{fixed[0]}' must be {fixed[1]}, not {value.option()}"
                 value.report("setting-pinned", message, "Remove it; the SQL of a project is checked for this value.")
     return result
+
+
+def _cleared(part: Section | None) -> Iterator[Path]:
+    """The folders outside the project whose files may be archived or deleted."""
+    for item in part.items() if part else ():
+        text = item.text()
+        if text and (not text.startswith("/") or not text.strip("/.")):
+            item.report("bad-value", f"'{text}' is not the absolute path of a folder", "Write /data/landing.")
+        elif text:
+            yield Path(text)
 
 
 def _state(section: Section, root: Path) -> Path:

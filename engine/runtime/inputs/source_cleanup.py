@@ -12,6 +12,7 @@ from pathlib import Path
 
 from engine import faults
 from engine.plan.actions.file_checks import number
+from engine.project.project_files import inside
 from engine.runtime.inputs.source_file_check import Landed
 from engine.sources import SourceSpec
 from engine.sources.files import listing
@@ -90,6 +91,8 @@ def _gone(landed: Landed, spec: SourceSpec, found: listing.Listed, *, delete: bo
     base = listing.folder(spec, place)
     if found.path is None or base is None:
         return "it is not a local file"
+    if not _may_change(landed, found.path.parent):
+        return "a link leads to it, and it is outside the project and the target's allow_after_reading"
     inside = found.path.relative_to(base) if base.is_dir() else Path(found.path.name)
     try:
         if delete:
@@ -99,6 +102,12 @@ def _gone(landed: Landed, spec: SourceSpec, found: listing.Listed, *, delete: bo
     except OSError as error:
         return error.strerror or type(error).__name__
     return ""
+
+
+def _may_change(landed: Landed, folder: Path) -> bool:
+    """Whether a folder, links followed, is in the project or in one that the target allows."""
+    run = landed.run
+    return any(inside(root, folder) for root in (run.place.root, *run.target.allow_after_reading))
 
 
 def _move(path: Path, target: Path, modified: int) -> None:

@@ -38,7 +38,7 @@ class Listed:
 
 
 def is_uri(path: str) -> bool:
-    """Whether a path says itself where it is (s3a://bucket/folder), instead of relative to the project."""
+    """Whether a path is a URI (s3a://bucket/folder), and not a path of this machine."""
     return bool(_SCHEME.match(path))
 
 
@@ -49,11 +49,14 @@ def base(path: str) -> str:
         if _GLOB.search(part):
             break
         kept.append(part)
-    return "/".join(kept)
+    return "/".join(kept) or ("/" if path.startswith("/") else "")
 
 
 def folder(spec: SourceSpec, place: Place) -> Path | None:
-    """The folder or file that is read, up to the first pattern; None if it is not on this machine."""
+    """The folder or file that is read, up to the first pattern; None if it is not on this machine.
+
+    It is in the project, or wherever an absolute path leads.
+    """
     path = str(spec.settings.get("path", ""))
     if not is_uri(path):
         exact = place.root / path
@@ -80,7 +83,9 @@ def for_spark(spec: SourceSpec, place: Place) -> str:
     if is_uri(path):
         return path
     exact = (place.root / path).exists()
-    return exactly(place.root / path) if exact else f"{exactly(place.root)}/{path}"
+    if exact:
+        return exactly(place.root / path)
+    return f"file:{path}" if path.startswith("/") else f"{exactly(place.root)}/{path}"
 
 
 def exactly(path: Path) -> str:
