@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from engine import faults
 from engine.errors import RunError
 from engine.events import Metrics
-from engine.lake.catalog.outage import awaited, is_outage
+from engine.lake.clients.outage import awaited, is_outage
 from engine.lake.commit_guard import Guard, take_back, whole
 from engine.spark.executions import spark_exceptions
 

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import EngineError, SetupError
 from engine.lake.catalog import catalog_database
-from engine.lake.catalog.catalog_client import CatalogClient, client
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import NO_WAREHOUSE, CatalogConfig, is_local, warehouse
 from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.locations import OutsideError
 from engine.lake.catalog.moved_lake import moved
+from engine.lake.clients.catalog_client import CatalogClient, client
 from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts, documented, texts
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Model, UnitTest
-from engine.errors import Diagnostic, EngineError, Location
+from engine.errors import Diagnostic, EngineError, Location, SetupError
 from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
 from engine.lake.table_writer import create_namespace
 from engine.plan.test_passes.known_passes import KnownPasses
@@ -21,7 +21,7 @@ from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.scheduler import dependencies, execute
 from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended
-from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions
+from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions, surroundings
 from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
 from engine.runtime.testing.shared_test_scan import SharedScan, shared
@@ -65,7 +65,12 @@ def run_nodes(
     # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
     made = [*(n.relation for n in nodes if isinstance(n, Model)), *(t.stored for t in tests if t.stored)]
     for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):
-        create_namespace(run.spark, catalog, schema)
+        try:
+            create_namespace(run.spark, catalog, schema)
+        except spark_exceptions() as error:
+            if (found := surroundings(str(error))) is None:
+                raise
+            raise SetupError.of([found.at(run.target.catalog.place)]) from error
     gates = publish.gates(run, order)
     source_rows = SourceRows(run.spark, run.manifest, run.place)
     turns = Turns(run, order, gates, shared(tests), source_rows, run_unit, log, passes)

@@ -79,8 +79,8 @@ def _needed(key: ConfigKey) -> ConfigKey:
 def _catalog(*keys: ConfigKey) -> ConfigBlock:
     text = (
         "The Iceberg catalog, used by Spark and PyIceberg. Further keys of a server are those of Iceberg's "
-        "documentation: `header.<name>`, `rest.<key>`, `jdbc.<key>` (`jdbc.user`, `jdbc.password`), `s3.<key>`, "
-        "`client.<key>`, `glue.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
+        "documentation: `header.<name>`, `rest.<key>`, `token-<key>`, `jdbc.<key>` (`jdbc.user`, `jdbc.password`), "
+        "`s3.<key>`, `client.<key>`, `glue.<key>`, `table-default.<property>`. See [catalogs](../catalogs.md)."
     )
     return ConfigBlock("catalog", "catalog", "catalog", text, (_KIND, _NAME, *keys), open=True)
 
@@ -97,7 +97,7 @@ _ANY: Final = ("s3.", "client.", "table-default.", "table-override.", "gcs.", "a
 CATALOG_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
     "sqlite": (),
     "jdbc": ("jdbc.", *_ANY),
-    "rest": ("header.", "rest.", *_ANY),
+    "rest": ("header.", "rest.", "token-", *_ANY),
     "glue": ("glue.", *_ANY),
     "hive": ("hive.", *_ANY),
 }

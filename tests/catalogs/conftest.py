@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from engine.compile import Catalog
-from engine.lake.catalog import catalog_client, catalog_settings
+from engine.lake.catalog import catalog_settings
+from engine.lake.clients import catalog_client
 from engine.lake.lake_reader import Lake
 from tests.lab import JAVA_OPTIONS, Lab, LabSession, share_session
 from tests.services import iceberg_rest, postgres

@@ -13,6 +13,7 @@ from engine.lake.catalog.catalog_settings import catalog_jars, spark_conf
 from engine.lake.catalog.pyiceberg_properties import postgres_parameters, pyiceberg_properties
 from tests.project.small_projects import compiled
 
+RENEWED = {"token-exchange-enabled": "false"}
 REST = {"rest.client.connection-timeout-ms": "10000", "rest.client.socket-timeout-ms": "60000"}
 JDBC = {
     "jdbc.schema-version": "V1", "jdbc.loginTimeout": "10", "jdbc.socketTimeout": "60", "jdbc.tcpKeepAlive": "true",
@@ -76,7 +77,7 @@ SERVICES = {
         "header.X-Iceberg-Access-Delegation: vended-credentials}",
         {
             "type": "rest", "uri": "https://polaris.example/api/catalog", "warehouse": "shop", "scope": "PRINCIPAL_ROLE:ALL",
-            "credential": "client:s3cret", "header.X-Iceberg-Access-Delegation": "vended-credentials", **REST,
+            "credential": "client:s3cret", "header.X-Iceberg-Access-Delegation": "vended-credentials", **REST, **RENEWED,
         },
         {
             "type": "rest", "uri": "https://polaris.example/api/catalog", "warehouse": "shop", "scope": "PRINCIPAL_ROLE:ALL",
@@ -92,7 +93,7 @@ SERVICES = {
         {
             "type": "rest", "uri": "https://lakekeeper.example/catalog", "warehouse": "shop", "scope": "lakekeeper",
             "oauth2-server-uri": "https://login.example/realms/iceberg/protocol/openid-connect/token",
-            "credential": "spark:s3cret", **REST,
+            "credential": "spark:s3cret", **REST, **RENEWED,
         },
         {
             "type": "rest", "uri": "https://lakekeeper.example/catalog", "warehouse": "shop", "scope": "lakekeeper",
@@ -107,7 +108,7 @@ SERVICES = {
         "credential: \"sp:{{ env_var('ENGINE_SECRET_KEY') }}\"}",
         {
             "type": "rest", "uri": "https://ws.example/api/2.1/unity-catalog/iceberg-rest", "warehouse": "main",
-            "oauth2-server-uri": "https://ws.example/oidc/v1/token", "scope": "all-apis", "credential": "sp:s3cret", **REST,
+            "oauth2-server-uri": "https://ws.example/oidc/v1/token", "scope": "all-apis", "credential": "sp:s3cret", **REST, **RENEWED,
         },
         {
             "type": "rest", "uri": "https://ws.example/api/2.1/unity-catalog/iceberg-rest", "warehouse": "main",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engine.lake.catalog import outage
+from engine.lake.clients import outage
 from tests.catalogs.conftest import CatalogLab
 from tests.catalogs.test_builds import LATEST, PLAIN
 from tests.fault_injection.points import killing, reached

@@ -57,8 +57,9 @@ def test_a_pattern_leads_anywhere(lab: Lab, tmp_path_factory: pytest.TempPathFac
 
 
 def test_a_folder_that_is_missing(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = elsewhere(lab, tmp_path_factory)
-    folder.rmdir()
+    elsewhere(lab, tmp_path_factory)
+    folder = tmp_path_factory.mktemp("data") / "missing"
+    lab.write("sources/shop.yml", SOURCE.format(path=f'"{folder}"', more=""))
     ended = lab.run("build")
     assert ended.code == 1
     assert ended.codes()[0] == "source-folder-missing"

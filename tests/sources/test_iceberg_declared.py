@@ -26,7 +26,7 @@ GOOD = "format: iceberg\nschema: id int\n"
 FAULTS = [
     (GOOD.rstrip(), "missing-key sources/x.yml:4:9 source 's.t' has no 'table'", "table: <namespace>.<name>"),
     (GOOD + "table: orders", "bad-value sources/x.yml:7:16 'orders' is not a table name", "<namespace>.<name>"),
-    (GOOD + "table: a.b.c.d", "bad-value sources/x.yml:7:16 'a.b.c.d' is not a table name", "<namespace>.<name>"),
+    (GOOD + "table: a..d", "bad-value sources/x.yml:7:16 'a..d' is not a table name", "<namespace>.<name>"),
     (GOOD + "table: other.shop.orders",
      "not-supported sources/x.yml:7:16 'other.shop.orders' is in a catalog 'other', and the target 'dev' has 'lake'", "<namespace>.<name>"),
     (GOOD + "table: shop.orders.branch_audit",

@@ -12,6 +12,9 @@ from typing import Final
 SPARK_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 # Nobody waits for a server without end: a connection, and one answer.
 _REST: Final = {"rest.client.connection-timeout-ms": "10000", "rest.client.socket-timeout-ms": "60000"}
+# A token is renewed as the first was fetched, with the credential. Iceberg's default is to exchange the old one, which
+# servers that know client credentials alone reject: the next commit is not authorized (measured).
+_RENEWAL: Final = {"token-exchange-enabled": "false"}
 # The same, in seconds, for the PostgreSQL driver; V1 knows views.
 _JDBC: Final = {
     "jdbc.schema-version": "V1",
@@ -33,5 +36,6 @@ def spark_properties(kind: str, name: str, settings: Mapping[str, str]) -> dict[
     """
     prefix = f"spark.sql.catalog.{name}"
     # With its cache Spark would not see for half a minute what others commit.
-    inner = {"type": kind, "cache-enabled": "false", **_BESIDE[kind], **settings}
+    renewal = _RENEWAL if "credential" in settings else {}
+    inner = {"type": kind, "cache-enabled": "false", **_BESIDE[kind], **renewal, **settings}
     return {prefix: SPARK_CATALOG, **{f"{prefix}.{key}": value for key, value in inner.items()}}

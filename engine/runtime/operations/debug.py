@@ -12,10 +12,10 @@ from pathlib import Path
 from engine import __version__
 from engine.compile import Manifest, Target
 from engine.errors import EngineError
-from engine.lake.catalog.catalog_client import client
-from engine.lake.catalog.catalog_errors import address
 from engine.lake.catalog.catalog_settings import is_local
 from engine.lake.catalog.moved_lake import check as lake_check
+from engine.lake.clients.catalog_client import client
+from engine.lake.clients.catalog_errors import address
 from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry.registry_client import Registry, is_open, read_settings

@@ -6,7 +6,7 @@ that table ends with `drop-unfinished` until then.
 
 Names of tables come from the state and from the catalog, which may come with a project that somebody else wrote: only
 tables that carry the marks of the model, or the UUID that the state has, go, and only files that are theirs alone
-(`engine.lake.catalog.table_removal`).
+(`engine.lake.clients.table_removal`).
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from typing import Any
 
 from engine.compile import Materialized, Model, Target
 from engine.errors import StateError
-from engine.lake.catalog import table_removal
-from engine.lake.catalog.catalog_client import client
 from engine.lake.catalog.catalog_settings import CatalogConfig
-from engine.lake.catalog.table_removal import StoredRelation
+from engine.lake.clients import table_removal
+from engine.lake.clients.catalog_client import client
+from engine.lake.clients.table_removal import StoredRelation
 from engine.plan.deployed.ownership_marks import SEED, STAGING
 from engine.runtime.lifecycle.orphaned_tables import KnownTable
 from engine.state import TableState, known_tables

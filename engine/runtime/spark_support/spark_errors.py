@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from engine.compile import DataTest, Model, Source
 from engine.errors import Diagnostic, EngineError, Location
-from engine.lake.catalog.outage import is_denial, is_outage
+from engine.lake.clients.outage import is_denial, is_outage
 from engine.lake.table_writer import plain_name
 from engine.runtime.quality.bad_records import from_text
 from engine.runtime.spark_support.error_places import READERS, ErrorSpot, called, place_in_model, place_in_test

@@ -9,10 +9,10 @@ from typing import Any
 
 from engine.errors import EngineError
 from engine.lake.catalog.catalog_database import CatalogEntry
-from engine.lake.catalog.catalog_errors import unreachable, unusable
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.pyiceberg_properties import pyiceberg_properties
+from engine.lake.clients.catalog_errors import unreachable, unusable
 
 _PACKAGE = "Run pip install 'pyiceberg[{}]'."
 

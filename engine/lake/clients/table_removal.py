@@ -19,11 +19,11 @@ from typing import Any
 
 from engine.errors import SetupError
 from engine.lake.catalog import catalog_database
-from engine.lake.catalog.catalog_client import client
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.locations import OutsideError, resolve, roots
-from engine.lake.catalog.postgres_catalog import PostgresCatalog
+from engine.lake.clients.catalog_client import client
+from engine.lake.clients.postgres_catalog import PostgresCatalog
 
 # <schema>/<table>
 _DEPTH = 2

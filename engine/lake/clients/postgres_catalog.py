@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
-from engine.lake.catalog.catalog_errors import denied, insecure, unreachable, unusable
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.pyiceberg_properties import postgres_parameters
+from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
 
 if TYPE_CHECKING:
     import psycopg

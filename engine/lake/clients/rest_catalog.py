@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 from engine.errors import EngineError, SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
-from engine.lake.catalog.catalog_errors import denied, insecure, unreachable, unusable
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.metadata_document import METADATA_BYTES
 from engine.lake.catalog.pyiceberg_properties import pyiceberg_properties
+from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
 
 # Seconds: to connect, and for an answer. A token is renewed once before an answer counts as a denial.
 _SECONDS = (10.0, 60.0)

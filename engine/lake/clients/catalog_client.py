@@ -102,13 +102,13 @@ def client(config: CatalogConfig) -> CatalogClient:
 
 def _made(config: CatalogConfig) -> CatalogClient:
     if config.type == "jdbc":
-        from engine.lake.catalog.postgres_catalog import PostgresCatalog
+        from engine.lake.clients.postgres_catalog import PostgresCatalog
 
         return PostgresCatalog(config)
     if config.type == "rest":
-        from engine.lake.catalog.rest_catalog import RestClient
+        from engine.lake.clients.rest_catalog import RestClient
 
         return RestClient(config)
-    from engine.lake.catalog.pyiceberg_catalog import PyIcebergCatalog
+    from engine.lake.clients.pyiceberg_catalog import PyIcebergCatalog
 
     return PyIcebergCatalog(config)
