@@ -36,6 +36,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Keep the tests together that share something slow to start (`--dist loadgroup`)."""
     for item in items:
         names = getattr(item, "fixturenames", ())
+        if "broker" in names:
+            item.add_marker(pytest.mark.kafka)
         for group in sorted({_STARTED[name] for name in names if name in _STARTED})[:1]:
             item.add_marker(pytest.mark.xdist_group(group))
 

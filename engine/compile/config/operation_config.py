@@ -7,12 +7,12 @@ from dataclasses import replace
 
 from sqlglot.errors import SqlglotError
 
-from engine.compile.config import cron
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.nodes.model_settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
 from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.compile.templates.template_names import THIS
+from engine.compile.types import cron
 from engine.errors import Diagnostic, Level
 from engine.project.yaml_section import Section, shown
 from engine.schema.stream_keys import PERSIST_DOCS, STATE_STORE
