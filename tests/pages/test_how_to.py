@@ -154,6 +154,12 @@ def test_only_what_changed_is_selected(tmp_path: Path) -> None:
     assert "nothing to do" in engine(*listing)
     assert "nothing to do" in engine(*test)
     model = tmp_path / "shop" / "models" / "marts" / "sales_hourly.sql"
-    model.write_text(model.read_text().replace("sum(amount)", "sum(amount) filter (where amount > 0)"))
+    text = model.read_text()
+    model.write_text(text.replace("\nselect\n", "\n-- a comment\nselect\n"))
+    assert "nothing to do" in engine(*listing)
+    model.write_text(text.replace("description: Number", "description: Count"))
+    assert "sales_hourly" in engine(*listing)
+    assert "nothing to do" in engine("ls", "-s", "state:modified.body+", "--state", "../base/target")
+    model.write_text(text.replace("sum(amount)", "sum(amount) filter (where amount > 0)"))
     assert "sales_hourly  (streaming_table" in engine(*listing)
     assert "orders  (streaming_table" not in engine(*listing)
