@@ -202,7 +202,52 @@ class RunFinished:
     seconds: float
 
 
-Event = RunStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    """`--watch` runs what is due after an edit.
+
+    Attributes:
+        number: of the turn, from 1; the first one follows no edit.
+        files: that were written, made or removed, relative to the project.
+        due: how many nodes will run; None: not known, because the project has errors.
+        total: how many nodes are watched.
+        at: when it begins, UTC.
+    """
+
+    number: int
+    files: tuple[str, ...]
+    due: int | None
+    total: int
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnFinished:
+    """The turn is over, and `--watch` waits for the next edit.
+
+    Attributes:
+        number: of the turn.
+        seconds: since its edit was noticed.
+        at: when it ended, UTC.
+    """
+
+    number: int
+    seconds: float
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRestarted:
+    """`--watch` opens another session in the place of one that will not do any more; `reason` says why."""
+
+    reason: str
+    at: str
+
+
+Event = (
+    RunStarted | ModelStarted | BatchCommitted | ModelFinished | TestFinished | Diagnosed | RunFinished
+    | TurnStarted | TurnFinished | SessionRestarted
+)  # fmt: skip
 Emit = Callable[[Event], None]
 
 

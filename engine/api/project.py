@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from engine.plan.test_passes.compile_overrides import Versions
     from engine.plan.test_passes.known_passes import PassCache
     from engine.project import LoadedProject
+    from engine.runtime.build import OpenSession
     from engine.runtime.testing.run_data_test import DataTestVerdict
     from engine.runtime.turns import RunUnit
 
@@ -210,7 +211,8 @@ class Project:
         compiled: Compiled,
         nodes: Sequence[str],
         on_event: Emit = unheard,
-        spark: SparkSession | None = None,
+        opening: OpenSession | None = None,
+        within: Sequence[str] = (),
         **options: Unpack[RunOptions],
     ) -> RunResults:
         """Run some nodes of the compiled project; `build`, `run` and `test` end here.
@@ -220,7 +222,8 @@ class Project:
             compiled: by `compile`, without errors.
             nodes: ids (`runnable`); none: nothing is started.
             on_event: as for `build`.
-            spark: a session that is open, for tests that of `session`; None: a session of its own.
+            opening: gives a session that is open (`WarmSession`), whose owner holds it (`alone`); None: one of its own.
+            within: ids of all nodes that the session is for, if there are more.
             options: as for `build`.
         """
         from engine.compile.artifacts.write_artifacts import write_artifacts
@@ -228,7 +231,7 @@ class Project:
         from engine.runtime.build import Options, build
         from engine.runtime.context.run_results import write_results
 
-        manifest, target = compiled.manifest, session_target(compiled, nodes)
+        manifest, target = compiled.manifest, session_target(compiled, within or nodes)
         strict, flags = self.warnings_fail(compiled.project), compiled.project.flags
         if not nodes:
             return RunResults(command=command, target=target.name)
@@ -243,20 +246,21 @@ class Project:
             target_dir=self.target_dir,
             planned=plan_options(options),
             cache=self._passes(compiled, versions, ignored=options.get("no_cache", False)),
+            within=within,
         )
         run = with_adapted_tests(
             manifest, nodes, target, store_failures=options.get("store_failures", False), warnings_fail=strict
         )
         on_event = emitting_errors(on_event) if strict else on_event
         findings: list[Diagnostic] = []
-        with alone() if spark is None else nullcontext():
+        with alone() if opening is None else nullcontext():
             write_artifacts(manifest, self.target_dir)
             with (
                 delivering(manifest, target, self.root, findings.extend) as deliver,
                 self._units(versions) as run_unit,
             ):
                 emit = one_at_a_time(on_event, deliver)
-                results = build(run, target, self.root, nodes, how, emit, run_unit, spark)
+                results = build(run, target, self.root, nodes, how, emit, run_unit, opening)
             for finding in findings:
                 on_event(Diagnosed(finding))
             results = results_with_errors(results) if strict else results

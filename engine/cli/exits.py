@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import click
@@ -30,6 +31,46 @@ _NO_ACCESS = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT
 
 class Terminated(KeyboardInterrupt):
     """SIGTERM asked the command to stop, as Ctrl-C does."""
+
+
+class TerminatedWaitingError(Terminated):
+    """It did while nothing was under way."""
+
+
+@dataclass(slots=True)
+class StopSignals:
+    """Ctrl-C and SIGTERM of a command that works and waits in turns.
+
+    What a handler raises in the middle of a finalizer is lost (Python prints and forgets it): the signal is noted, too.
+
+    Attributes:
+        interrupting: what is under way ends at once; else whoever waits looks at `came`.
+        came: the signal that asked the command to stop.
+    """
+
+    interrupting: bool = True
+    came: int | None = None
+
+    def handle(self, number: int, _: object) -> None:
+        """The handler of both signals."""
+        self.came = number
+        if self.interrupting:
+            raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+
+
+@contextmanager
+def stop_signals() -> Iterator[StopSignals]:
+    """Note Ctrl-C and SIGTERM while the block runs; a signal that the process ignores stays ignored."""
+    signals = StopSignals()
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number, handler in before.items():
+        if handler is not signal.SIG_IGN:
+            signal.signal(number, signals.handle)
+    try:
+        yield signals
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager
@@ -103,6 +144,7 @@ def interruption(code: int, after: str = "") -> int:
 def _ended(error: BaseException, chosen: CommandSettings | None, shared: Mapping[str, Any], stopped: str) -> int:
     cause = _interrupted(error)
     if cause is not None or isinstance(error, click.exceptions.Abort):
+        stopped = "" if isinstance(cause, TerminatedWaitingError) else stopped
         return interruption(TERMINATED if isinstance(cause, Terminated) else INTERRUPTED, stopped)
     failure = _no_access(error) if isinstance(error, OSError) else error
     if isinstance(failure, EngineError):

@@ -147,14 +147,15 @@ def generate(**shared: Any) -> int:
 
 @docs.command()
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0: any free port.")
+@click.option("--no-reload", is_flag=True, help="Do not write the site again after edits and runs.")
 @project_options
-def serve(port: int, **shared: Any) -> int:
+def serve(port: int, no_reload: bool, **shared: Any) -> int:
     """Serve the written site on 127.0.0.1 until Ctrl-C."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.docs_command import serve
 
-        serve(chosen, port)
+        serve(chosen, port, reload=not no_reload)
 
     return carry_out(work, **shared)
 

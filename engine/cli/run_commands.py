@@ -24,6 +24,11 @@ from engine.cli.options import (
 from engine.errors import UsageError
 
 _STOPPED = "the next build continues where this one stopped"
+_watch_option = click.option(
+    "--watch", is_flag=True, help="Then follow the files and run what each edit affects, until Ctrl-C."
+)
+# What would be carried out again after each edit.
+_REPEATING = {"full_refresh": "--full-refresh", "reset_checkpoint": "--reset-checkpoint", "accept": "--accept"}
 
 
 @click.command(cls=Command)
@@ -50,9 +55,10 @@ def plan(output: str, **options: Any) -> int:
 @test_options
 @selection_options
 @project_options
-def build(**options: Any) -> int:
+@_watch_option
+def build(watch: bool, **options: Any) -> int:
     """Run models and their tests, each after what it reads."""
-    return _run("build", **options)
+    return _run("build", watch=watch, **options)
 
 
 @click.command(cls=Command)
@@ -71,7 +77,7 @@ def run(**options: Any) -> int:
 @selection_options
 @project_options
 @click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")
-@click.option("--watch", is_flag=True, help="Watch files and rerun what an edit affects, until Ctrl-C.")
+@_watch_option
 def test(junit_xml: Path | None, watch: bool, **options: Any) -> int:
     """Run unit tests, and the data tests of existing tables."""
     return _run("test", junit_xml, watch=watch, **options)
@@ -82,20 +88,32 @@ def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False,
     how = cast("RunOptions", {key: shared.pop(key) for key in RunOptions.__annotations__ if key in shared})
 
     def work(chosen: CommandSettings) -> bool:
-        if watch and junit is not None:
-            raise UsageError(
-                "usage", "--watch and --junit-xml cannot be combined", "Use one of them: a report covers one run."
-            )
         if watch:
-            from engine.cli.commands.test_watch import watch_tests
+            _check_repeatable(how, junit)
+            from engine.cli.commands.watch_command import watch_project
 
-            return watch_tests(chosen, wanted, how)
+            return watch_project(chosen, command, wanted, how)
         from engine.cli.commands.build_command import run_nodes
 
         return run_nodes(chosen, command, wanted, how, junit)
 
     stopped = "" if command == "test" else _STOPPED
     return carry_out(work, stopped=stopped, **shared)
+
+
+def _check_repeatable(how: RunOptions, junit: Path | None) -> None:
+    """Reject what must not happen again with each edit."""
+    if junit is not None:
+        raise UsageError(
+            "usage", "--watch and --junit-xml cannot be combined", "Use one of them: a report covers one run."
+        )
+    for key, option in _REPEATING.items():
+        if how.get(key):
+            message = f"--watch and {option} cannot be combined: each edit would do it again"
+            hint = (
+                f"Run it once, beside this one: engine build {option} -s MODEL. While --watch waits, it holds no lock."
+            )
+            raise UsageError("usage", message, hint)
 
 
 @click.command(cls=Command)

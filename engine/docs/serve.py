@@ -4,6 +4,10 @@ It listens on 127.0.0.1, and answers only requests that name that host: a page e
 point here (DNS rebinding) gets nothing. Files of the folder are read and nothing else is done; links are not followed.
 What a client may hold is bounded: the number of connections, the size of a request's head, and how long a connection
 waits for one and takes to receive the answer, in all and not by the byte.
+
+A site that is written again while it is served has a version: a script that only the served page has asks for it as for
+any other data file, and loads the page again when it changes. Neither the policy of the page nor the written site
+knows of it.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ import stat
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -65,23 +69,36 @@ class Limits:
     head_bytes: int = 16 * 1024
 
 
+Version = Callable[[], str]
+_VERSION_FILE = ["data", "version.js"]
+
+
 @contextmanager
-def serving(folder: Path, port: int = 0, limits: Limits | None = None) -> Iterator[ThreadingHTTPServer]:
-    """A server of a folder, ready to `serve_forever`; port 0 takes a free one.
+def serving(
+    folder: Path, port: int = 0, limits: Limits | None = None, version: Version | None = None
+) -> Iterator[ThreadingHTTPServer]:
+    """A server of a folder, ready to `serve_forever`.
+
+    Args:
+        folder: of the site.
+        port: 0 takes a free one.
+        limits: of what clients may hold.
+        version: of the site: letters and digits; pages load again when it changes. None: they do not ask.
 
     Raises:
         OSError: the port is taken.
     """
     handler = partial(_Handler, directory=str(folder.absolute()))
-    with _Server((HOST, port), handler, limits or Limits()) as server:
+    with _Server((HOST, port), handler, limits or Limits(), version) as server:
         yield server
 
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, address: tuple[str, int], handler: Any, limits: Limits) -> None:
+    def __init__(self, address: tuple[str, int], handler: Any, limits: Limits, version: Version | None) -> None:
         self.limits = limits
+        self.version = version
         self._free = threading.BoundedSemaphore(limits.connections)
         super().__init__(address, handler)
 
@@ -200,7 +217,8 @@ class _Handler(SimpleHTTPRequestHandler):
         file, suffix = opened
         self.send_response(HTTPStatus.OK)
         self.send_header("Content-Type", _TYPES[suffix])
-        self.send_header("Content-Length", str(os.fstat(file.fileno()).st_size))
+        self.send_header("Content-Length", str(file.seek(0, os.SEEK_END)))
+        file.seek(0)
         self.end_headers()
         return file
 
@@ -218,7 +236,11 @@ class _Handler(SimpleHTTPRequestHandler):
             suffix = Path(path).suffix
             if suffix not in _TYPES or any(part in {"", ".", ".."} for part in parts):
                 return None
-            return _opened(Path(self.directory), parts), suffix
+            version = self.server.version() if self.server.version is not None else None
+            if version is not None and parts == _VERSION_FILE:
+                return io.BytesIO(f'headrace.put("version","{version}");\n'.encode()), suffix
+            file = _opened(Path(self.directory), parts)
+            return (_live(file, version), suffix) if version is not None and parts == ["index.html"] else (file, suffix)
         except (ValueError, OSError):  # a NUL, a name too long, a link, no file
             return None
 
@@ -239,6 +261,13 @@ class _Handler(SimpleHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """No-op: requests are not logged."""
+
+
+def _live(page: IO[bytes], version: str) -> IO[bytes]:
+    """The first page with the script that follows the version."""
+    with page:
+        script = f'<script src="live.js" data-version="{version}"></script>\n</body>'.encode()
+        return io.BytesIO(page.read().replace(b"</body>", script, 1))
 
 
 def _opened(folder: Path, parts: list[str]) -> IO[bytes]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -56,6 +56,9 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("engine.runtime")
 
+# What opens the session of a run; its parameters are those of `spark_session`.
+OpenSession = Callable[..., AbstractContextManager["SparkSession"]]
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -68,6 +71,7 @@ class Options:
         target_dir: folder of artifacts and logs.
         planned: what counts for the plan.
         cache: where the passes of tests are kept; None: nowhere.
+        within: ids of all nodes that the session is for, where it lives longer than the run; empty: those of the run.
     """
 
     command: str
@@ -76,6 +80,7 @@ class Options:
     target_dir: Path
     planned: PlanOptions = field(default_factory=PlanOptions)
     cache: PassCache | None = None
+    within: Sequence[str] = ()
 
 
 def build(
@@ -86,7 +91,7 @@ def build(
     options: Options,
     emit: Emit,
     run_unit: RunUnit | None = None,
-    opened: SparkSession | None = None,
+    opening: OpenSession | None = None,
 ) -> RunResults:
     """Run the selected models and tests once, in the order of their references.
 
@@ -98,7 +103,7 @@ def build(
         options: from the command line.
         emit: gets every event.
         run_unit: runs the unit tests among what is selected.
-        opened: a session to run in; left out, it has one of its own.
+        opening: opens the session if there is work, and gets the locks of the tables; left out: `spark_session`.
 
     Returns:
         The fold of the events.
@@ -116,7 +121,7 @@ def build(
     run_id = manifest.invocation_id or str(uuid.uuid4())
     order = run_order(manifest, selected)
     models = [n for i in order if isinstance(n := manifest.nodes[i], Model)]
-    tests = [n for i in order if isinstance(n := manifest.nodes[i], DataTest)]
+    read = [n for i in options.within or order if isinstance(n := manifest.nodes[i], Model | DataTest)]
     place = target.place(root)
     sources = read_sources(manifest, place, order)
     kept = options.cache if len(models) < len(order) else None
@@ -153,9 +158,9 @@ def build(
 
         for model in models:
             settle(model, table_state(target, model), lake)
-        jars = jar_sets(manifest, [*models, *tests])
-        own = spark_session(target, options.target_dir, locks, jars, brief=is_little(deployed))
-        with own if opened is None else nullcontext(opened) as spark:
+        opening = opening or spark_session
+        jars = jar_sets(manifest, read)
+        with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
             log = options.target_dir / "logs" / LOG_NAME
@@ -219,12 +224,28 @@ def spark_session(
     Raises:
         SetupError: Java, jars or the session cannot be had.
     """
+    settings = session_settings(target, target_dir, locks, sets, brief=brief)
+    session = open_session(settings)
+    try:
+        yield session.spark
+    finally:
+        session.close()
+
+
+def session_settings(
+    target: Target, target_dir: Path, locks: Sequence[int] = (), sets: Sequence[str] = CORE, *, brief: bool = False
+) -> SessionSettings:
+    """What the session of a run is made from; the parameters are those of `spark_session`.
+
+    Raises:
+        SetupError: Java or jars cannot be had.
+    """
     java = find_java()
     jars = jar_paths((*sets, *catalog_settings.catalog_jars(target.catalog)), fetch=True, java=java, notify=_log.info)
     conf = {**catalog_settings.spark_conf(target.catalog), **target.spark_conf()}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory
-    settings = SessionSettings(
+    return SessionSettings(
         java=java,
         log_dir=target_dir / "logs",
         jar_paths=jars,
@@ -235,8 +256,3 @@ def spark_session(
         brief=brief,
         umask=catalog_settings.umask(target.catalog),
     )
-    session = open_session(settings)
-    try:
-        yield session.spark
-    finally:
-        session.close()

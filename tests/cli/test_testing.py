@@ -1,4 +1,4 @@
-"""`engine test` where nothing needs Spark: selection, usage, what is watched."""
+"""`engine test` where nothing needs Spark: selection, usage."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from engine.api import runnable
-from engine.cli.commands.test_watch import affected, look
 from engine.cli.main import invoke
 from engine.compile.selection.select_nodes import select
 from tests.project.small_projects import ORDERS, clean, write
@@ -45,27 +44,6 @@ NOT_NULL = "test.not_null_orders_id"
 def test_selection(tmp_path: Path, selection: str, tests: set[str]) -> None:
     manifest = clean(tmp_path, FILES)
     assert set(runnable(manifest, select(manifest, [selection]).nodes, "test")) == tests
-
-
-def test_an_edit_affects_the_tests_of_what_it_changes(tmp_path: Path) -> None:
-    before = dict(clean(tmp_path, FILES).nodes)
-    tests = [FIRST, SECOND, OTHER, NOT_NULL]
-    same = clean(tmp_path, {**FILES, "macros/m.sql": "{% macro m() %}1{% endmacro %}\n"})
-    assert affected(before, same, tests) == []
-    edited = clean(tmp_path, {**FILES, "tests/units.yml": UNITS.replace("expect: [{id: a}]", "expect: [{id: c}]")})
-    assert affected(before, edited, tests) == [FIRST]
-    model = clean(tmp_path, {**FILES, "models/other.sql": "select id from {{ source('shop', 'customers') }}\n"})
-    assert affected(before, model, tests) == [OTHER]
-    assert affected({}, model, tests) == tests
-
-
-def test_what_is_watched_are_the_files_of_the_project(tmp_path: Path) -> None:
-    write(tmp_path, {**FILES, "target/compiled/x.sql": "", "landing/a.json": "{}", ".engine/s.yml": "", "a.txt": ""})
-    seen = look(tmp_path, tmp_path / "target")
-    names = {str(Path(name).relative_to(tmp_path)) for name in seen}
-    assert names == {"project.yml", "sources/shop.yml", *FILES}
-    (tmp_path / "models" / "other.sql").write_text("select 1 as n\n")
-    assert look(tmp_path, tmp_path / "target") != seen
 
 
 def test_a_report_is_of_one_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -141,3 +141,32 @@ def test_a_port_that_is_taken_is_a_usage_error(tmp_path, capsys, port):
     assert invoke(["docs", "generate", "--project-dir", str(root)]) == 0
     assert invoke(["docs", "serve", "--port", str(port), "--project-dir", str(root)]) == 2
     assert f"port {port} cannot be used" in capsys.readouterr().err
+
+
+def test_a_site_that_is_written_again_has_a_version_and_is_otherwise_the_same(folder: Path) -> None:
+    number = iter(range(100))
+    with serving(folder, version=lambda: f"v{next(number)}") as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            port = server.server_port
+            status, headers, page = ask(port, "/")
+            assert page == (folder / "index.html").read_bytes().replace(
+                b"</body>", b'<script src="live.js" data-version="v0"></script>\n</body>'
+            )
+            assert int(headers["content-length"]) == len(page)
+            assert (status, ask(port, "/index.html", "HEAD")[1]["content-length"]) == (200, str(len(page)))
+            status, headers, script = ask(port, "/data/version.js?x")
+            assert (status, script) == (200, b'headrace.put("version","v2");\n')
+            assert headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
+            assert ask(port, "/data/version.js", Host=f"evil.example:{port}")[0] == 403
+            assert ask(port, "/", Host=f"evil.example:{port}")[0] == 403
+            assert ask(port, "/live.js")[2] == (folder / "live.js").read_bytes()
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def test_without_a_version_there_is_none(port: int, folder: Path) -> None:
+    assert ask(port, "/data/version.js")[0] == 404
+    assert b"live.js" not in ask(port, "/")[2]

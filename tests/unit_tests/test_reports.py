@@ -1,12 +1,8 @@
-"""JUnit XML, pytest and --watch, over a project of batch models."""
+"""JUnit XML and pytest, over a project of batch models."""
 
 from __future__ import annotations
 
 import os
-import signal
-import threading
-import time
-from collections.abc import Callable
 from unittest.mock import patch
 from xml.etree import ElementTree as ET
 
@@ -60,34 +56,3 @@ def test_a_report_for_ci_and_items_of_pytest(two: Lab, capsys: pytest.CaptureFix
         assert pytest.main([*arguments, "-k", "sum"]) == pytest.ExitCode.OK
         assert "1 passed, 2 deselected" in capsys.readouterr().out
         assert pytest.main([*arguments, "-k", "sum", "--engine-no-cache"]) == pytest.ExitCode.TESTS_FAILED
-
-
-def test_watch_runs_what_an_edit_affects(two: Lab, capsys: pytest.CaptureFixture[str]) -> None:
-    results = two.root / "target" / "run_results.json"
-    seen: list[str] = []
-
-    def edit_and_stop() -> None:
-        wait(results.exists)
-        first = results.stat().st_mtime_ns
-        two.write("tests/units.yml", UNITS.replace("n: 4", "n: 3"))
-        wait(lambda: results.stat().st_mtime_ns != first)
-        seen.append(results.read_text())
-        time.sleep(0.5)
-        os.kill(os.getpid(), signal.SIGINT)
-
-    editor = threading.Thread(target=edit_and_stop)
-    editor.start()
-    result = two.run("test", "-s", "test_type:unit", "--watch")
-    editor.join()
-    ended = [(e["node"], e["status"]) for e in result.events if e["event"] == "TestFinished"]
-    assert sorted(ended[:2]) == [("unit_test.two.sum", "pass"), ("unit_test.two.wrong", "fail")]
-    assert ended[2:] == [("unit_test.two.wrong", "pass")]
-    assert result.code == 0
-
-
-def wait(until: Callable[[], bool]) -> None:
-    for _ in range(600):
-        if until():
-            return
-        time.sleep(0.1)
-    raise AssertionError("waited in vain")

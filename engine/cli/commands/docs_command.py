@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from threading import Thread
+from typing import TYPE_CHECKING, Any
 
 from engine.api import Selection
 from engine.characters import one_line
-from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, selected
+from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, selected, unhandled
 from engine.cli.console.terminal import json_text, write
-from engine.errors import UsageError
+from engine.errors import EngineError, UsageError
+
+if TYPE_CHECKING:
+    from engine.compile import Compiled
 
 _SITE = "docs"
 
 
 def generate(chosen: CommandSettings) -> bool:
     """Write the artifacts and the site; False if the project has errors, which the site shows."""
+    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
+    page = _write(chosen, result)
+    chosen.out.say(f"Wrote {_shown(page, chosen)}; open it in a browser, or run engine docs serve")
+    return not result.manifest.errors
+
+
+def _write(chosen: CommandSettings, result: Compiled) -> Path:
+    """Write the artifacts and the site of a compiled project, and return the first page."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
     from engine.docs.catalog import write_catalog
     from engine.docs.site.freshness_status import read_freshness
@@ -28,7 +41,6 @@ def generate(chosen: CommandSettings) -> bool:
     from engine.docs.site.write_site import write_site
     from engine.runtime.context.run_results import read_results as stored_results
 
-    result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
     manifest, folder = result.manifest, chosen.target_dir
     write_artifacts(manifest, folder)
     tables = read_tables(manifest, result.target.catalog)
@@ -36,13 +48,16 @@ def generate(chosen: CommandSettings) -> bool:
         write_catalog(manifest, tables, folder)
     run = read_results(stored_results(folder))
     now, marks = datetime.now(UTC), read_watermarks(manifest, result.target)
-    page = write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
-    chosen.out.say(f"Wrote {_shown(page, chosen)}; open it in a browser, or run engine docs serve")
-    return not manifest.errors
+    return write_site(Facts(manifest, run, tables, read_freshness(folder), now, marks), folder / _SITE)
 
 
-def serve(chosen: CommandSettings, port: int) -> None:
+def serve(chosen: CommandSettings, port: int, *, reload: bool = True) -> None:
     """Serve the written site on this machine until Ctrl-C.
+
+    Args:
+        chosen: the shared options.
+        port: 0: any free one.
+        reload: write the site again after edits and runs; its pages that are open load again.
 
     Raises:
         UsageError: there is no site, it is a link, or the port is taken.
@@ -59,7 +74,10 @@ def serve(chosen: CommandSettings, port: int) -> None:
             "usage", f"there is no documentation site in {_shown(folder, chosen)}", "Run engine docs generate first."
         )
     try:
-        with serving(folder, port) as server:
+        following = _Following(chosen) if reload else None
+        with serving(folder, port, version=following.version if following else None) as server:
+            if following is not None:
+                Thread(target=following.follow, daemon=True).start()
             write(f"Serving {_shown(folder, chosen)} at http://{HOST}:{server.server_port}/ (Ctrl-C ends it)")
             server.serve_forever()
     except OSError as error:
@@ -67,6 +85,55 @@ def serve(chosen: CommandSettings, port: int) -> None:
         raise UsageError("usage", message, "Choose another port: --port 8081, or --port 0 for any free one.") from error
     except KeyboardInterrupt:
         write("Stopped")
+
+
+# What a run leaves that the site shows.
+_RESULTS = ("run_results.json", "sources.json")
+
+
+class _Following:
+    """Writes the site again when files of the project, or results of a run, have changed."""
+
+    def __init__(self, chosen: CommandSettings) -> None:
+        from engine.project.followed_files import FileFollower
+
+        self._chosen = chosen
+        self._files = FileFollower(chosen.root)
+        self._results = self._stamps()
+        self._server, self._count = secrets.token_hex(4), 0
+
+    def version(self) -> str:
+        """The version of the site: of this server, and how often it was written."""
+        return f"{self._server}x{self._count}"
+
+    def follow(self) -> None:
+        """Look for changes without end."""
+        for files in self._files.edits():
+            results = self._stamps()
+            if files or results != self._results:
+                self._results = results
+                self._again()
+
+    def _again(self) -> None:
+        try:
+            result = self._chosen.project.compile()
+            if not result.project.broken:
+                self._files.paths = result.project.paths
+            _write(self._chosen, result)
+        except EngineError as error:
+            self._chosen.out.diagnostics(error.diagnostics)
+        except Exception as error:  # noqa: BLE001 - the site as it is goes on being served
+            unhandled(error, self._chosen)
+        else:
+            self._count += 1
+            changed = datetime.now().astimezone().strftime("%H:%M:%S")
+            write(f"{changed}  Wrote the site again")
+
+    def _stamps(self) -> list[tuple[int, int] | None]:
+        from engine.target_folder import TargetFolder
+
+        with TargetFolder(self._chosen.target_dir) as folder:
+            return [folder.seen(name) for name in _RESULTS]
 
 
 def _shown(folder: Path, chosen: CommandSettings) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -120,7 +121,8 @@ def _build(classes: Classes) -> None:
         with writing(classes) as archiving:
             session = open_session(replace(settings, archiving=archiving))
             try:
-                project.execute("build", compiled, nodes, spark=session.spark, threads=2)
+                opened = nullcontext(session.spark)
+                project.execute("build", compiled, nodes, opening=lambda *_, **__: opened, threads=2)
             finally:
                 session.close(_EXIT_SECONDS)
 

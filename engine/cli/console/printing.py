@@ -23,8 +23,11 @@ from engine.events import (
     RunFinished,
     RunResults,
     RunStarted,
+    SessionRestarted,
     Status,
     TestFinished,
+    TurnFinished,
+    TurnStarted,
 )
 
 _WIDTH = 76
@@ -32,6 +35,8 @@ _WIDTH = 76
 _STAMP = 10
 _HINT = 4
 _PROGRESS_SECONDS = 5.0
+# Of what an edit changed.
+_FILES_NAMED = 3
 _COLOURS = {
     Status.SUCCESS: "green", Status.PASS: "green", Status.UNCHANGED: "green",
     Status.WARN: "yellow", Status.SKIPPED: "yellow", Status.ERROR: "red", Status.FAIL: "red",
@@ -172,6 +177,28 @@ class TextPrinter:
                 self._diagnostics([event.diagnostic], self._hints)
             case RunFinished():
                 self.say(f"Finished in {event.seconds:.1f}s")
+            case TurnStarted() | TurnFinished() | SessionRestarted():
+                self._watched(event)
+
+    def _watched(self, event: TurnStarted | TurnFinished | SessionRestarted) -> None:
+        match event:
+            case TurnStarted():
+                self._turn(event)
+            case TurnFinished():
+                self.say("Waiting for edits (Ctrl-C ends it)")
+            case SessionRestarted():
+                self.say(f"Starting another Spark session: {event.reason}")
+
+    def _turn(self, event: TurnStarted) -> None:
+        """What changed; and that there is nothing to do, of which no other line follows."""
+        named = ", ".join(event.files[:_FILES_NAMED])
+        more = f" and {len(event.files) - _FILES_NAMED} more" if len(event.files) > _FILES_NAMED else ""
+        changed = f"Changed: {named}{more}" if event.files else ""
+        if event.due == 0:
+            done = f"nothing to do for {event.total} node{'' if event.total == 1 else 's'}"
+            self.say(f"{changed}; {done}" if changed else f"N{done[1:]}")
+        elif changed:
+            self.say(changed)
 
     def _row(
         self,

@@ -111,7 +111,13 @@ def unwritten() -> OSError | None:
     return _failures.pop() if _failures else None
 
 
+def reader_left() -> bool:
+    """Whether nobody reads any more what is printed."""
+    return bool(_left)
+
+
 _failures: list[OSError] = []
+_left: list[BrokenPipeError] = []
 
 
 @contextmanager
@@ -124,7 +130,9 @@ def writing(stream: Any) -> Iterator[None]:
     try:
         yield
     except OSError as failure:
-        if not isinstance(failure, BrokenPipeError):
+        if isinstance(failure, BrokenPipeError):
+            _left[:] = [failure]
+        else:
             _failures[:] = [failure]
         # What is still in Python's buffer would fail again at the end of the process.
         with suppress(OSError, ValueError):

@@ -27,6 +27,12 @@ const headrace = (() => {
     return waiting.get(name).promise;
   }
 
+  /* The record of a data file as it is now. */
+  function again(name) {
+    held.delete(name);
+    return need(name);
+  }
+
   const BUNDLE = 25;
 
   /* The record of the page of a node, by the node's number. */
@@ -37,7 +43,9 @@ const headrace = (() => {
     entry.promise = new Promise((resolve, reject) => Object.assign(entry, { resolve, reject }));
     const script = document.createElement("script");
     script.src = policy.createScriptURL(name);
+    script.onload = () => script.remove();
     script.onerror = () => {
+      script.remove();
       waiting.delete(name);
       entry.reject(new Error(`data/${name}.js cannot be read`));
     };
@@ -111,5 +119,5 @@ const headrace = (() => {
     return h("time", { datetime: new Date(at).toISOString(), title: text }, shown);
   }
 
-  return { put, need, needNode, h, s, dotted, number, plural, bytes, span, stamp, time };
+  return { put, need, again, needNode, h, s, dotted, number, plural, bytes, span, stamp, time };
 })();

@@ -114,6 +114,7 @@
     );
     apply();
     if (focus !== undefined && view.layout.places.has(focus)) view.light(focus);
+    headrace.shown = view;
     return {
       title: "Graph",
       page: h(

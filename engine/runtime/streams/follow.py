@@ -19,6 +19,7 @@ from engine.runtime.spark_support.spark_errors import spark_exceptions
 from engine.runtime.streams.prepare import PreparedQuery
 from engine.runtime.streams.state_maintenance import compact
 from engine.runtime.writer.query_progress import Progress
+from engine.spark.run_sessions import note_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,8 +70,16 @@ def stream_writer(
         write: takes each micro-batch with its number.
         checkpoint: of the query.
     """
+    noted: list[int] = []
+
+    def write_noted(frame: DataFrame, batch: int) -> None:
+        if not noted:
+            noted.append(batch)
+            note_session(rows.sparkSession, frame.sparkSession)
+        write(frame, batch)
+
     return (
-        rows.writeStream.foreachBatch(write)
+        rows.writeStream.foreachBatch(write_noted)
         .outputMode((model.write.output_mode or OutputMode.APPEND).value)
         .queryName(model.name)
         .option("checkpointLocation", f"file:{checkpoint}")  # as it is: Hadoop decodes nothing

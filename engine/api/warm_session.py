@@ -1,0 +1,175 @@
+"""One Spark session for several runs of models and tests, each of which takes the locks of its own tables.
+
+Each run gets a session of its own in the JVM that is open: its views, functions, settings and catalogs end with it.
+What a run leaves for all sessions is removed, or the JVM goes. So does one whose run was cut off: nothing may commit
+when the locks are free.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from engine.compile import Target
+    from engine.spark.session import Session, SessionSettings
+    from engine.spark.session_changes import Stamps
+    from engine.state.lock_keeper import LockKeeper
+
+_ENDED = "Java has ended"
+_log = logging.getLogger("engine.api")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A session that is open.
+
+    Attributes:
+        settings: what it was made from.
+        stamps: of the files that these name.
+        keeper: of the locks of its runs.
+        fresh: what was in it before the first run.
+    """
+
+    session: Session
+    settings: SessionSettings
+    stamps: Stamps
+    keeper: LockKeeper
+    fresh: frozenset[str]
+
+
+class WarmSession:
+    """A session that opens for the first run that needs one, and stays.
+
+    Args:
+        restarted: gets the reason each time that another one is opened in its place.
+    """
+
+    def __init__(self, restarted: Callable[[str], None]) -> None:
+        self._restarted = restarted
+        self._open: _Open | None = None
+        # Why the next one replaces one that was closed.
+        self._lost = ""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is a session whose JVM lives."""
+        return self._open is not None and self._open.session.jvm.alive
+
+    @property
+    def java_ended(self) -> bool:
+        """Whether there was a session, and its JVM has ended by itself."""
+        return self._open is not None and not self._open.session.jvm.alive
+
+    @contextmanager
+    def run(
+        self, target: Target, target_dir: Path, locks: Sequence[int] = (), sets: Sequence[str] = (), *, brief: bool
+    ) -> Iterator[SparkSession]:
+        """A session of its own for a run; the parameters are those of `engine.runtime.build.spark_session`.
+
+        Raises:
+            SetupError: Java, jars or the session cannot be had.
+        """
+        from engine.runtime.build import session_settings
+        from engine.spark.run_sessions import run_session
+
+        opened = self._fitting(session_settings(target, target_dir, (), sets, brief=brief))
+        with opened.keeper.keeping(locks):
+            clean = False
+            try:
+                session, family = run_session(opened.session.spark)
+                yield session
+                clean = self._left_clean(opened, family)
+            finally:
+                # Before the locks are free.
+                if not clean:
+                    self._lost = self._lost or "the last run was cut off"
+                    self.close()
+
+    def open(self, target: Target, target_dir: Path, sets: Sequence[str], brief: Callable[[], bool]) -> None:
+        """Have it open for runs to come, made as they need it; parameters and errors as for `run`."""
+        from engine.runtime.build import session_settings
+
+        self._fitting(session_settings(target, target_dir, (), sets, brief=not self.is_open and brief()))
+
+    def rest(self) -> None:
+        """Give back the memory of the last run, while nobody waits."""
+        from engine.spark.executions import spark_exceptions
+
+        gc.collect()
+        if self._open is not None and self.is_open:
+            try:
+                self._open.session.spark._jvm.java.lang.System.gc()  # type: ignore[union-attr] # noqa: SLF001
+            except spark_exceptions():
+                return  # the next run sees that it is gone
+
+    def close(self) -> None:
+        """End it, if it is open; the next run opens another."""
+        opened, self._open = self._open, None
+        if opened is not None:
+            opened.session.close()
+            opened.keeper.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _fitting(self, wanted: SessionSettings) -> _Open:
+        """The session that is open, if it is as wanted, or another."""
+        from engine.spark.session_changes import why_restart
+
+        if self._open is not None:
+            ended = _ENDED if self.java_ended else ""
+            self._lost = ended or why_restart(self._open.settings, wanted, self._open.stamps)
+            if not self._lost:
+                return self._open
+            self.close()
+        if self._lost:
+            self._restarted(self._lost)
+            self._lost = ""
+        self._open = _opened(wanted)
+        return self._open
+
+    def _left_clean(self, opened: _Open, family: Sequence[SparkSession]) -> bool:
+        """Whether the next run finds the JVM as the first one did; else `_lost` says why not."""
+        from engine.spark.executions import spark_exceptions
+        from engine.spark.run_sessions import release, remains, remove_remains
+
+        try:
+            remove_remains(opened.session.spark)
+            left = remains(opened.session.spark) - opened.fresh
+            if not left:
+                release(family)
+        except spark_exceptions():
+            _log.exception("what a run left")
+            self._lost = _ENDED if not opened.session.jvm.alive else "Java does not answer"
+            return False
+        if left:
+            self._lost = f"the last run left something in it: {', '.join(sorted(left))}"
+        return not left
+
+
+def _opened(wanted: SessionSettings) -> _Open:
+    from engine.spark.run_sessions import remains
+    from engine.spark.session import open_session
+    from engine.spark.session_changes import file_stamps
+    from engine.state.lock_keeper import LockKeeper
+
+    keeper = LockKeeper()
+    try:
+        stamps = file_stamps(wanted.conf)
+        session = open_session(replace(wanted, inherit_fds=(keeper.inherited,)))
+    except BaseException:
+        keeper.close()
+        raise
+    keeper.started()
+    return _Open(session, wanted, stamps, keeper, remains(session.spark))

@@ -1,0 +1,138 @@
+"""A project that is run again after each edit, in one session: what is due, and what was done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engine.api.one_session import session_target
+from engine.api.requests import Command, RunOptions
+from engine.events import Emit, RunResults
+
+if TYPE_CHECKING:
+    from engine.api.project import Project
+    from engine.api.warm_session import WarmSession
+    from engine.compile import Compiled, Manifest, Node
+    from engine.plan import Action, Plan
+
+
+@dataclass(slots=True)
+class WatchedProject:
+    """The nodes of a project as they were when they ended well last.
+
+    Attributes:
+        project: that is watched.
+        command: that is repeated.
+        options: of the command.
+        session: in which it runs.
+        done: the nodes that ended well, as they were then.
+        failed: ids of those that did not, when they ran last.
+    """
+
+    project: Project
+    command: Command
+    options: RunOptions
+    session: WarmSession
+    done: dict[str, Node] = field(default_factory=dict)
+    failed: set[str] = field(default_factory=set)
+
+    def due(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
+        """The nodes that a turn runs; needs neither Java nor locks, and writes nothing.
+
+        Args:
+            compiled: the project as it is now, without errors.
+            nodes: ids of all that are watched.
+
+        Raises:
+            SetupError: the catalog cannot be read.
+        """
+        plan, manifest = self.project.decide(compiled, nodes), compiled.manifest
+        touched = {node for node in nodes if self.done.get(node) != manifest.nodes[node]}
+        due = nodes_due(manifest, plan, touched, no_cache=self.options.get("no_cache", False))
+        self.failed &= set(nodes)
+        for node in set(plan.actions) - set(due):
+            if plan.actions[node].unchanged:
+                self.done[node] = manifest.nodes[node]
+                self.failed.discard(node)
+        return due
+
+    def run(self, compiled: Compiled, nodes: Sequence[str], due: Sequence[str], on_event: Emit) -> RunResults:
+        """Run what is due; parameters as for `due`, errors as for `Project.build`."""
+        results = self.project.execute(
+            self.command, compiled, due, on_event, self.session.run, within=nodes, **self.options
+        )
+        for result in results.results:
+            if result.status.failed:
+                self.done.pop(result.node, None)
+                self.failed.add(result.node)
+            else:
+                self.done[result.node] = compiled.manifest.nodes[result.node]
+                self.failed.discard(result.node)
+        return results
+
+    def warm_up(self, compiled: Compiled, nodes: Sequence[str]) -> None:
+        """Have the session open for the turns to come, as they need it; parameters as for `due`.
+
+        Raises:
+            SetupError: Java, jars or the session cannot be had.
+        """
+        from engine.compile import DataTest, Model
+        from engine.plan.deployed.read_deployed import read_deployed, read_sources
+        from engine.plan.deployed.work_size import is_little
+        from engine.runtime.context.needed_jars import jar_sets
+
+        manifest, target = compiled.manifest, session_target(compiled, nodes)
+        place = target.place(self.project.root)
+        read = [node for i in nodes if isinstance(node := manifest.nodes[i], Model | DataTest)]
+
+        def brief() -> bool:
+            return is_little(read_deployed(manifest, target, place, nodes, read_sources(manifest, place, nodes)))
+
+        self.session.open(target, self.project.target_dir, jar_sets(manifest, read), brief)
+
+
+def nodes_due(manifest: Manifest, plan: Plan, touched: Iterable[str], *, no_cache: bool = False) -> list[str]:
+    """The nodes that have work, in the order of the build, with what depends on them.
+
+    What the plan knows to be unchanged is left out; what it knows to have work is not. Where only a build could tell (a
+    topic of Kafka may have new records), a node is due if it was edited or did not end well, or reads one that is.
+
+    Args:
+        manifest: the compiled project.
+        plan: of the watched nodes.
+        touched: ids of nodes that are not what they were when they ended well last.
+        no_cache: tests that are due run although they have passed.
+    """
+    from engine.compile import Model
+
+    due: set[str] = set()
+    edited = set(touched)
+    for node, action in plan.actions.items():
+        model = manifest.nodes[node]
+        if isinstance(model, Model) and _is_due(action, edited, due & set(manifest.parents(node))):
+            due.add(node)
+    sources = {i for node in due for i in manifest.parents(node)} - due
+    for node, action in plan.actions.items():
+        if isinstance(manifest.nodes[node], Model):
+            continue
+        below = (due | (sources - plan.actions.keys())) & _read_by_test(manifest, node)
+        again = no_cache and bool(below or node in edited)
+        if again or _is_due(action, edited, below):
+            due.add(node)
+    return [node for node in plan.actions if node in due]
+
+
+def _is_due(action: Action, edited: set[str], below: set[str]) -> bool:
+    if action.unchanged:
+        return False
+    return action.unchanged is False or bool(action.refusals or below) or action.node in edited
+
+
+def _read_by_test(manifest: Manifest, node: str) -> set[str]:
+    from engine.compile import DataTest, UnitTest
+
+    test = manifest.nodes[node]
+    if isinstance(test, UnitTest):
+        return {test.model}
+    return {test.model, *test.depends_on} if isinstance(test, DataTest) else set()

@@ -1,0 +1,117 @@
+"""Following the files of a project: which of them were written, made or removed since they were looked at last.
+
+Followed are the files that `load_project` reads, found in the same way: links to files inside the project are followed,
+others are not, and nothing outside the project is looked at. Files are told apart by what the system says of them, so
+that looking at a thousand takes some ten milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from engine.project.project_files import find
+from engine.project.project_loader import DEFAULT_PATHS, PROJECT_FILE, SCHEMA_SUFFIX
+
+# Files beside project.yml that count, or whose presence is an error.
+_TOP: Final = (PROJECT_FILE, "selectors.yml", "profiles.yml", "dbt_project.yml", "packages.yml", "dependencies.yml")
+_YAML: Final = (".yml", ".yaml")
+_SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
+    "models": (".sql", *_YAML),
+    "sources": (*_YAML, SCHEMA_SUFFIX),
+    "tests": (".sql", ".csv", *_YAML),
+    "macros": (".sql", ".jinja"),
+    "packages": (".sql", ".jinja"),
+}
+# Looking takes at most this part of the time.
+_SHARE: Final = 0.05
+_EVERY: Final = 0.2
+# Writes that follow each other so closely belong together; an editor or a checkout that goes on is not waited for long.
+_QUIET: Final = 0.08
+_MOST_WAIT: Final = 30.0
+
+Stamp = tuple[int, int, int, int]
+Seen = Mapping[str, Stamp]
+
+
+def look(root: Path, paths: Mapping[str, str] = DEFAULT_PATHS) -> Seen:
+    """Return time of writing and of change, size and inode of each followed file, by its name in the project.
+
+    Args:
+        root: the project's folder.
+        paths: its folders, as project.yml has them.
+    """
+    files = {name: str(root / name) for name in _TOP}
+    for key, suffixes in _SUFFIXES.items():
+        files |= {file.shown: file.path for file in find(root, paths.get(key, DEFAULT_PATHS[key]), suffixes, [])}
+    return {name: stamp for name, path in files.items() if (stamp := _stamp(path)) is not None}
+
+
+def _stamp(path: str) -> Stamp | None:
+    try:
+        stat = os.stat(path)  # noqa: PTH116 - thousands of files
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino
+
+
+@dataclass(slots=True)
+class FileFollower:
+    """The files of a project as they were when they were looked at last.
+
+    Attributes:
+        root: the project's folder.
+        paths: its folders; one that is named later is looked at from then on, and its files count as changed.
+        pause: how long to wait between two looks, in seconds.
+    """
+
+    root: Path
+    paths: Mapping[str, str] = field(default_factory=lambda: DEFAULT_PATHS)
+    sleep: Callable[[float], None] = time.sleep
+    pause: float = _EVERY
+    _seen: Seen = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._seen = self._look()
+
+    def edited(self) -> tuple[str, ...]:
+        """Return the files that are not what they were at the last call, when nobody writes any more; () if none."""
+        now = self._look()
+        if now == self._seen:
+            return ()
+        now = self._settled(now)
+        edited = tuple(sorted(name for name in {*self._seen, *now} if self._seen.get(name) != now.get(name)))
+        self._seen = now
+        return edited
+
+    def edits(self) -> Iterator[tuple[str, ...]]:
+        """Yield without end what was edited after each pause; () if nothing was."""
+        while True:
+            self.sleep(self.pause)
+            yield self.edited()
+
+    def _look(self) -> Seen:
+        begin = time.monotonic()
+        seen = look(self.root, self.paths)
+        self.pause = max(_EVERY, (time.monotonic() - begin) / _SHARE)
+        return seen
+
+    def _settled(self, now: Seen) -> Seen:
+        """The files when they have been left alone for a moment."""
+        deadline = time.monotonic() + _MOST_WAIT
+        while time.monotonic() < deadline:
+            self.sleep(_QUIET)
+            before, now = now, self._look()
+            if before == now and not _is_checked_out(self.root):
+                break
+        return now
+
+
+def _is_checked_out(root: Path) -> bool:
+    """Whether git is changing the files: half of another branch is not a project."""
+    repository = next((folder for folder in (root, *root.parents) if (folder / ".git").is_dir()), None)
+    return repository is not None and (repository / ".git" / "index.lock").exists()

@@ -1,0 +1,139 @@
+"""The sessions of one run in a JVM that lives longer, and what is left of them.
+
+Views, functions, settings and catalogs belong to a session, of which each run has its own. The rest is Spark's
+`SharedState` and `SparkContext`, which SQL of a hook can reach: CACHE TABLE, global views, functions and tables of the
+catalog that Spark brings, ADD JAR.
+
+A session that is over is kept from being collected (all of it measured): by the catalogs' connections, which nobody
+closes; by Python functions that streams have called, which hold Java's objects that hold them; by a listener.
+"""
+
+# ruff: noqa: SLF001
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_HAS_CATALOG: Final = "org.apache.iceberg.spark.source.HasIcebergCatalog"
+
+
+def run_session(spark: SparkSession) -> tuple[SparkSession, list[SparkSession]]:
+    """Return a new session, and the list of it and of all sessions that are made from it or noted."""
+    from pyspark.sql import SparkSession
+
+    class RunSession(SparkSession):
+        """A session that notes those that are made from it."""
+
+        family: ClassVar[list[SparkSession]] = []
+
+        def newSession(self) -> SparkSession:  # noqa: N802 - PySpark's name
+            """Return a new session, which is noted."""
+            made = RunSession(self._sc, self._jsparkSession.newSession())
+            self.family.append(made)
+            return made
+
+    return RunSession(spark._sc, spark._jsparkSession).newSession(), RunSession.family
+
+
+def note_session(origin: SparkSession, made: SparkSession) -> None:
+    """Note the session that Spark has made of another one: each stream runs in a copy."""
+    family = getattr(origin, "family", None)
+    if family is not None:
+        family.append(made)
+
+
+def release(sessions: Iterable[SparkSession]) -> None:
+    """Give back what sessions hold that are over; no stream and no job of theirs runs any more.
+
+    Raises:
+        pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
+    """
+    for session in sessions:
+        state = session._jsparkSession.sessionState()
+        catalogs = state.catalogManager()
+        for name in _each(catalogs.listCatalogs(session._jvm.scala.Option.empty())):  # type: ignore[union-attr]
+            catalog = catalogs.catalog(name)
+            if _is_a(session, catalog, _HAS_CATALOG) and _is_a(session, catalog.icebergCatalog(), "java.io.Closeable"):
+                catalog.icebergCatalog().close()
+        session._jsparkSession.sparkContext().listenerBus().removeListener(state.streamingQueryManager().listenerBus())
+        _forget_functions(session)
+
+
+def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
+    from py4j.java_gateway import is_instance_of
+
+    return bool(is_instance_of(session._sc._gateway, thing, kind))
+
+
+def _forget_functions(session: SparkSession) -> None:
+    """Let go of the functions that streams called, and of the connections of the threads that did."""
+    from pyspark.sql.utils import ForeachBatchFunction
+
+    gateway: Any = session._sc._gateway
+    pool, server = gateway.gateway_property.pool, gateway._callback_server
+    with pool.lock:
+        for name in [name for name, proxy in pool.dict.items() if isinstance(proxy, ForeachBatchFunction)]:
+            del pool.dict[name]
+    with server.lock:
+        open_ones = [connection.socket for connection in server.connections]
+    for connection in filter(None, open_ones):
+        # Its thread reads; it closes what is shut down, and a close from here would wait for it.
+        with suppress(OSError):
+            connection.shutdown(socket.SHUT_RDWR)
+
+
+def remove_remains(spark: SparkSession) -> None:
+    """Stop streams and jobs that still run, and drop cached tables and global views.
+
+    Raises:
+        pyspark.errors.PySparkException, py4j.protocol.Py4JError: Java did not do it, or is gone.
+    """
+    shared = _shared(spark)
+    for query in list(shared.activeStreamingQueries().values()):
+        query.stop()
+    if list(spark.sparkContext.statusTracker().getActiveJobsIds()):
+        spark.sparkContext.cancelAllJobs()
+    shared.cacheManager().clearCache()
+    shared.globalTempViewManager().clear()
+
+
+def remains(spark: SparkSession) -> frozenset[str]:
+    """Return names of what cannot be removed, in words for people."""
+    return frozenset(_remains(spark))
+
+
+def _remains(spark: SparkSession) -> Iterator[str]:
+    shared, context = _shared(spark), spark.sparkContext._jsc.sc()
+    for query in shared.activeStreamingQueries().values():
+        yield f"stream {query.id()}"
+    yield from (f"job {job}" for job in spark.sparkContext.statusTracker().getActiveJobsIds())
+    catalog = shared.externalCatalog()
+    for database in _each(catalog.listDatabases()):
+        yield f"database {database}"
+        yield from (f"table {database}.{name}" for name in _each(catalog.listTables(database)))
+        yield from (f"function {database}.{name}" for name in _each(catalog.listFunctions(database, "*")))
+    yield from (f"jar {name}" for name in _added(context.addedJars()))
+    yield from (f"file {name}" for name in (*_added(context.addedFiles()), *_added(context.addedArchives())))
+
+
+def _shared(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sharedState()
+
+
+def _added(by_session: Any) -> Iterator[str]:
+    """The names in a map of maps: by session, then by name."""
+    for pair in _each(by_session):
+        for inner in _each(pair._2()):
+            yield str(inner._1())
+
+
+def _each(collection: Any) -> Iterator[Any]:
+    items = collection.iterator()
+    while items.hasNext():
+        yield items.next()

@@ -1,0 +1,61 @@
+"""Whether a session can go on although what it should be made from has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from engine.spark.session import SessionSettings
+
+_MOST_NAMES: Final = 3
+# Settings that name files which Java reads when it starts.
+_FILES: Final = ("spark.jars", "spark.driver.extraClassPath", "spark.files", "spark.submit.pyFiles")
+
+Stamps = Mapping[str, tuple[int, int, int]]
+
+
+def why_restart(made: SessionSettings, wanted: SessionSettings, stamps: Stamps) -> str:
+    """Return why another session is needed, without values, which may be secret; empty: the one that is open will do.
+
+    Args:
+        made: what the session was made from.
+        wanted: what it would be made from now.
+        stamps: `file_stamps` of the session when it was made.
+    """
+    if made.master != wanted.master:
+        return f"spark master is now {wanted.master}"
+    changed = sorted(key for key in {*made.conf, *wanted.conf} if made.conf.get(key) != wanted.conf.get(key))
+    if changed:
+        return f"{_listed(changed)} changed"
+    missing = [path.name for path in wanted.jar_paths if path not in made.jar_paths]
+    if missing:
+        return f"it needs {_listed(missing)}"
+    if made.umask != wanted.umask:
+        return "the permissions of the lake's folder changed"
+    if made.java != wanted.java:
+        return "Java is another one"
+    replaced = sorted(name for name, stamp in file_stamps(wanted.conf).items() if stamps.get(name) != stamp)
+    return f"{_listed(Path(name).name for name in replaced)} was replaced" if replaced else ""
+
+
+def file_stamps(conf: Mapping[str, str]) -> Stamps:
+    """Return time, size and inode of the local files that a configuration names."""
+    found = {}
+    for key in _FILES:
+        for part in conf.get(key, "").replace(":/", "\0/").replace(":", ",").replace("\0/", ":/").split(","):
+            path = Path(urlsplit(part.strip()).path if "://" in part or part.startswith("file:") else part.strip())
+            try:
+                stat = path.stat()
+            except (OSError, ValueError):
+                continue
+            if part.strip() and path.is_file():
+                found[str(path)] = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    listed = list(names)
+    rest = len(listed) - _MOST_NAMES
+    return ", ".join(listed[:_MOST_NAMES]) + (f" and {rest} more" if rest > 0 else "")
