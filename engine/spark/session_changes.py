@@ -1,4 +1,4 @@
-"""Whether a session can go on although what it should be made from has changed."""
+"""Whether a session that is open is still what it should be."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class _Following:
             _write(self._chosen, result)
         except EngineError as error:
             self._chosen.out.diagnostics(error.diagnostics)
-        except Exception as error:  # noqa: BLE001 - the site as it is goes on being served
+        except Exception as error:  # noqa: BLE001 - the written site is still served
             unhandled(error, self._chosen)
         else:
             self._count += 1
