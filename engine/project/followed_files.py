@@ -30,7 +30,7 @@ _SUFFIXES: Final[Mapping[str, tuple[str, ...]]] = {
 # Looking takes at most this part of the time.
 _SHARE: Final = 0.05
 _EVERY: Final = 0.2
-# Writes that follow each other so closely belong together; an editor or a checkout that continues is not waited for long.
+# Writes that follow each other so closely belong together; one that does not end is not waited for much longer.
 _QUIET: Final = 0.08
 _MOST_WAIT: Final = 30.0
 
