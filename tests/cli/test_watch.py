@@ -133,8 +133,7 @@ class Turn:
     @property
     def found(self) -> list[tuple[str, str]]:
         """Diagnostics: code and place."""
-        places = [(e["code"], e.get("location") or {}) for e in self.of("Diagnosed")]
-        return [(code, f"{p.get('file')}:{p.get('line')}" if p else "") for code, p in places]
+        return [(e["code"], f"{e['file']}:{e['line']}" if e["file"] else "") for e in self.of("Diagnosed")]
 
     @property
     def restarts(self) -> list[str]:
