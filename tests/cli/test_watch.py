@@ -201,7 +201,7 @@ def test_edits_are_built_in_one_session(watching: Watching, root: Path) -> None:
     assert "model-changed" in dict(turn.found)
     assert turn.ended == {}
     (rejected,) = [e for e in turn.of("Diagnosed") if e["code"] == "model-changed"]
-    assert "--full-refresh" in rejected["hint"]
+    assert "engine build -f -s totals" in rejected["hint"]
     turn = watching.edit("models/totals.sql", TOTALS)
     assert (turn.found, turn.ended) == ([], {})
 
