@@ -30,6 +30,8 @@ DEMO := $(VENV)/.installed-demo
 PYTEST := $(BIN)/python -m pytest
 FAST := not spark and not browser
 PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
+# The inner loop: without those of tests/slow_tests.txt.
+INNER := $(FAST) and not slow
 # More processes than two cores, each with one Spark session: a test waits for disks and triggers a third of its time.
 PYTEST_REST := $(PYTEST) -n 3 --dist loadgroup -m 'not ($(FAST))'
 PYTEST_ARGS ?=
@@ -103,8 +105,13 @@ test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that nee
 	exit $$rest
 
 .PHONY: test-fast
-test-fast: $(DEV) ## Run the tests that need neither Java nor a browser
-	@$(PYTEST_FAST) $(PYTEST_ARGS)
+test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor a browser: half a minute
+	@$(PYTEST) -n auto --dist worksteal -m '$(INNER)' $(PYTEST_ARGS)
+
+# Seconds of a case; the machine should have nothing else to do.
+.PHONY: slow-tests
+slow-tests: $(DEV) ## Measure the tests without Java, and list those that test-fast leaves out
+	@$(PYTEST_FAST) --note-slow 0.07
 
 .PHONY: fuzz
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)
@@ -147,7 +154,7 @@ test-oldest: ## The whole suite in a fresh clone of HEAD, with the operating sys
 
 .PHONY: test-newest
 test-newest: ## The fast tests, the example and Kafka with the newest supported Python, in .venv-newest
-	@$(MAKE) --no-print-directory test-fast VENV=.venv-newest PYTHON='$(PYTHON_NEWEST)'
+	@$(MAKE) --no-print-directory test-fast INNER='$(FAST)' VENV=.venv-newest PYTHON='$(PYTHON_NEWEST)'
 	@$(MAKE) --no-print-directory test VENV=.venv-newest PYTHON='$(PYTHON_NEWEST)' \
 		PYTEST_ARGS='tests/example tests/kafka/test_streams.py tests/runtime/test_streams.py'
 

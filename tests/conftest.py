@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from engine import secrets
+from tests import slow_tests
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -31,9 +32,22 @@ _STARTED = {
 }  # fmt: skip
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    note = "write the tests that take longer than this into tests/slow_tests.txt"
+    parser.addoption("--note-slow", type=float, metavar="SECONDS", help=note)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure, where that is asked for, in the process that has all results."""
+    seconds = config.getoption("--note-slow")
+    if seconds is not None and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(slow_tests.Stopwatch(seconds))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests together that share something slow to start (`--dist loadgroup`)."""
+    """Mark the slow ones, and keep those together that share something slow to start (`--dist loadgroup`)."""
+    slow_tests.mark(items)
     for item in items:
         names = getattr(item, "fixturenames", ())
         if "broker" in names:

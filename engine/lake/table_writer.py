@@ -17,7 +17,7 @@ from engine.lake import table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
 from engine.lake.table_layout import TableLayout, activate, builder, iceberg_schema
-from engine.spark.executions import spark_exceptions
+from engine.spark.executions import each, spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +110,7 @@ def stage_in(frame: DataFrame, table: Any, relation: str, options: Mapping[str, 
     try:
         frame.write.format("iceberg").options(**options).mode("append").save(name)
         said = {key.removeprefix(_SUMMARY): text for key, text in options.items() if key.startswith(_SUMMARY)}
-        return Staged(session, table, tuple(files.fetchNewFiles(table, name)), said)
+        return Staged(session, table, tuple(each(files.fetchNewFiles(table, name))), said)
     finally:
         tables.remove(name)
         files.clearRewrite(table, name)

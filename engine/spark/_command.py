@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from engine.errors import SetupError
-from engine.spark import archive
+from engine.spark import archive, local_files
 from engine.spark._pyspark import pyspark_home
 from engine.spark.java import Java
 
@@ -52,8 +52,9 @@ AVRO_LIMITS: Final = tuple(
 # Spark reads, analyses and compiles expressions by recursion. With the 1 MB that Java gives a thread, a sum of 600
 # terms ended in a StackOverflowError; one of 3,000 is analysed with this (measured). A thread takes what it uses.
 STACK: Final = "-Xss8m"
-# Hadoop starts a process of `chmod` for each file and folder that it makes on a local disk. By Java's usual way, which
-# starts a helper that starts the process, each costs about twice as much; Linux alone has this one.
+# On a cluster Hadoop starts a process of `chmod` for each file and folder that it makes on a local disk, and Spark some
+# of its own. By Java's usual way, which starts a helper that starts the process, each costs about twice as much; Linux
+# alone has this one.
 _PROCESSES: Final = ("-Djdk.lang.Process.launchMechanism=VFORK",) if sys.platform == "linux" else ()
 _MAIN: Final = "org.apache.spark.deploy.SparkSubmit"
 _DEFAULT_MEMORY: Final = "1g"
@@ -118,10 +119,10 @@ def started_directly(java: Java, env: Mapping[str, str] = os.environ) -> bool:
 
 def with_jars(java: Java, conf: Mapping[str, str], jars: Sequence[Path]) -> dict[str, str]:
     """The configuration for Spark's scripts, which take the driver's jars from it; as it is where they are not used."""
-    if started_directly(java) or not jars:
+    if started_directly(java):
         return dict(conf)
-    given = conf.get(_EXTRA_CLASS_PATH, "")
-    return {**conf, _EXTRA_CLASS_PATH: os.pathsep.join([*map(str, jars), *([given] if given else [])])}
+    paths = [str(local_files.JAR), *map(str, jars), conf.get(_EXTRA_CLASS_PATH, "")]
+    return {**conf, _EXTRA_CLASS_PATH: os.pathsep.join(filter(None, paths))}
 
 
 def command(

@@ -3,8 +3,8 @@
 Spark loads some 15,000 classes before its first micro-batch ends. Java can map them, parsed and verified, from a file
 written by an earlier JVM (JEP 350). Java uses the file only if it is the same Java and if the class path begins with
 the one it was written for, each jar with its size and time; otherwise it ignores the file. So Spark's own jars come
-first, in the order of their names, then those of the set `core`; other jars come behind. A folder on the class path
-rules an archive out.
+first, in the order of their names, then that of `local_files` and those of the set `core`; other jars come behind. A
+folder on the class path rules an archive out.
 
 Which collector and which compilers a JVM uses does not matter (measured, Java 17 and 21), but how it stores references
 does: in four bytes, or in eight where the heap has 32 GB or more or the collector is ZGC.
@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from engine.spark import local_files
 from engine.spark._pyspark import pyspark_home
 from engine.spark.jars import file_names
 from engine.spark.java import Java
@@ -64,8 +65,8 @@ class Classes:
 
 
 def class_path(jars: Sequence[Path]) -> tuple[Path, ...]:
-    """The jars of a driver in a fixed order: Spark's own, then those given."""
-    return (*sorted((pyspark_home() / "jars").glob("*.jar")), *jars)
+    """The jars of a driver in a fixed order: Spark's own, the one of its local files, then those given."""
+    return (*sorted((pyspark_home() / "jars").glob("*.jar")), local_files.JAR, *jars)
 
 
 def core_of(jars: Sequence[Path]) -> tuple[Path, ...]:

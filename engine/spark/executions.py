@@ -35,7 +35,7 @@ def of_frame(frame: DataFrame) -> Any:
 
 def observed(execution: Any) -> dict[str, dict[str, Any]]:
     """The metrics of an execution by the name of the observation; what the optimiser took out is not among them."""
-    return {pair._1(): _values(pair._2()) for pair in _each(execution.observedMetrics())}
+    return {pair._1(): _values(pair._2()) for pair in each(execution.observedMetrics())}
 
 
 def _values(row: Any) -> dict[str, Any]:
@@ -70,11 +70,16 @@ def _is(node: Any, name: str) -> bool:
 def _nodes(plan: Any) -> Iterator[Any]:
     yield plan
     for part in (plan.children(), plan.subqueries()):
-        for below in _each(part):
+        for below in each(part):
             yield from _nodes(below)
 
 
-def _each(collection: Any) -> Iterator[Any]:
+def each(collection: Any) -> Iterator[Any]:
+    """The items of a collection in Java or Scala.
+
+    Py4J's own iteration ends with an exception of Java's, which PySpark compares with a dozen classes before it is
+    dropped: 60 calls each time.
+    """
     items = collection.iterator()
     while items.hasNext():
         yield items.next()

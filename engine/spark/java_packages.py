@@ -22,6 +22,7 @@ _PACKAGES: Final = (
     "org.apache.spark.sql.execution.streaming.state",
     "org.apache.spark.sql.types",
     "org.apache.spark.util",
+    "py4j.reflection",
     "scala",
 )
 

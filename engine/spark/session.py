@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from engine.errors import SetupError
 from engine.pinned_settings import PINNED
-from engine.spark import archive_writer
+from engine.spark import archive_writer, local_files
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.java import Java
@@ -46,6 +46,9 @@ _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOUD: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOCAL_STATE_PARTITIONS: Final = "2"
+# Spark compiles each stage of a query for itself and keeps the last 100. A micro-batch of a model with state has about
+# ten: with more models than that side by side, each one would be compiled again in every micro-batch.
+_COMPILED_QUERIES: Final = "1000"
 # Spark's other way of renaming a checkpoint's file on a local disk starts four processes of `readlink` for each, and
 # checks no more than this one. What the local disk gives back, Hadoop checks by sums of its own beside each file.
 _LOCAL_CHECKPOINTS: Final = {
@@ -190,6 +193,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.redaction.options.regex": REDACTION,
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.codegen.cache.maxEntries": _COMPILED_QUERIES,
         "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
     }
@@ -202,7 +206,8 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             **(LOCAL_SETTINGS if settings.conf.get(AUTHENTICATE, "true") == "true" else {}),
-            # Hadoop sets the permissions of a checkpoint's files itself.
+            # Hadoop sets the permissions of a checkpoint's files itself, here without a process for each of them.
+            **local_files.SETTINGS,
             "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
             "spark.sql.shuffle.partitions": _LOCAL_STATE_PARTITIONS,
             **_LOCAL_CHECKPOINTS,

@@ -160,3 +160,10 @@ def written(folder: Path, project: Manifest, results: Any = None, **more) -> Sit
     page = write_site(facts(project, results, **more), folder)
     assert page == folder / "index.html"
     return Site(folder)
+
+
+def dbt() -> Any:
+    """The parsers of dbt's artifacts; a second to import, which a run without such a test does not pay."""
+    from dbt_artifacts_parser import parser
+
+    return parser

@@ -6,10 +6,9 @@ import json
 from datetime import UTC, datetime
 
 import pytest
-from dbt_artifacts_parser.parser import parse_catalog, parse_manifest, parse_run_results
 
 from engine.docs.site.site_data import moment
-from tests.docs.build import Site
+from tests.docs.build import Site, dbt
 from tests.lab import EVENTS, Lab, Result
 
 pytestmark = pytest.mark.spark
@@ -67,8 +66,8 @@ def built(told: Lab) -> tuple[Lab, Result]:
 def test_artifacts_say_what_spark_and_iceberg_did(built):
     lab, result = built
     target = lab.root / "target"
-    parse_manifest(json.loads((target / "manifest.json").read_text()))
-    results = parse_run_results(json.loads((target / "run_results.json").read_text()))
+    dbt().parse_manifest(json.loads((target / "manifest.json").read_text()))
+    results = dbt().parse_run_results(json.loads((target / "run_results.json").read_text()))
     hourly = next(r for r in results.results if r.unique_id == "model.lab.hourly")
     said = result.model("hourly")
     assert hourly.adapter_response["rows_in"] == said["rows_in"] == 6
@@ -77,7 +76,7 @@ def test_artifacts_say_what_spark_and_iceberg_did(built):
     assert hourly.timing[0].started_at < hourly.timing[0].completed_at
 
     assert lab.run("docs", "generate").code == 0
-    catalog = parse_catalog(json.loads((target / "catalog.json").read_text()))
+    catalog = dbt().parse_catalog(json.loads((target / "catalog.json").read_text()))
     node = catalog.nodes["model.lab.hourly"]
     assert (node.metadata.database, node.metadata.schema_, node.metadata.name) == ("lake", lab.schema, "hourly")
     assert node.stats["num_rows"].value == len(lab.rows("hourly"))

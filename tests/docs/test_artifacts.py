@@ -9,7 +9,6 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from dbt_artifacts_parser.parser import parse_catalog, parse_manifest, parse_run_results, parse_sources
 
 from engine.compile import Operation, Partition, SortColumn, compile_project
 from engine.compile.artifacts.dbt_manifest import node_dict, own_id, unique_id
@@ -22,7 +21,7 @@ from engine.docs.site.table_statistics import StoredTable
 from engine.errors import ProjectError
 from engine.project import load_project
 from engine.sources import KINDS
-from tests.docs.build import NOW, hourly, manifest, model, not_null, small, source
+from tests.docs.build import NOW, dbt, hourly, manifest, model, not_null, small, source
 from tests.docs.test_last_run import results
 from tests.docs.test_safety import evil
 from tests.docs.test_site import snapshot
@@ -33,7 +32,7 @@ ROOT = Path(__file__).parents[2]
 
 def parsed(project):
     text = manifest_text(project)
-    return parse_manifest(json.loads(text)), json.loads(text)
+    return dbt().parse_manifest(json.loads(text)), json.loads(text)
 
 
 def test_the_example_is_a_manifest_of_version_12():
@@ -166,7 +165,7 @@ def test_ids_go_both_ways():
 
 
 def test_run_results_are_of_version_6():
-    found = parse_run_results(json.loads(json.dumps(results())))
+    found = dbt().parse_run_results(json.loads(json.dumps(results())))
     assert type(found).__name__ == "RunResultsV6"
     by_id = {r.unique_id: r for r in found.results}
     hourly_ = by_id["model.shop.hourly"]
@@ -181,7 +180,7 @@ def test_run_results_are_of_version_6():
 def test_the_catalog_is_of_version_1(tmp_path):
     table = StoredTable("u", (("window_start", "timestamptz"), ("id", "string")), (snapshot(0, 5, 5),), 1, 5, 50, 1)
     path = write_catalog(small(), {"model.hourly": table}, tmp_path)
-    found = parse_catalog(json.loads(path.read_text()))
+    found = dbt().parse_catalog(json.loads(path.read_text()))
     assert type(found).__name__ == "CatalogV1"
     (node,) = found.nodes.values()
     assert (node.metadata.database, node.metadata.schema_, node.metadata.name) == ("lake", "main", "hourly")
@@ -205,7 +204,7 @@ def test_sources_are_of_version_3_and_read_back(tmp_path):
         FreshnessStatus("source.ops.gone", Fresh.FAILED, NOW, error="there is no such topic"),
     ]
     path = write_freshness(known, tmp_path, "shop", 0.5)
-    found = parse_sources(json.loads(path.read_text()))
+    found = dbt().parse_sources(json.loads(path.read_text()))
     assert type(found).__name__ == "SourcesV3"
     assert found.results[0].max_loaded_at_time_ago_in_s == 7200
     assert found.results[1].error == "there is no such topic"
@@ -241,7 +240,7 @@ def test_a_secret_is_in_no_artifact(tmp_path, monkeypatch):
     write_artifacts(manifest(model("a", description='se"kr1t', sql="""select 'se"kr1t'""")), tmp_path)
     written = "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
     assert "kr1t" not in written
-    parse_manifest(json.loads((tmp_path / "manifest.json").read_text()))
+    dbt().parse_manifest(json.loads((tmp_path / "manifest.json").read_text()))
 
 
 def test_a_project_with_mistakes_has_a_manifest(tmp_path):

@@ -1,0 +1,126 @@
+"""The local file system of the JVM: modes by a system call, all else as in Hadoop's own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import stat
+import zipfile
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from py4j.protocol import Py4JJavaError
+
+from engine.spark import SessionSettings, find_java, open_session
+from engine.spark._command import with_jars
+from engine.spark.java import Java
+from engine.spark.local_files import JAR, SETTINGS, SOURCE
+from engine.spark.session import session_conf
+from tests.lab import JAVA_OPTIONS, REPOSITORY
+
+ANY_JAVA = Java(Path("/j/bin/java"), 21, "21.0.8", "path")
+
+
+def builder() -> ModuleType:
+    """The script that makes the jar."""
+    spec = importlib.util.spec_from_file_location("local_files_jar", REPOSITORY / "scripts" / "local_files_jar.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_jar_is_made_from_the_source_beside_it():
+    script = builder()
+    with zipfile.ZipFile(JAR) as jar:
+        found = {name: jar.read(name) for name in jar.namelist()}
+    kept = found.pop("META-INF/MANIFEST.MF").decode()
+    assert set(found) == {"headrace/LocalFiles.class", "headrace/LocalFiles$Raw.class"}
+    of = [line for line in script.manifest().splitlines() if line.startswith("Source-")]
+    assert of == [line for line in kept.splitlines() if line.startswith("Source-")], f"compile {SOURCE.name} again"
+    # Another compiler may write other bytes for the same program.
+    if script.compiler() and f"Built-By-Compiler: {script.compiler()}" in kept.splitlines():
+        assert script.compiled() == found
+
+
+def test_a_session_in_one_jvm_has_it_and_a_cluster_does_not():
+    local = SessionSettings(ANY_JAVA, Path("/p/log"))
+    assert session_conf(local).items() >= SETTINGS.items()
+    own = SessionSettings(ANY_JAVA, Path("/p/log"), conf={"spark.hadoop.fs.file.impl": "my.Files"})
+    assert session_conf(own)["spark.hadoop.fs.file.impl"] == "my.Files"
+    cluster = SessionSettings(ANY_JAVA, Path("/p/log"), master="spark://h:7077")
+    assert not session_conf(cluster).keys() & SETTINGS.keys()
+
+
+def test_sparks_scripts_get_the_jar_too(monkeypatch):
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert with_jars(ANY_JAVA, {}, ())["spark.driver.extraClassPath"] == str(JAR)
+    given = with_jars(ANY_JAVA, {"spark.driver.extraClassPath": "/mine.jar"}, (Path("/a.jar"),))
+    assert given["spark.driver.extraClassPath"] == f"{JAR}:/a.jar:/mine.jar"
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.spark
+@pytest.mark.filterwarnings("ignore:unclosed <socket.socket:ResourceWarning")
+def test_files_get_their_modes_without_a_process(tmp_path, monkeypatch):
+    java = find_java()
+    # A chmod that leaves a trace before it does its work.
+    trace, folder = tmp_path / "trace", tmp_path / "bin"
+    folder.mkdir()
+    (folder / "chmod").write_text(f'#!/bin/sh\necho "$@" >> {trace}\nPATH=/usr/bin:/bin exec chmod "$@"\n')
+    (folder / "chmod").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    conf = {"spark.driver.extraJavaOptions": JAVA_OPTIONS}
+    with open_session(SessionSettings(java, tmp_path / "log", master="local[1]", conf=conf)) as session:
+        jvm: Any = session.spark._jvm
+        root = tmp_path / "made"
+        files = jvm.org.apache.hadoop.fs.FileSystem.get(
+            jvm.java.net.URI.create("file:///"), session.spark._jsc.hadoopConfiguration()
+        )
+        assert files.getClass().getName() == "headrace.LocalFiles"
+
+        def path(name: str) -> Any:
+            return jvm.org.apache.hadoop.fs.Path(str(root / name))
+
+        def write(name: str, *, over: bool = True) -> None:
+            out = files.create(path(name), over)
+            out.write(65)
+            out.close()
+
+        # What a session makes is its owner's alone, and has its file of sums.
+        assert files.mkdirs(path("a/b"))
+        write("a/b/c")
+        assert [mode(root / name) for name in ("a", "a/b", "a/b/c", "a/b/.c.crc")] == [0o700, 0o700, 0o600, 0o600]
+        assert (root / "a/b/c").read_bytes() == b"A"
+
+        # Every bit, on a file, a folder and what a link names.
+        (root / "link").symlink_to("a/b/c")
+        for wanted in (0o000, 0o400, 0o640, 0o751, 0o777, 0o604, 0o600):
+            permission = jvm.org.apache.hadoop.fs.permission.FsPermission(wanted)
+            for name in ("link", "a/b"):
+                files.setPermission(path(name), permission)
+                assert (mode(root / name), (root / "link").is_symlink()) == (wanted, True)
+                files.setPermission(path("a/b"), jvm.org.apache.hadoop.fs.permission.FsPermission(0o700))
+        assert not trace.exists(), trace.read_text()
+
+        # What Java has no name for goes Hadoop's way.
+        files.setPermission(path("a"), jvm.org.apache.hadoop.fs.permission.FsPermission("1770"))
+        assert mode(root / "a") == 0o1770
+        assert trace.read_text().split()[0] == "1770"
+
+        # Errors, sums and renames are Hadoop's.
+        with pytest.raises(Py4JJavaError, match="missing"):
+            files.setPermission(path("missing"), jvm.org.apache.hadoop.fs.permission.FsPermission(0o600))
+        with pytest.raises(Py4JJavaError, match="exists"):
+            write("a/b/c", over=False)
+        assert files.rename(path("a/b/c"), path("a/b/d"))
+        assert sorted(p.name for p in (root / "a/b").iterdir()) == [".d.crc", "d"]
+        (root / "a/b/d").write_bytes(b"B")
+        with pytest.raises(Py4JJavaError, match="Checksum"):
+            files.open(path("a/b/d")).read()
