@@ -14,7 +14,7 @@ import pytest
 import engine
 
 ROOT = Path(engine.__file__).parent
-STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "api", "cli")
+STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "migration", "api", "cli")
 FOUNDATIONS = (
     "characters", "diagnostics", "errors", "events", "faults", "pinned_settings", "relations", "secrets", "jinja", "spark", "lake",
     "sources", "state", "schema", "spark_options", "target_folder", "times", "user_cache",

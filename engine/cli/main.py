@@ -15,7 +15,7 @@ from io import StringIO
 import click
 
 from engine import __version__
-from engine.cli import project_commands, run_commands, setup_commands, table_commands
+from engine.cli import migration_commands, project_commands, run_commands, setup_commands, table_commands
 from engine.cli.arguments import Group
 from engine.cli.console.terminal import open_streams, write, writing
 from engine.cli.exits import INTERRUPTED, TERMINATED, interruption, output_lost
@@ -30,7 +30,7 @@ def cli() -> None:
     """SQL models over streams, run by Spark into Iceberg tables, exactly once."""
 
 
-for _commands in (project_commands, run_commands, table_commands, setup_commands):
+for _commands in (project_commands, run_commands, table_commands, migration_commands, setup_commands):
     for _command in _commands.COMMANDS:
         cli.add_command(_command)
 # dbt has both names.

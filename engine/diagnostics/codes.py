@@ -31,7 +31,7 @@ _BY_PAGE = {
     "project-files": """
         project-missing no-models unknown-target engine-version file-unreadable control-character
         trojan-source path-outside properties-file profiles-file packages-file model-too-large cache-damaged
-        process-ended
+        process-ended import-unreadable import-version
     """,
     "references": """
         unknown-ref unknown-source unknown-macro undeclared-relation ref-cycle streams-missing

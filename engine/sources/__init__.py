@@ -44,6 +44,7 @@ __all__ = [
     "SpecFault",
     "ValueForm",
     "kind_of",
+    "knows_columns",
     "limited",
     "location",
 ]
@@ -55,6 +56,12 @@ def kind_of(format_: str) -> Kind | None:
         return KINDS[format_]
     except KeyError:
         return None
+
+
+def knows_columns(spec: SourceSpec) -> bool:
+    """Whether all columns are known before the source is read: they are declared, or the same for all of its kind."""
+    kind = kind_of(spec.format)
+    return bool(spec.schema) or kind is None or kind.columns(spec) != ""
 
 
 def limited(spec: SourceSpec, max_files: int | None) -> SourceSpec:

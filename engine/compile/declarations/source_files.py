@@ -94,7 +94,7 @@ def _table(
     if dedup and not watermark:
         hint = "Add 'watermark: <column> delay <interval>': duplicates within the delay are dropped."
         dedup.report("dedup-needs-watermark", f"dedup on '{part.node}' needs a watermark", hint, at_key=True)
-    bounds = freshness_config.read_freshness(part, group, spec, columns)
+    bounds = freshness_config.read_freshness(part, group, spec, declared)
     listed = read_acknowledgements(part.child(ACKNOWLEDGE), SOURCE_TABLE)
     part.found[before:], acknowledged = acknowledge(listed, part.found[before:], f"{source}.{name}")
     result = Source(

@@ -20,7 +20,7 @@ from engine.compile.sql.schema_text import spelt
 from engine.compile.streaming.check_model import broken_rules, placeholder
 from engine.errors import Diagnostic, Location, near
 from engine.jinja import Rendered
-from engine.sources import ORIGIN, kind_of
+from engine.sources import ORIGIN, kind_of, knows_columns
 
 # Errors that leave the query, its windows and its streams as they are meant.
 _QUERY_HOLDS = {
@@ -102,7 +102,9 @@ def source_columns(source: Source) -> InputColumns:
     columns = tuple((column.name, column.type) for column in source.columns)
     kind = kind_of(source.spec.format)
     origin = kind.origin(source.spec) if kind else None
-    return InputColumns(source.id, columns or None, hidden=((ORIGIN, spelt(origin) if origin else None),))
+    # Without a schema, what is described need not be all that the table has.
+    hidden = ((ORIGIN, spelt(origin) if origin else None),)
+    return InputColumns(source.id, columns or None, hidden=hidden, complete=knows_columns(source.spec))
 
 
 def bound_query(

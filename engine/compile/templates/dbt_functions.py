@@ -133,6 +133,11 @@ def dbt_names() -> Mapping[str, Absent]:
     }
 
 
+def package_answer(package: str, name: str) -> str:
+    """What to write instead of a macro of a package; empty if it is not known."""
+    return _UTILS.get(name, "").rstrip(".") if package == "dbt_utils" else ""
+
+
 def value_names(names: Mapping[str, Any]) -> dict[str, Any]:
     """The names of values, with answers for those that people try there."""
     return {

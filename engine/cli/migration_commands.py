@@ -1,0 +1,81 @@
+"""Commands that bring a project from another tool, and tables to one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from engine.cli.arguments import Group
+from engine.cli.command_setup import CommandSettings
+from engine.cli.console.terminal import write
+from engine.cli.exits import carry_out
+from engine.cli.options import output_options
+
+if TYPE_CHECKING:
+    from engine.migration.output.import_report import ImportReport
+
+_OUT = click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Folder of the new project; it must be new or empty.",
+)
+
+
+@click.group("import", cls=Group)
+def import_() -> None:
+    """A new project from one of another tool."""
+
+
+@import_.command()
+@click.argument("folder", metavar="TARGET_DIR", type=click.Path(path_type=Path))
+@_OUT
+@click.option(
+    "--incremental",
+    type=click.Choice(["draft", "table"]),
+    default="draft",
+    show_default=True,
+    help="What incremental models become: drafts to decide on, or tables that are rebuilt.",
+)
+@output_options
+def dbt(folder: Path, out: Path, incremental: Any, **shared: Any) -> int:
+    """Import a dbt project from the folder with its manifest.json, mostly target/; nothing of it is executed."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.migration.dbt.import_dbt import import_dbt
+
+        report = import_dbt(chosen.root / folder, chosen.root / out, incremental=incremental)
+        _show(chosen, report, out, as_json=shared["log_format"] == "json")
+
+    return carry_out(work, **shared)
+
+
+@import_.command()
+@click.argument("file", metavar="JOB.yml", type=click.Path(path_type=Path))
+@_OUT
+@output_options
+def flare(file: Path, out: Path, **shared: Any) -> int:
+    """Import a Flare job: inputs become sources, steps models, outputs tables."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.migration.flare.import_flare import import_flare
+
+        report = import_flare(chosen.root / file, chosen.root / out)
+        _show(chosen, report, out, as_json=shared["log_format"] == "json")
+
+    return carry_out(work, **shared)
+
+
+def _show(chosen: CommandSettings, report: ImportReport, out: Path, *, as_json: bool) -> None:
+    if as_json:
+        write(report.to_json(), end="")
+        return
+    for line in report.lines():
+        chosen.out.say(line)
+    chosen.out.say(f"Written to {out}; details: {out / 'import-report.md'}. Next: cd {out} && engine compile")
+
+
+COMMANDS = (import_,)

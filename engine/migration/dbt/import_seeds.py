@@ -1,0 +1,114 @@
+"""dbt's seeds as sources of CSV files, and a table of each that ref() finds."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from itertools import islice
+from pathlib import PurePosixPath
+from typing import Any
+
+from engine.errors import ProjectError
+from engine.migration.dbt.import_context import ImportContext
+from engine.migration.dbt.import_models import add_item
+from engine.migration.dbt.model_text import common_header, model_text, table_header
+from engine.migration.dbt.new_names import SEEDS
+from engine.migration.dbt.read_manifest import DbtNode, mapping_of, text_of
+from engine.migration.dbt.warehouse_types import spark_type
+from engine.migration.output.import_report import ImportOutcome, plain
+from engine.migration.output.input_folder import read_bounded
+from engine.migration.output.yaml_text import yaml_text
+from engine.project.yaml_section import is_name
+
+MOST_BYTES = 64 * 2**20
+_ROWS = 10_000
+_COLUMNS = 1_000
+# By what all values of a column look like; the first that fits, so that 0042 stays a string.
+_LOOKS = (
+    ("boolean", re.compile(r"true|false", re.IGNORECASE)),
+    ("bigint", re.compile(r"-?(0|[1-9]\d{0,17})")),
+    ("double", re.compile(r"-?(0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")),
+    ("date", re.compile(r"\d{4}-\d\d-\d\d")),
+    ("timestamp", re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?")),
+)
+_MISSING = "its CSV file was not found beside the manifest: put it at {} and declare its columns in sources/seeds.yml"
+
+
+def import_seeds(context: ImportContext) -> None:
+    """Add files, source tables and tables for all seeds."""
+    project = context.manifest.project
+    seeds = [node for node in context.manifest.nodes.values() if node.kind == "seed" and node.package == project]
+    if seeds:
+        tables = [_import(context, node) for node in seeds]
+        source = {"name": SEEDS, "description": "The seeds of dbt: CSV files.", "tables": tables}
+        context.files.add(f"sources/{SEEDS}.yml", yaml_text({"sources": [source]}))
+
+
+def _import(context: ImportContext, node: DbtNode) -> dict[str, Any]:
+    name, notes = context.names.models[node.id], list[str]()
+    path = f"seeds/{name}.csv"
+    content = _content(context, node, notes)
+    separator = text_of(node.config, "delimiter") or ","
+    table: dict[str, Any] = {"name": name, "format": "csv", "path": path, "stream": False}
+    options = {"header": True, **({"sep": separator} if separator != "," else {})}
+    table["options"] = options
+    if content is None:
+        notes.append(_MISSING.format(path))
+        table["schema"] = _described(node)
+    else:
+        context.files.add(path, content)
+        table["schema"] = _schema(node, content, separator)
+    header = {**common_header(context, node), "materialized": "table"}
+    header |= table_header(context, node, notes, stored=True)
+    query = f"select * from {{{{ source('{SEEDS}', '{name}') }}}}"  # noqa: S608 - text of a file
+    file = context.files.add(f"models/{SEEDS}/{name}.sql", model_text(header, query))
+    outcome = ImportOutcome.IMPORTED if content is not None else ImportOutcome.DRAFT
+    add_item(context, node, outcome, notes[-1] if content is None else "", file=file, notes=tuple(notes))
+    return table
+
+
+def _content(context: ImportContext, node: DbtNode, notes: list[str]) -> bytes | None:
+    if PurePosixPath(node.file).suffix != ".csv":
+        return None
+    try:
+        return read_bounded(context.root, node.file, MOST_BYTES)
+    except ProjectError as error:
+        notes.append(plain(error.diagnostic.message))
+        return None
+
+
+def _schema(node: DbtNode, content: bytes, separator: str) -> str:
+    """The columns of a CSV file with their types: as dbt declares them, else by what the values look like."""
+    declared = {key.casefold(): value for key, value in mapping_of(node.config, "column_types").items()}
+    text = io.StringIO(content.decode("utf-8-sig", "replace"), newline="")
+    try:
+        rows = list(islice(csv.reader(text, delimiter=separator[:1]), _ROWS + 1))
+    except csv.Error:
+        rows = []
+    names = rows[0][:_COLUMNS] if rows else ["value"]
+    columns = []
+    for number, name in enumerate(names):
+        kind = declared.get(name.casefold())
+        values = (row[number] for row in rows[1:] if number < len(row))
+        columns.append(f"{_quoted(name, number)} {spark_type(kind) if isinstance(kind, str) else _type(values)}")
+    return ", ".join(columns)
+
+
+def _described(node: DbtNode) -> str:
+    """The columns that dbt knows of a seed whose file is missing."""
+    kinds = {key: value for key, value in mapping_of(node.config, "column_types").items() if isinstance(value, str)}
+    kinds |= {name: kinds.get(name, "string") for name in mapping_of(node.data, "columns")}
+    columns = [f"{_quoted(name, number)} {spark_type(kind)}" for number, (name, kind) in enumerate(kinds.items())]
+    return ", ".join(columns[:_COLUMNS]) or "value string"
+
+
+def _quoted(name: str, number: int) -> str:
+    plain_name = re.sub(r"[`\x00-\x1f]", "_", name.strip()) or f"column_{number + 1}"
+    return plain_name if is_name(plain_name) else f"`{plain_name}`"
+
+
+def _type(values: Iterable[str]) -> str:
+    whole = [value for value in values if value != ""]
+    return next((kind for kind, look in _LOOKS if whole and all(map(look.fullmatch, whole))), "string")

@@ -1,0 +1,145 @@
+"""dbt's data tests: generic ones at their column or model, singular ones as files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engine.migration.dbt.compatible_macros import PACKAGES, provided
+from engine.migration.dbt.import_context import ImportContext
+from engine.migration.dbt.import_models import add_item
+from engine.migration.dbt.model_text import query_text
+from engine.migration.dbt.new_names import valid_name
+from engine.migration.dbt.read_manifest import DbtNode, mapping_of, text_of, texts_of
+from engine.migration.output.import_report import ImportOutcome, plain
+from engine.migration.output.new_project import safe_folders
+from engine.migration.output.yaml_text import Raw
+
+_BUILT_IN = frozenset(("not_null", "unique", "accepted_values", "relationships"))
+_TEMPLATE = re.compile(r"\{[{%]")
+
+
+def read_generic_tests(context: ImportContext) -> None:
+    """Put each generic test of the project to the column or node that it tests."""
+    own = {macro.name for macro in context.manifest.macros.values() if macro.package == context.manifest.project}
+    for node in _tests(context):
+        metadata = mapping_of(node.data, "test_metadata")
+        if metadata:
+            _read_generic(context, node, metadata, own)
+
+
+def import_singular_tests(context: ImportContext) -> None:
+    """Add a file for each singular test."""
+    for node in _tests(context):
+        if mapping_of(node.data, "test_metadata") or not node.code.strip():
+            continue
+        if (reason := _unsupported(node)) != "":
+            add_item(context, node, ImportOutcome.NOT_IMPORTED, reason, kind="test")
+            continue
+        options = json.dumps(_options(node), ensure_ascii=False, default=str)
+        config = f"{{{{ config({options.replace('null', 'none')}) }}}}\n" if _options(node) else ""
+        path = "/".join(("tests", *safe_folders(node.path), f"{valid_name(node.name)}.sql"))
+        file = context.files.add(path, f"{config}{query_text(context, node.code)}\n")
+        add_item(context, node, ImportOutcome.IMPORTED, kind="test", file=file)
+
+
+def _tests(context: ImportContext) -> Iterable[DbtNode]:
+    project = context.manifest.project
+    return (node for node in context.manifest.nodes.values() if node.kind == "test" and node.package == project)
+
+
+def _read_generic(context: ImportContext, node: DbtNode, metadata: Mapping[str, Any], own: set[str]) -> None:
+    tested = _tested(context, node, metadata)
+    kind = _kind(context, metadata, own)
+    reason = _unsupported(node)
+    if tested is None:
+        reason = "what it tests is not imported"
+    elif kind is None:
+        package = text_of(metadata, "namespace")
+        name = f"{package}.{text_of(metadata, 'name')}" if package else text_of(metadata, "name")
+        reason = f"there is no test {plain(name)} here: write a macro test_{plain(text_of(metadata, 'name'))}"
+    if reason or tested is None or kind is None:
+        add_item(context, node, ImportOutcome.NOT_IMPORTED, reason, kind="test")
+        return
+    arguments = {
+        key: _argument(context, value)
+        for key, value in mapping_of(metadata, "kwargs").items()
+        if key not in ("model", "column_name")
+    }
+    options = {key: Raw(value) if key == "where" else value for key, value in _options(node).items()}
+    test: Any = kind
+    if arguments or options:
+        test = {kind: {**({"arguments": arguments} if arguments else {}), **options}}
+    column = text_of(node.data, "column_name") or text_of(mapping_of(metadata, "kwargs"), "column_name")
+    context.column_tests[tested, column.strip('`"').casefold()].append(test)
+    add_item(context, node, ImportOutcome.IMPORTED, kind="test")
+
+
+def _tested(context: ImportContext, node: DbtNode, metadata: Mapping[str, Any]) -> str | None:
+    """The id of what a generic test tests; None if that is not imported."""
+    attached = text_of(node.data, "attached_node")
+    if attached in context.names.models or attached in context.manifest.sources:
+        return attached
+    sources = [parent for parent in node.parents if parent in context.manifest.sources]
+    asked = text_of(mapping_of(metadata, "kwargs"), "model")
+    if "source(" in asked and sources:
+        # The tested table comes last: what an argument names is read first.
+        named = [i for i in sources if f"'{context.manifest.sources[i].name}'" in asked.replace('"', "'")]
+        return named[0] if named else None
+    models = [parent for parent in node.parents if parent in context.names.models]
+    return models[-1] if models and "ref(" in asked else None
+
+
+def _kind(context: ImportContext, metadata: Mapping[str, Any], own: set[str]) -> str | None:
+    """The kind of a test as it is written here; None: there is no such macro."""
+    name, package = text_of(metadata, "name"), text_of(metadata, "namespace")
+    if package in PACKAGES and f"test_{name}" in provided(package):
+        context.needed[package].add(f"test_{name}")
+        return f"{package}.{name}"
+    if package and package != context.manifest.project:
+        return None
+    if f"test_{name}" in own:
+        return name
+    return name if name in _BUILT_IN else None
+
+
+def _argument(context: ImportContext, value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _argument(context, inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_argument(context, inner) for inner in value]
+    if not isinstance(value, str):
+        return value
+    if re.fullmatch(r"\s*(ref|source)\(.*\)\s*", value, re.DOTALL):
+        return context.names.in_code(value.strip())
+    return Raw(context.names.in_template(value)) if _TEMPLATE.search(value) else value
+
+
+def _options(node: DbtNode) -> dict[str, Any]:
+    config, options = node.config, dict[str, Any]()
+    if text_of(config, "severity").casefold() == "warn":
+        options["severity"] = "warn"
+    for key in ("where", "warn_if", "error_if"):
+        if (value := text_of(config, key)) and value != "!= 0":
+            options[key] = value
+    limit = config.get("limit")
+    if isinstance(limit, int) and not isinstance(limit, bool):
+        options["limit"] = limit
+    if config.get("store_failures") is True:
+        options["store_failures"] = True
+    if tags := texts_of(config, "tags"):
+        options["tags"] = tags
+    if meta := mapping_of(config, "meta"):
+        options["meta"] = dict(meta)
+    if description := node.text("description").strip():
+        options["description"] = description
+    return options
+
+
+def _unsupported(node: DbtNode) -> str:
+    calculation = text_of(node.config, "fail_calc")
+    if calculation and calculation.replace(" ", "") != "count(*)":
+        return f"fail_calc {plain(calculation)!r} is not supported: count the failing rows"
+    return ""

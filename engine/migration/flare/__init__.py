@@ -1,0 +1,1 @@
+"""A Flare job, a YAML file with inputs, SQL steps and outputs, becomes a Headrace project."""

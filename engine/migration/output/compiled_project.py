@@ -1,0 +1,73 @@
+"""What the compiler says about a project that was just written."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from engine.errors import Diagnostic
+
+if TYPE_CHECKING:
+    from engine.compile.nodes.manifest import Model
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """The errors of a project.
+
+    Attributes:
+        by_file: by the file they are in.
+        absent: columns that a model describes and its query does not return, by the name of the model.
+    """
+
+    by_file: Mapping[str, list[Diagnostic]] = field(default_factory=dict)
+    absent: Mapping[str, set[str]] = field(default_factory=dict)
+
+    def of(self, file: str) -> list[Diagnostic]:
+        """Those of a file, in the order of its lines."""
+        found = self.by_file.get(file, [])
+        return sorted(found, key=lambda error: error.location.line if error.location else 0)
+
+    def elsewhere(self, files: Iterable[str]) -> list[Diagnostic]:
+        """Those that are in none of the files."""
+        known = set(files)
+        return [error for file, found in self.by_file.items() if file not in known for error in found]
+
+
+def compile_errors(root: Path, texts: Mapping[str, str]) -> Errors:
+    """Compile a project and return its errors.
+
+    Args:
+        root: its folder.
+        texts: texts of models that are other than their files, by name.
+    """
+    from engine.compile import compile_project
+    from engine.project import load_project
+
+    loaded = load_project(root)
+    # A text that was read later is read from its path: the one given here is not in a file.
+    models = tuple(
+        replace(model, said=texts[model.name], path="", digest="") if model.name in texts else model
+        for model in loaded.models
+    )
+    manifest = compile_project(replace(loaded, models=models)).manifest
+    files = {model.name: model.file for model in loaded.models}
+    by_file: dict[str, list[Diagnostic]] = defaultdict(list)
+    for error in manifest.errors:
+        by_file[files.get(error.node or "") or (error.location.file if error.location else "")].append(error)
+    absent = {model.name: names for model in manifest.models if (names := _absent(model, manifest.errors))}
+    return Errors(dict(by_file), absent)
+
+
+def _absent(model: Model, errors: Iterable[Diagnostic]) -> set[str]:
+    """The described columns at whose places the compiler found that there are none."""
+    places = {error.location for error in errors if error.code == "unknown-column" and error.node == model.name}
+    settings = model.positions.settings
+    return (
+        {column.name for column in model.columns if settings.get(f"columns.{column.name}") in places}
+        if places
+        else set()
+    )

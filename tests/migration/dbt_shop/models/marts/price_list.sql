@@ -1,0 +1,1 @@
+select * from {{ ref('prices') }} union all select id, price, 'old' from {{ ref('prices', v=1) }}
