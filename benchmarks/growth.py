@@ -44,8 +44,8 @@ targets:
     schema: main
     spark: {{master: "local[2]", conf: {{spark.driver.extraJavaOptions: "-Xlog:gc:file={log}"}}}}
 """
-# [12.3s][info][gc] GC(7) Pause Young (Normal) 123M->45M(256M) 3.4ms
-_COLLECTED = re.compile(r"Pause \w+.*? (\d+)M->(\d+)M\(\d+M\)")
+# [12.3s][info][gc] GC(7) Pause Full (Allocation Failure) 123M->45M(256M) 3.4ms
+_COLLECTED = re.compile(r"Pause Full.*? (\d+)M->(\d+)M\(\d+M\)")
 _TENTHS = 10
 _T = TypeVar("_T", int, float)
 
@@ -73,7 +73,7 @@ class Hour:
         batches: micro-batches with rows.
         seconds: of the whole command.
         batch_seconds: the median of a micro-batch.
-        heap_mb: the least heap after a collection.
+        heap_mb: the least heap after a full collection.
         resident_mb: memory of all processes, at the end of the tenth.
         files: files below `.engine/` by what they are, after the build.
         megabytes: likewise.
@@ -176,8 +176,8 @@ def _tenths(values: list[_T]) -> list[list[_T]]:
 
 
 def _heap(log: Path) -> int:
-    """MB of heap that the last collection left."""
-    found = _COLLECTED.findall(log.read_text()[-4000:]) if log.is_file() else []
+    """MB of heap that the last full collection left."""
+    found = _COLLECTED.findall(log.read_text()) if log.is_file() else []
     return int(found[-1][1]) if found else 0
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fault_injection.points import reached
 from tests.kafka.conftest import Kafka, event
 from tests.lab import Lab, run_alone
 from tests.services.kafka import PASSWORD, USER, Broker, running
@@ -105,6 +106,9 @@ def test_tls_is_verified(kafka: Kafka, certificates: Path, tmp_path: Path) -> No
         assert unknown.codes() == ["kafka-rejected"], unknown.text
         connect(kafka, address=broker.tls_address, protocol="SSL", ca=ca)
         kafka.lab.build()
+        with reached("resuming", lambda *_: None) as begun:
+            assert kafka.lab.build().model("plain")["status"] == "unchanged"
+        assert begun == [], "librdkafka knows the certificate too"
         assert kafka.ids() == [7]
 
 

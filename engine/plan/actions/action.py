@@ -64,7 +64,7 @@ class Unread:
 
     Attributes:
         name: of the input.
-        what: `files`, `snapshots` or `tables`; empty: only the system behind it knows.
+        what: `files`, `snapshots`, `offsets` or `tables`; empty: only the system behind it knows.
         count: how many; None: not known.
         names: of the first of them.
     """

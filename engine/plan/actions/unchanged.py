@@ -16,7 +16,9 @@ from engine.plan.actions.descriptions import changed_properties, described
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 from engine.plan.deployed.generations import committed_batch
+from engine.sources import kafka
 from engine.sources.files import file_source, listing
+from engine.sources.kafka.kafka_options import value_of
 from engine.state import ModelState, Phase
 
 # Said where no comparison of the queries says more.
@@ -134,6 +136,13 @@ def _same_sources(manifest: Manifest, model: Model, state: ModelState, deployed:
     for item in model.inputs:
         node, source = manifest.nodes[item.node], deployed.sources.get(item.node)
         if not item.stream:
+            continue
+        if isinstance(node, Source) and source is not None and source.topics is not None:
+            # A registry may have another schema than the one that the table's columns are of.
+            if "schema_registry" in value_of(node.spec) or not kafka.same_start(
+                node.spec, state.sources.get(node.id, {}), source.topics
+            ):
+                return False
             continue
         if isinstance(node, Source):
             if source is None or node.spec.format not in {*file_source.FORMATS, "iceberg"}:

@@ -12,6 +12,7 @@ from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.sources.files.listing import Listed
+from engine.sources.kafka.native_client import ClusterOffsets
 from engine.state import ModelState
 
 
@@ -73,6 +74,7 @@ class DeployedSource:
         table: of a source that is an Iceberg table.
         parts: catalog, namespace and name of that table.
         columns: of that table, with their types as Spark has them.
+        topics: of a Kafka source; None: they are known to Java's client only.
     """
 
     fault: Diagnostic | None = None
@@ -80,6 +82,7 @@ class DeployedSource:
     table: TableFacts | None = None
     parts: tuple[str, str, str] = ("", "", "")
     columns: Mapping[str, str] = field(default_factory=dict)
+    topics: ClusterOffsets | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 
@@ -23,7 +24,7 @@ from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, Deploye
 from engine.plan.deployed.killed_refresh import published_refresh
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.deployed.stream_order import in_text, recorded
-from engine.sources import KINDS, Place, iceberg
+from engine.sources import KINDS, Place, iceberg, kafka
 from engine.sources.files import file_source, listing
 from engine.state import ModelState, Phase, TableState
 
@@ -71,6 +72,18 @@ def read_sources(manifest: Manifest, place: Place, selected: Iterable[str]) -> d
     nodes = [manifest.nodes[node] for node in selected]
     read = dict.fromkeys(i for node in nodes for i in read_by(manifest, node))
     return {i: _source(node, place) for i in read if isinstance(node := manifest.nodes[i], Source)}
+
+
+def with_topics(manifest: Manifest, place: Place, sources: Mapping[str, DeployedSource]) -> dict[str, DeployedSource]:
+    """Return sources with what Kafka has of their topics, where that can be asked without Java."""
+    nodes = {name: node for name in sources if isinstance(node := manifest.nodes[name], Source)}
+    specs = {
+        name: node.spec
+        for name, node in nodes.items()
+        if node.spec.format in kafka.FORMATS and sources[name].fault is None
+    }
+    found = kafka.topics_now(specs, place) if specs else {}
+    return {name: replace(source, topics=found.get(name)) for name, source in sources.items()}
 
 
 def read_by(manifest: Manifest, node: Node) -> Iterator[str]:

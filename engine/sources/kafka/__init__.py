@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from engine.sources.kafka import topic_check
+from engine.sources.kafka import native_client, topic_check
 from engine.sources.kafka.cluster import Cluster, Topic
 from engine.sources.kafka.cluster import cluster as asked
 from engine.sources.kafka.connection import Connection, consumer_options, reach, read_connection
@@ -29,6 +29,7 @@ from engine.sources.kafka.kafka_options import (
     starting_offsets,
     value_of,
 )
+from engine.sources.kafka.native_client import ClusterOffsets
 from engine.sources.spec import ORIGIN, RAW, Place, Resumption, SourceSpec
 from engine.sources.starting_offsets import starting_milliseconds
 from engine.sources.values import VALUE_FORMATS
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMATS", "KEYS", "LISTED", "MEANING", "ONE_OF", "REPLAYABLE", "check", "columns", "faults", "jars", "location",
-    "origin", "position", "read_batch", "read_stream", "resume", "script", "until_now",
+    "origin", "position", "read_batch", "read_stream", "resume", "same_start", "script", "topics_now", "unread",
+    "until_now",
 ]  # fmt: skip
 
 FORMATS: tuple[str, ...] = ("kafka",)
@@ -126,6 +128,68 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
     }
 
 
+def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, ClusterOffsets]:
+    """What sources have, asked without Java; those of which only Java's client can tell are left out.
+
+    Args:
+        specs: by any name.
+        place: of the project.
+    """
+    found: dict[str, ClusterOffsets] = {}
+    fixed = {name: spec for name, spec in specs.items() if "topic_pattern" not in spec.settings}
+    for connection in dict.fromkeys(str(spec.settings["connection"]) for spec in fixed.values()):
+        mine = {name: spec for name, spec in fixed.items() if str(spec.settings["connection"]) == connection}
+        wanted: dict[str, list[str]] = {}
+        for spec in mine.values():
+            wanted.setdefault(_client(spec)[_ISOLATION], []).extend(_names(spec))
+        settings = place.connection(connection)
+        addresses = read_connection(connection, settings).addresses
+        answers = native_client.ask(addresses, settings.get("security") or {}, wanted) or {}
+        for name, spec in mine.items():
+            if (answer := answers.get(_client(spec)[_ISOLATION])) is not None:
+                found[name] = _chosen(spec, answer)
+    return found
+
+
+def _chosen(spec: SourceSpec, answer: ClusterOffsets) -> ClusterOffsets:
+    """The topics of a source, and the partitions that it is assigned to."""
+    topics = {name: answer.topics[name] for name in _names(spec)}
+    for name, wanted in (spec.settings.get("assign") or {}).items():
+        topic = topics[name]
+        first, end = ({p: offsets[p] for p in wanted if p in offsets} for offsets in (topic.first, topic.end))
+        topics[name] = replace(topic, first=first, end=end)
+    return replace(answer, topics=topics)
+
+
+def same_start(spec: SourceSpec, known: Mapping[str, Any], now: ClusterOffsets) -> bool:
+    """Whether a stream reads the topics of its last start, in the same cluster, with the same beginning."""
+    topics = {name: topic.id for name, topic in now.topics.items()}
+    return dict(known) == topic_check.remembered(spec, topics, now.cluster)
+
+
+def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | None:
+    """How many offsets a stream has not read; the marks of transactions are among them.
+
+    Args:
+        now: its topics.
+        offsets: where the sources of its query are.
+
+    Returns:
+        None: not known, because it has not begun with a partition, or is behind the end.
+    """
+    stands = [stand for offset in offsets if (stand := _stand(offset)) is not None]
+    count = 0
+    for name, topic in now.topics.items():
+        mine = [stand[name] for stand in stands if name in stand]
+        if not mine or any(set(partitions) != set(topic.end) for partitions in mine):
+            return None
+        behind = [topic.end[p] - offset for partitions in mine for p, offset in partitions.items()]
+        if min(behind, default=0) < 0:
+            return None
+        count += sum(topic.end[p] - min(partitions[p] for partitions in mine) for p in topic.end)
+    return count
+
+
 def until_now(session: SparkSession, spec: SourceSpec, place: Place) -> SourceSpec:
     """The source with its end: however often it is read in full, it ends where its partitions end now.
 
@@ -185,14 +249,17 @@ def _cluster(session: SparkSession, spec: SourceSpec, place: Place) -> Iterator[
     """The cluster of a source, and the source's topics in it."""
     said = spec.settings
     with asked(session, _connection(spec, place)) as cluster:
-        if pattern := said.get("topic_pattern"):
-            names = cluster.matching(pattern)
-        else:
-            names = (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
+        pattern = said.get("topic_pattern")
+        names = cluster.matching(pattern) if pattern else _names(spec)
         topics = cluster.topics(names)
         for name, wanted in (said.get("assign") or {}).items():
             topics[name] = Topic(name, topics[name].id, tuple(wanted))
         yield cluster, topics
+
+
+def _names(spec: SourceSpec) -> tuple[str, ...]:
+    said = spec.settings
+    return (said["topic"],) if "topic" in said else tuple(said.get("topics") or said["assign"])
 
 
 def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool) -> DataFrame:

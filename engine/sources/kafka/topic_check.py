@@ -38,7 +38,7 @@ def resume(
     ids = {topic.name: topic.id for topic in topics.values()}
     stand = _merged(stands, topics)
     if not known and not stand:
-        return Resumption({"topics": ids, "start": said, "cluster": identity})
+        return Resumption(remembered(spec, ids, identity))
     _check_left_out(spec, known.get("topics", {}), topics, cluster)
     _check_ids(spec, known.get("topics", {}), topics)
     notes: list[Diagnostic] = [*_start_notes(spec, known, said), *_new_topics(spec, known, topics)]
@@ -50,7 +50,18 @@ def resume(
         notes += _gaps(spec, stand, firsts)
     # A topic that is gone for now and comes back is still the one, or another one.
     kept = {**known.get("topics", {}), **ids}
-    return Resumption({"topics": kept, "start": said, "cluster": identity}, tuple(notes))
+    return Resumption(remembered(spec, kept, identity), tuple(notes))
+
+
+def remembered(spec: SourceSpec, topics: Mapping[str, str], cluster: str) -> dict[str, Any]:
+    """Return what is kept of a source at the start of a stream.
+
+    Args:
+        spec: the source.
+        topics: ids of its topics, by name.
+        cluster: its id.
+    """
+    return {"topics": dict(topics), "start": _start(spec), "cluster": cluster}
 
 
 def _start(spec: SourceSpec) -> str:

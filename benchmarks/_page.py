@@ -1,0 +1,192 @@
+"""Draws docs/benchmarks.md and its pictures from the newest results of each kind in benchmarks/results/.
+
+python -m benchmarks._page
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from benchmarks._commands import RESULTS, ROOT
+
+PAGE = ROOT / "docs/benchmarks.md"
+IMAGES = ROOT / "docs/images"
+# What each piece of work is, for readers.
+WORKS = {
+    "nothing_new": "ten models with nothing new; the script only opens a session",
+    "append": "20,000 rows passed on",
+    "window": "20,000 rows, an hourly window",
+    "upsert": "20,000 rows merged by key",
+    "forty_batches": "40 micro-batches of dedup and an hourly window; the script uses Iceberg's own sink",
+    "ten_models": "ten hourly windows in one build; ten scripts",
+    "pipelines": "two tables of one row; the peer is Spark Declarative Pipelines",
+}
+GROWTH = {"append": "rows passed on", "window": "an hourly window", "upsert": "merged into 100,000 keys"}
+_WIDTH, _LEFT, _ROW = 720, 150, 34
+_STYLE = """<style>
+.card{fill:#fbfcfd;stroke:#d5dbe1}.t{fill:#1d2a36}.s{fill:#51606f}
+.peer{fill:#5b6b7b;fill-opacity:.22}.ours{fill:#0f7b74}.goal{stroke:#b35c00;stroke-width:2}
+text{font:13px system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
+@media(prefers-color-scheme:dark){.card{fill:#161c23;stroke:#36424e}.t{fill:#e6edf3}.s{fill:#a9b6c3}
+.peer{fill:#94a3b2;fill-opacity:.25}.ours{fill:#3fc1b6}.goal{stroke:#f0a04b}}
+</style>"""
+
+
+def main() -> None:
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+        print(path.relative_to(ROOT))
+
+
+def pages() -> dict[Path, str]:
+    """The page and its pictures, by path."""
+    streams, growth = _newest("streams"), _newest("growth")
+    hour = next(result for result in growth["results"] if "batch_seconds" in result)
+    return {
+        PAGE: _page(streams, growth, hour),
+        IMAGES / "benchmark-ratios.svg": _ratios(streams["results"]),
+        IMAGES / "benchmark-hour.svg": _tenths(hour["batch_seconds"]),
+    }
+
+
+def _newest(kind: str) -> dict[str, Any]:
+    path = max(RESULTS.glob(f"*-{kind}.json"))
+    document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return document | {"file": path.relative_to(ROOT).as_posix()}
+
+
+def _page(streams: Mapping[str, Any], growth: Mapping[str, Any], hour: Mapping[str, Any]) -> str:
+    sizes = [result for result in growth["results"] if "measured" in result]
+    records = [result for result in sizes if result["work"] in GROWTH]
+    tables = [result for result in sizes if result["work"] not in GROWTH]
+    return f"""# Benchmarks
+
+Made by `python -m benchmarks._page` from the results of `make bench`; [benchmarks](../benchmarks/README.md) says how
+each is measured. Every figure is a whole command, from a new process to its end.
+
+## Beside plain PySpark scripts
+
+{_conditions(streams)} Each build and its script ran in turns; the ratio is the median of {streams["turns"]}.
+
+![Seconds of each build as a part of those of its script](images/benchmark-ratios.svg)
+
+{_table(("work", "`engine build`", "peer", "ratio", "by processor time", "aim"), map(_compared, streams["results"]))}
+
+## Records
+
+{_conditions(growth)} One model reads them all from files into a new table.
+
+{_table(("records", "work", "seconds", "seconds of processor"), (_grown(r, GROWTH[r["work"]]) for r in records))}
+
+## Tables
+
+Streaming tables of one small source in one lake. "One edited": a build of all after the filter of one has changed.
+
+{_table(("tables", "build", "seconds", "seconds of processor"), (_grown(r, r["work"]) for r in tables))}
+
+## An hour of input
+
+{hour["batches"]:,} micro-batches of dedup and a window of a minute, one for each second of event time, in one process
+of {round(hour["seconds"] / 60)} minutes. The median of a micro-batch, by tenths of the run:
+
+![Seconds of a micro-batch by tenths of the run](images/benchmark-hour.svg)
+
+{_table(("tenth", "seconds", "heap after a full collection, MB", "memory of all processes, MB"), _by_tenth(hour))}
+
+What is left below `.engine/` afterwards:
+
+{_table(("files of", "number", "MB"), _left(hour))}
+"""
+
+
+def _conditions(document: Mapping[str, Any]) -> str:
+    machine, versions = document["machine"], document["versions"]
+    names = {"headrace": "Headrace", "pyspark": "PySpark", "python": "Python", "java": "Java"}
+    return (
+        f"Measured at {document['at']} on {machine['cores']} cores ({machine['processor']}), load before "
+        f"{machine['load_before']}; {', '.join(f'{name} {versions[key]}' for key, name in names.items())} "
+        f"([results](../{document['file']}))."
+    )
+
+
+def _compared(result: Mapping[str, Any]) -> list[str]:
+    aim = f"{result['goal']}" + ("" if result["ratio"] <= result["goal"] else " (missed)")
+    seconds = [f"{result[side]['seconds']:.1f} s" for side in ("ours", "theirs")]
+    return [WORKS[result["work"]], *seconds, f"{result['ratio']:.2f}", f"{result['cpu_ratio']:.2f}", aim]
+
+
+def _grown(result: Mapping[str, Any], work: str) -> list[str]:
+    measured = result["measured"]
+    return [f"{result['size']:,}", work, f"{measured['seconds']:.1f}", f"{measured['cpu']:.1f}"]
+
+
+def _by_tenth(hour: Mapping[str, Any]) -> Iterable[list[str]]:
+    for number, seconds in enumerate(hour["batch_seconds"]):
+        yield [str(number + 1), f"{seconds:.2f}", f"{hour['heap_mb'][number]}", f"{hour['resident_mb'][number]}"]
+
+
+def _left(hour: Mapping[str, Any]) -> Iterable[list[str]]:
+    for kind, number in sorted(hour["files"].items()):
+        yield [kind, f"{number:,}", f"{hour['megabytes'][kind]:.1f}"]
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _ratios(results: Sequence[Mapping[str, Any]]) -> str:
+    """A bar a piece of work: the peer's time is the whole width."""
+    whole = _WIDTH - _LEFT - 70
+    parts = []
+    for number, result in enumerate(results):
+        y = 36 + _ROW * number
+        ours, goal = (min(1.0, result[key]) * whole for key in ("ratio", "goal"))
+        name = escape(result["work"].replace("_", " "))
+        parts += [
+            f'<text class="t" x="{_LEFT - 10}" y="{y + 15}" text-anchor="end">{name}</text>',
+            f'<rect class="peer" x="{_LEFT}" y="{y}" width="{whole}" height="20" rx="3"/>',
+            f'<rect class="ours" x="{_LEFT}" y="{y}" width="{ours:.0f}" height="20" rx="3"/>',
+            f'<line class="goal" x1="{_LEFT + goal:.0f}" y1="{y - 3}" x2="{_LEFT + goal:.0f}" y2="{y + 23}"/>',
+            f'<text class="s" x="{_WIDTH - 60}" y="{y + 15}">{result["ratio"]:.2f}</text>',
+        ]
+    title = "Seconds of engine build (dark) as a part of its script's (light); the line is the aim"
+    return _svg(title, 44 + _ROW * len(results), parts)
+
+
+def _tenths(seconds: Sequence[float]) -> str:
+    most = max(seconds)
+    step = (_WIDTH - _LEFT - 20) / len(seconds)
+    parts = []
+    for number, value in enumerate(seconds):
+        x, width, height = 60 + step * number, step * 0.7, 110 * value / most
+        middle = f'x="{x + width / 2:.0f}" text-anchor="middle"'
+        parts += [
+            f'<rect class="ours" x="{x:.0f}" y="{160 - height:.0f}" width="{width:.0f}" height="{height:.0f}" rx="2"/>',
+            f'<text class="s" {middle} y="{152 - height:.0f}">{value:.2f}</text>',
+            f'<text class="s" {middle} y="178">{number + 1}</text>',
+        ]
+    return _svg("Seconds of a micro-batch, the median of each tenth of the run", 190, parts)
+
+
+def _svg(title: str, height: int, parts: Iterable[str]) -> str:
+    return "\n".join(
+        [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img">',
+            f"<title>{escape(title)}</title>",
+            _STYLE,
+            f'<rect class="card" x=".5" y=".5" width="{_WIDTH - 1}" height="{height - 1}" rx="8"/>',
+            f'<text class="s" x="16" y="22">{escape(title)}</text>',
+            *parts,
+            "</svg>",
+            "",
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What a cluster has, asked without Java: by librdkafka, where confluent-kafka is installed (`headrace[kafka]`).
+
+It decides only whether a build has something to read. Whatever cannot be asked this way is left to the client in
+Spark's JVM, with its errors: a topic pattern (Java's), settings that this client takes differently, a broker that
+refuses.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from typing import Any
+
+_PATIENCE_SECONDS = 4.0
+# security: -> librdkafka's option
+_SECURITY = {
+    "protocol": "security.protocol",
+    "mechanism": "sasl.mechanism",
+    "username": "sasl.username",
+    "password": "sasl.password",
+    "ca": "ssl.ca.pem",
+    "certificate": "ssl.certificate.pem",
+    "key": "ssl.key.pem",
+    "key_password": "ssl.key.password",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOffsets:
+    """A topic as it is now.
+
+    Attributes:
+        id: which a topic that is deleted and recreated does not keep.
+        first: the first offset of each partition.
+        end: the offset behind the last record of each partition, as a consumer of the isolation level sees it.
+    """
+
+    id: str
+    first: Mapping[int, int]
+    end: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOffsets:
+    """Some topics of a cluster.
+
+    Attributes:
+        cluster: its id.
+        topics: by name.
+    """
+
+    cluster: str
+    topics: Mapping[str, TopicOffsets] = field(default_factory=dict)
+
+
+def ask(
+    addresses: str, security: Mapping[str, Any], wanted: Mapping[str, Sequence[str]]
+) -> dict[str, ClusterOffsets] | None:
+    """Ask the brokers of a connection for topics, all at once.
+
+    Args:
+        addresses: of the brokers.
+        security: of the connection.
+        wanted: names of topics, by isolation level.
+
+    Returns:
+        What there is, by isolation level; None: it cannot be known this way.
+    """
+    try:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+    except ImportError:
+        return None
+    settings: dict[str, Any] = {
+        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": lambda _: None,
+        **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
+    }  # fmt: skip
+    spec: Any = OffsetSpec
+    try:
+        return _asked(AdminClient(settings), spec.earliest(), spec.latest(), wanted)
+    except (KafkaException, TimeoutError, ValueError):
+        return None
+
+
+def _asked(admin: Any, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]) -> dict[str, ClusterOffsets]:
+    from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
+
+    names = sorted({name for some in wanted.values() for name in some})
+    cluster = admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
+    described = admin.describe_topics(TopicCollection(names), request_timeout=_PATIENCE_SECONDS)
+    found = {name: _result(future) for name, future in described.items()}
+    identity = str(_result(cluster).cluster_id or "")
+    answers = {}
+    for isolation, topics in wanted.items():
+        partitions = [TopicPartition(name, p.id) for name in topics for p in found[name].partitions]
+        ends = {}
+        for spec in (earliest, latest):
+            futures = admin.list_offsets(
+                dict.fromkeys(partitions, spec),
+                isolation_level=IsolationLevel[isolation.upper()],
+                request_timeout=_PATIENCE_SECONDS,
+            )
+            ends[spec] = {(p.topic, p.partition): int(_result(future).offset) for p, future in futures.items()}
+        first, end = ends.values()
+        answers[isolation] = ClusterOffsets(
+            identity,
+            {
+                name: TopicOffsets(_id(found[name].topic_id), _of(name, first), _of(name, end))
+                for name in topics
+            },
+        )  # fmt: skip
+    return answers
+
+
+def _result(future: Future[Any]) -> Any:
+    return future.result(_PATIENCE_SECONDS + 1)
+
+
+def _of(topic: str, offsets: Mapping[tuple[str, int], int]) -> dict[int, int]:
+    return {partition: offset for (name, partition), offset in sorted(offsets.items()) if name == topic}
+
+
+def _id(uuid: Any) -> str:
+    """An id as Java's client writes it."""
+    both = (uuid.get_most_significant_bits(), uuid.get_least_significant_bits())
+    octets = b"".join((bits % 2**64).to_bytes(8, "big") for bits in both)
+    return base64.urlsafe_b64encode(octets).decode().rstrip("=")
