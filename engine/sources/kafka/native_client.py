@@ -1,8 +1,7 @@
 """What a cluster has, asked without Java: by librdkafka, where confluent-kafka is installed (`headrace[kafka]`).
 
 It decides only whether a build has something to read. Whatever cannot be asked this way is left to the client in
-Spark's JVM, with its errors: a topic pattern (Java's), settings that this client takes differently, a broker that
-refuses.
+Spark's JVM, with its errors: a topic pattern (Java's), settings that this client takes differently, no permission.
 """
 
 from __future__ import annotations
