@@ -49,6 +49,9 @@ _LOCAL_STATE_PARTITIONS: Final = "2"
 # Spark compiles each stage of a query for itself and keeps the last 100. A micro-batch of a model with state has about
 # ten: with more models than that side by side, each one would be compiled again in every micro-batch.
 _COMPILED_QUERIES: Final = "1000"
+# Each tenth micro-batch writes the list of all files that a stream has read. Spark keeps those of ten minutes, for
+# object stores that show files late: 2,200 files and 33 MB after an hour of one file a second.
+_LOG_KEPT: Final = "1m"
 # Spark's other way of renaming a checkpoint's file on a local disk starts four processes of `readlink` for each, and
 # checks no more than this one. What the local disk gives back, Hadoop checks by sums of its own beside each file.
 _LOCAL_CHECKPOINTS: Final = {
@@ -211,6 +214,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
             "spark.sql.shuffle.partitions": _LOCAL_STATE_PARTITIONS,
             **_LOCAL_CHECKPOINTS,
+            "spark.sql.streaming.fileSource.log.cleanupDelay": _LOG_KEPT,
             "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
         }
     return conf
