@@ -55,8 +55,8 @@ def test_the_metadata(wheel):
 
 
 def test_the_sdist_gives_the_same_wheel(wheel, sdist, tmp_path):
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
+    # Python 3.11.2 cannot extract safely, newer ones warn where they are not told to.
+    subprocess.run(["tar", "-xzf", sdist, "-C", tmp_path], check=True)
     (project,) = (path for path in tmp_path.iterdir() if path.is_dir())
     assert (project / "CHANGELOG.md").is_file()
     build(project, tmp_path / "again", "-t", "wheel")
