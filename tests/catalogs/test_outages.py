@@ -118,19 +118,15 @@ def test_a_server_that_stays_away_fails_the_build_and_nothing_is_lost(
     check(rest_lab, "plain")
 
 
-def test_a_database_that_is_killed_before_a_commit_comes_back(
-    shared: CatalogLab, request: pytest.FixtureRequest
-) -> None:
-    if shared.catalog.type != "jdbc":
-        pytest.skip("the other catalog has tests of its own")
-    server: Postgres = request.getfixturevalue("postgres_server")
+@pytest.mark.parametrize("shared", ["jdbc"], indirect=True)
+def test_a_database_that_is_killed_before_a_commit_comes_back(shared: CatalogLab, postgres_server: Postgres) -> None:
     prepare(shared, "plain", "latest")
     killed: list[str] = []
 
     def kill(table: str, *_: object) -> None:
         if table not in killed:
             killed.append(table)
-            returns(server)()
+            returns(postgres_server)()
 
     with reached("checked", kill):
         shared.build("--threads", "1")

@@ -10,9 +10,8 @@ project = manifest["metadata"]["project_name"]
 for macro in manifest["macros"].values():
     if macro["package_name"] != project:
         macro["macro_sql"] = ""
-called = {
-    name for part in ("nodes", "macros") for node in manifest[part].values() for name in node["depends_on"]["macros"]
-}
+callers = [*manifest["nodes"].values(), *(m for m in manifest["macros"].values() if m["package_name"] == project)]
+called = {name for caller in callers for name in caller["depends_on"]["macros"]}
 manifest["macros"] = {
     key: macro for key, macro in manifest["macros"].items() if macro["package_name"] == project or key in called
 }
