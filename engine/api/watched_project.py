@@ -26,7 +26,7 @@ class WatchedProject:
         command: that is repeated.
         options: of the command.
         session: in which it runs.
-        done: the nodes that ended well, as they were then.
+        done: what decides on the nodes that ended well, as it was then.
         failed: ids of those that did not, when they ran last.
     """
 
@@ -34,7 +34,7 @@ class WatchedProject:
     command: Command
     options: RunOptions
     session: WarmSession
-    done: dict[str, Node] = field(default_factory=dict)
+    done: dict[str, tuple[Node, ...]] = field(default_factory=dict)
     failed: set[str] = field(default_factory=set)
 
     def due(self, compiled: Compiled, nodes: Sequence[str]) -> list[str]:
@@ -48,12 +48,12 @@ class WatchedProject:
             SetupError: the catalog cannot be read.
         """
         plan, manifest = self.project.decide(compiled, nodes), compiled.manifest
-        touched = {node for node in nodes if self.done.get(node) != manifest.nodes[node]}
+        touched = {node for node in nodes if self.done.get(node) != _decisive(manifest, node)}
         due = nodes_due(manifest, plan, touched, no_cache=self.options.get("no_cache", False))
         self.failed &= set(nodes)
         for node in set(plan.actions) - set(due):
             if plan.actions[node].unchanged:
-                self.done[node] = manifest.nodes[node]
+                self.done[node] = _decisive(manifest, node)
                 self.failed.discard(node)
         return due
 
@@ -67,7 +67,7 @@ class WatchedProject:
                 self.done.pop(result.node, None)
                 self.failed.add(result.node)
             else:
-                self.done[result.node] = compiled.manifest.nodes[result.node]
+                self.done[result.node] = _decisive(compiled.manifest, result.node)
                 self.failed.discard(result.node)
         return results
 
@@ -90,6 +90,17 @@ class WatchedProject:
             return is_little(read_deployed(manifest, target, place, nodes, read_sources(manifest, place, nodes)))
 
         self.session.open(target, self.project.target_dir, jar_sets(manifest, read), brief)
+
+
+def _decisive(manifest: Manifest, node: str) -> tuple[Node, ...]:
+    """A node and, of a unit test, its model and what that reads: they may be edited without being watched."""
+    from engine.compile import Model, UnitTest
+
+    test = manifest.nodes[node]
+    model = manifest.nodes[test.model] if isinstance(test, UnitTest) else None
+    if not isinstance(model, Model):
+        return (test,)
+    return (test, model, *(manifest.nodes[item.node] for item in model.inputs))
 
 
 def nodes_due(manifest: Manifest, plan: Plan, touched: Iterable[str], *, no_cache: bool = False) -> list[str]:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engine.cli.arguments import Group
-from engine.cli.command_setup import CommandSettings
+from engine.cli.arguments import Command, Group
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.terminal import write
 from engine.cli.exits import carry_out
-from engine.cli.options import output_options
+from engine.cli.options import output_options, project_options, selection_options, split
 
 if TYPE_CHECKING:
     from engine.migration.output.import_report import ImportReport
@@ -78,4 +78,38 @@ def _show(chosen: CommandSettings, report: ImportReport, out: Path, *, as_json: 
     chosen.out.say(f"Written to {out}; details: {out / 'import-report.md'}. Next: cd {out} && engine compile")
 
 
-COMMANDS = (import_,)
+@click.group(cls=Group)
+def export() -> None:
+    """What other tools read of this project."""
+
+
+@export.command("dbt-sources", cls=Command)
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="The file; left out, it is printed.")
+@click.option(
+    "--database",
+    metavar="NAME",
+    help="What dbt calls the catalog; default: its name here. '' where the adapter has none.",
+)
+@selection_options
+@project_options
+def dbt_sources_(out: Path | None, database: str | None, **options: Any) -> int:
+    """Tables and views as sources of a dbt project, with columns, descriptions and tests."""
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.compile import Model
+        from engine.migration.dbt.export_sources import dbt_sources, write_sources
+
+        manifest = compiled(chosen, heard=out is not None, warnings=Warnings.SELECTED).manifest
+        nodes = [manifest.nodes[name] for name in selected(chosen, manifest, wanted, tell=out is not None)]
+        text = dbt_sources(manifest, [node for node in nodes if isinstance(node, Model)], database)
+        if out is None:
+            write(text, end="")
+            return
+        write_sources(text, chosen.root / out)
+        chosen.out.say(f"Wrote {out}")
+
+    wanted, shared = split(options)
+    return carry_out(work, **shared)
+
+
+COMMANDS = (import_, export)

@@ -224,7 +224,8 @@ def check_project(spark: Any, project: LoadedProject, parsed_models: dict[str, t
     score = Score()
     for model in manifest.models:
         text, query = parsed_models[model.name]
-        inputs = {}
+        # An ephemeral model is inside the SQL, and the parsed text names it.
+        inputs = {f"@ref {name}": known[f"model.{name}"] for name in model.inlined}
         for item in model.inputs:
             kind = "ref" if item.node.startswith("model.") else "source"
             added = ()
