@@ -26,7 +26,7 @@ class WatchedProject:
         command: that is repeated.
         options: of the command.
         session: in which it runs.
-        done: what decides on the nodes that ended well, as it was then.
+        done: the nodes that ended well, as they were then, with those that they need.
         failed: ids of those that did not, when they ran last.
     """
 

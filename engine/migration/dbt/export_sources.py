@@ -25,7 +25,7 @@ def dbt_sources(manifest: Manifest, models: Iterable[Model], database: str | Non
 
     Args:
         manifest: the compiled project.
-        models: of it; those that are no table or view are left out.
+        models: of it; ephemeral ones are left out.
         database: what dbt calls the catalog; None: as the target does; empty: the adapter has none.
     """
     schemas: dict[tuple[str, str], list[Model]] = {}
@@ -34,7 +34,7 @@ def dbt_sources(manifest: Manifest, models: Iterable[Model], database: str | Non
             schemas.setdefault((model.relation.catalog, model.relation.schema), []).append(model)
     sources = []
     for (catalog, schema), tables in sorted(schemas.items()):
-        name = manifest.project if len(schemas) == 1 else f"{manifest.project}_{schema.replace('.', '_')}"
+        name = manifest.project if len(schemas) == 1 else _source_name(manifest.project, schema)
         about: dict[str, Any] = {
             "name": name,
             "description": f"Tables that the Headrace project {manifest.project} builds.",
@@ -43,6 +43,12 @@ def dbt_sources(manifest: Manifest, models: Iterable[Model], database: str | Non
             about["database"] = database or catalog
         sources.append({**about, "schema": schema, "tables": [_table(manifest, model) for model in tables]})
     return FIRST_LINE + yaml_text({"version": 2, "sources": sources})
+
+
+def _source_name(project: str, schema: str) -> str:
+    """A name that no other project's schema has."""
+    flat = schema.replace(".", "_")
+    return flat if f"{flat}_".startswith(f"{project}_") else f"{project}_{flat}"
 
 
 def write_sources(text: str, path: Path) -> None:
