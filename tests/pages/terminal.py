@@ -91,4 +91,5 @@ def follow_page(page: Path, folder: Path, *, tables: bool) -> None:
         write_output(page, outputs)
         return
     for command, output in outputs:
-        assert comparable(output) == comparable(command.output), f"line {command.line}: {command.text}"
+        said, expected = comparable(output), comparable(command.output)
+        assert said == expected, f"line {command.line}: {command.text}\n{said}\ninstead of\n{expected}"
