@@ -44,12 +44,12 @@ def main() -> None:
 
 def pages() -> dict[Path, str]:
     """The page and its pictures, by path."""
-    streams, growth = _newest("streams"), _newest("growth")
-    hour = next(result for result in growth["results"] if "batch_seconds" in result)
+    streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
+    (long,) = hour["results"]
     return {
-        PAGE: _page(streams, growth, hour),
+        PAGE: _page(streams, records, tables, hour, long),
         IMAGES / "benchmark-ratios.svg": _ratios(streams["results"]),
-        IMAGES / "benchmark-hour.svg": _tenths(hour["batch_seconds"]),
+        IMAGES / "benchmark-hour.svg": _tenths(long["batch_seconds"]),
     }
 
 
@@ -59,10 +59,13 @@ def _newest(kind: str) -> dict[str, Any]:
     return document | {"file": path.relative_to(ROOT).as_posix()}
 
 
-def _page(streams: Mapping[str, Any], growth: Mapping[str, Any], hour: Mapping[str, Any]) -> str:
-    sizes = [result for result in growth["results"] if "measured" in result]
-    records = [result for result in sizes if result["work"] in GROWTH]
-    tables = [result for result in sizes if result["work"] not in GROWTH]
+def _page(
+    streams: Mapping[str, Any],
+    records: Mapping[str, Any],
+    tables: Mapping[str, Any],
+    hour: Mapping[str, Any],
+    long: Mapping[str, Any],
+) -> str:
     return f"""# Benchmarks
 
 Made by `python -m benchmarks._page` from the results of `make bench`; [benchmarks](../benchmarks/README.md) says how
@@ -78,28 +81,31 @@ each is measured. Every figure is a whole command, from a new process to its end
 
 ## Records
 
-{_conditions(growth)} One model reads them all from files into a new table.
+{_conditions(records)} One model reads them all from files into a new table.
 
-{_table(("records", "work", "seconds", "seconds of processor"), (_grown(r, GROWTH[r["work"]]) for r in records))}
+{_table(("records", "work", "seconds", "seconds of processor"), map(_read, records["results"]))}
 
 ## Tables
 
-Streaming tables of one small source in one lake. "One edited": a build of all after the filter of one has changed.
+{_conditions(tables)} Streaming tables of one small source in one lake. "One edited": a build of all
+after the filter of one has changed.
 
-{_table(("tables", "build", "seconds", "seconds of processor"), (_grown(r, r["work"]) for r in tables))}
+{_table(("tables", "build", "seconds", "seconds of processor"), map(_built, tables["results"]))}
 
 ## An hour of input
 
-{hour["batches"]:,} micro-batches of dedup and a window of a minute, one for each second of event time, in one process
-of {round(hour["seconds"] / 60)} minutes. The median of a micro-batch, by tenths of the run:
+{_conditions(hour)} Other work kept both cores busy for most of it.
+
+{long["batches"]:,} micro-batches of dedup and a window of a minute, one for each second of event time, in one process
+of {round(long["seconds"] / 60)} minutes. The median of a micro-batch, by tenths of the run:
 
 ![Seconds of a micro-batch by tenths of the run](images/benchmark-hour.svg)
 
-{_table(("tenth", "seconds", "heap after a full collection, MB", "memory of all processes, MB"), _by_tenth(hour))}
+{_table(("tenth", "seconds", "heap after a full collection, MB", "memory of all processes, MB"), _by_tenth(long))}
 
 What is left below `.engine/` afterwards:
 
-{_table(("files of", "number", "MB"), _left(hour))}
+{_table(("files of", "number", "MB"), _left(long))}
 """
 
 
@@ -119,9 +125,13 @@ def _compared(result: Mapping[str, Any]) -> list[str]:
     return [WORKS[result["work"]], *seconds, f"{result['ratio']:.2f}", f"{result['cpu_ratio']:.2f}", aim]
 
 
-def _grown(result: Mapping[str, Any], work: str) -> list[str]:
+def _read(result: Mapping[str, Any]) -> list[str]:
+    return _built({**result, "work": GROWTH[result["work"]]})
+
+
+def _built(result: Mapping[str, Any]) -> list[str]:
     measured = result["measured"]
-    return [f"{result['size']:,}", work, f"{measured['seconds']:.1f}", f"{measured['cpu']:.1f}"]
+    return [f"{result['size']:,}", result["work"], f"{measured['seconds']:.1f}", f"{measured['cpu']:.1f}"]
 
 
 def _by_tenth(hour: Mapping[str, Any]) -> Iterable[list[str]]:

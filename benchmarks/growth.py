@@ -96,13 +96,13 @@ def main() -> None:
     prepare()
     part = 100 if options.small else 1
     works: dict[str, Callable[[int], Iterator[Result | Hour]]] = {"records": _records, "tables": _tables, "hour": _hour}
-    results: list[Result | Hour] = []
     for name in options.only.split(","):
+        results: list[Result | Hour] = []
         for result in works[name](part):
             print(json.dumps(asdict(result)), flush=True)
             results.append(result)
-    if not options.small:
-        keep("growth", results, 1)
+        if not options.small:
+            keep(name, results, 1)
 
 
 def _records(part: int) -> Iterator[Result]:

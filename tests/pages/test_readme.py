@@ -40,11 +40,16 @@ def test_each_output_is_one_of_the_tutorial() -> None:
         assert any(lines and lines <= output for output in outputs), command.text
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/comparison.md"])
+SHOWN = {
+    "README.md": ("window", "forty_batches", "ten_models", "pipelines", "nothing_new"),
+    "docs/comparison.md": ("window", "forty_batches", "nothing_new"),
+}
+
+
+@pytest.mark.parametrize("page", SHOWN)
 def test_ratios_are_those_of_the_results(page: str) -> None:
     (name,) = re.findall(r"\(benchmarks/results/(.+?\.json)\)", README)
     results = json.loads((REPOSITORY / "benchmarks" / "results" / name).read_text(encoding="utf-8"))
     ratios = {result["work"]: f"{result['ratio']:.2f}" for result in results["results"]}
     text = (REPOSITORY / page).read_text(encoding="utf-8")
-    assert len(ratios) == 3
-    assert [work for work, ratio in ratios.items() if ratio not in text] == []
+    assert [work for work in SHOWN[page] if ratios[work] not in text] == []
