@@ -106,7 +106,7 @@ def _decisive(manifest: Manifest, node: str) -> tuple[Node, ...]:
 def nodes_due(manifest: Manifest, plan: Plan, touched: Iterable[str], *, no_cache: bool = False) -> list[str]:
     """The nodes that have work, in the order of the build, with what depends on them.
 
-    What the plan knows to be unchanged is left out; what it knows to have work is not. Where only a build could tell (a
+    What the plan knows to be unchanged is not due; what it knows to have work is. Where only a build could tell (a
     topic of Kafka may have new records), a node is due if it was edited or did not end well, or reads one that is.
 
     Args:

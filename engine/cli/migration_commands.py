@@ -84,7 +84,7 @@ def export() -> None:
 
 
 @export.command("dbt-sources", cls=Command)
-@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="The file; left out, it is printed.")
+@click.option("--out", metavar="FILE", type=click.Path(path_type=Path), help="The file; default: standard output.")
 @click.option(
     "--database",
     metavar="NAME",

@@ -25,7 +25,7 @@ def dbt_sources(manifest: Manifest, models: Iterable[Model], database: str | Non
 
     Args:
         manifest: the compiled project.
-        models: of it; ephemeral ones are left out.
+        models: of it; ephemeral ones are omitted.
         database: what dbt calls the catalog; None: as the target does; empty: the adapter has none.
     """
     schemas: dict[tuple[str, str], list[Model]] = {}

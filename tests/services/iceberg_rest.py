@@ -85,13 +85,7 @@ class RestServer:
         options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", ":".join(map(str, jars))]
         command = [str(find_java().path), *options, "org.eclipse.jetty.xml.XmlConfiguration", str(setup)]
         self._process = process.start(command, self.folder / "log.txt", self.folder)
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                said = (self.folder / "log.txt").read_text(errors="replace")[-2000:]
-                self.stop()
-                raise RuntimeError(f"the catalog's server did not start: {said}")
-            time.sleep(0.1)
+        process.wait_until_ready(self._process, self._ready, self.folder / "log.txt", _START_SECONDS)
         return self
 
     def stop(self, *, kill: bool = False) -> None:

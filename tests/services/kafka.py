@@ -110,7 +110,12 @@ class Broker:
             name = self._java("kafka.tools.StorageTool", "random-uuid").stdout.decode().strip()
             self._java("kafka.tools.StorageTool", "format", "--standalone", "-t", name, "-c", str(settings))
         self._process = process.start([*self._command(), "kafka.Kafka", str(settings)], self.folder / "log.txt")
-        self._wait()
+        process.wait_until_ready(
+            self._process,
+            lambda: _answers(self.ports["PLAINTEXT"]) and self._ready(),
+            self.folder / "log.txt",
+            _START_SECONDS,
+        )
         return self
 
     def stop(self, *, kill: bool = False) -> None:
@@ -211,13 +216,6 @@ class Broker:
 
     def _java(self, *arguments: str) -> subprocess.CompletedProcess[bytes]:
         return subprocess.run([*self._command(), *arguments], capture_output=True, check=True, timeout=_START_SECONDS)
-
-    def _wait(self) -> None:
-        deadline = time.monotonic() + _START_SECONDS
-        while not _answers(self.ports["PLAINTEXT"]) or not self._ready():
-            if self._process is None or self._process.poll() is not None or time.monotonic() > deadline:
-                raise RuntimeError(f"the broker did not start: {(self.folder / 'log.txt').read_text()[-2000:]}")
-            time.sleep(0.05)
 
     def _ready(self) -> bool:
         try:

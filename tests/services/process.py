@@ -7,7 +7,8 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 # Beside the process a shell waits for the end of its input, which comes when we are gone, however that was.
@@ -33,6 +34,16 @@ def start(command: Sequence[str], log: Path, folder: Path | None = None) -> subp
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], ready: Callable[[], bool], log: Path, seconds: float) -> None:
+    """Wait for a service; one that does not start is ended, and the end of its log is in the error."""
+    deadline = time.monotonic() + seconds
+    while not ready():
+        if process.poll() is not None or time.monotonic() > deadline:
+            stop(process, kill=True)
+            raise RuntimeError(f"the service did not start: {log.read_text(errors='replace')[-2000:]}")
+        time.sleep(0.05)
 
 
 def stop(process: subprocess.Popen[bytes], *, kill: bool = False) -> None:

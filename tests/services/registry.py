@@ -55,13 +55,7 @@ class RegistryPart:
         options = ["-Xmx512m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", f"-Dquarkus.http.port={self.port}"]
         options += ["-Dquarkus.http.host=127.0.0.1", "-jar", str(runner)]
         self._process = process.start([str(find_java().path), *options], self.folder / "registry.log", self.folder)
-        deadline = time.monotonic() + _START_SECONDS
-        while not self._ready():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                said = (self.folder / "registry.log").read_text(errors="replace")[-2000:]
-                self.stop()
-                raise RuntimeError(f"the registry did not start: {said}")
-            time.sleep(0.1)
+        process.wait_until_ready(self._process, self._ready, self.folder / "registry.log", _START_SECONDS)
         return self
 
     def stop(self, *, kill: bool = False) -> None:

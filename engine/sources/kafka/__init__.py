@@ -129,7 +129,7 @@ def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str,
 
 
 def topics_now(specs: Mapping[str, SourceSpec], place: Place) -> dict[str, ClusterOffsets]:
-    """What sources have, asked without Java; those of which only Java's client can tell are left out.
+    """What sources have, asked without Java; those that only Java's client knows are omitted.
 
     Args:
         specs: by any name.
@@ -177,10 +177,10 @@ def unread(now: ClusterOffsets, offsets: Sequence[Mapping[str, Any]]) -> int | N
     Returns:
         None: not known, because it has not begun with a partition, or is behind the end.
     """
-    stands = [stand for offset in offsets if (stand := _stand(offset)) is not None]
+    reached = [offset for item in offsets if (offset := _stand(item)) is not None]
     count = 0
     for name, topic in now.topics.items():
-        mine = [stand[name] for stand in stands if name in stand]
+        mine = [topics[name] for topics in reached if name in topics]
         if not mine or any(set(partitions) != set(topic.end) for partitions in mine):
             return None
         behind = [topic.end[p] - offset for partitions in mine for p, offset in partitions.items()]
