@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
-from engine.state.blob_store import content
+from engine.state.state_path import StatePath, content, names_below
 
 
-def query_id(checkpoint: Path) -> str | None:
+def query_id(checkpoint: StatePath) -> str | None:
     """The id of the streaming query, or None if it never started."""
     try:
         identifier = json.loads((checkpoint / "metadata").read_text(encoding="utf-8")).get("id")
@@ -24,17 +23,17 @@ def query_id(checkpoint: Path) -> str | None:
     return identifier if isinstance(identifier, str) else None
 
 
-def last_started(checkpoint: Path) -> int | None:
+def last_started(checkpoint: StatePath) -> int | None:
     """The newest batch whose offsets were written."""
     return _newest(checkpoint / "offsets")
 
 
-def last_committed(checkpoint: Path) -> int | None:
+def last_committed(checkpoint: StatePath) -> int | None:
     """The newest batch that Spark holds for done."""
     return _newest(checkpoint / "commits")
 
 
-def standing(checkpoint: Path) -> list[dict[str, Any]]:
+def standing(checkpoint: StatePath) -> list[dict[str, Any]]:
     """Where each source is: what is before it was read and committed, what is behind it may come (again).
 
     A first batch that was started and not committed comes again from where its sources began.
@@ -45,7 +44,7 @@ def standing(checkpoint: Path) -> list[dict[str, Any]]:
     return beginnings(checkpoint)
 
 
-def beginnings(checkpoint: Path) -> list[dict[str, Any]]:
+def beginnings(checkpoint: StatePath) -> list[dict[str, Any]]:
     """Where the sources of a query began: `sources/<n>/0`, and of Iceberg `sources/<n>/offsets/0`."""
     folder = checkpoint / "sources"
     try:
@@ -57,7 +56,7 @@ def beginnings(checkpoint: Path) -> list[dict[str, Any]]:
     return _objects(line for found in lines for line in found)
 
 
-def source_offsets(checkpoint: Path, batch: int) -> list[dict[str, Any]]:
+def source_offsets(checkpoint: StatePath, batch: int) -> list[dict[str, Any]]:
     """Where each source stood at the end of a batch; sources without an offset are left out."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
@@ -66,7 +65,7 @@ def source_offsets(checkpoint: Path, batch: int) -> list[dict[str, Any]]:
     return _objects(lines)
 
 
-def offset_lines(checkpoint: Path, batch: int) -> list[dict[str, Any] | None]:
+def offset_lines(checkpoint: StatePath, batch: int) -> list[dict[str, Any] | None]:
     """The same by position: None for a source without an offset, or with one that is not an object."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
@@ -75,7 +74,7 @@ def offset_lines(checkpoint: Path, batch: int) -> list[dict[str, Any] | None]:
     return [next(iter(_objects([line])), None) for line in lines]
 
 
-def settings(checkpoint: Path) -> dict[str, str]:
+def settings(checkpoint: StatePath) -> dict[str, str]:
     """Spark's settings that a checkpoint keeps from its first micro-batch on, whatever a session says later."""
     batch = last_started(checkpoint)
     try:
@@ -86,21 +85,21 @@ def settings(checkpoint: Path) -> dict[str, str]:
     return {str(key): str(value) for key, value in known.items()} if isinstance(known, dict) else {}
 
 
-def operators(checkpoint: Path) -> frozenset[str]:
+def operators(checkpoint: StatePath) -> frozenset[str]:
     """What keeps state, as Spark calls it: stateStoreSave, dedupe, globalLimit, ... Empty: nothing, or not known."""
     return frozenset(operator_folders(checkpoint).values())
 
 
-def operator_folders(checkpoint: Path) -> dict[Path, str]:
+def operator_folders(checkpoint: StatePath) -> dict[StatePath, str]:
     """The folder of each step that keeps state, with what Spark calls the step.
 
     `state/<n>/_metadata` has a version line and JSON with `operatorInfo` (Spark class OperatorStateMetadata).
     """
-    found: dict[Path, str] = {}
+    found: dict[StatePath, str] = {}
     for path in sorted((checkpoint / "state").glob("*/_metadata/**/*")):
         if path.is_file() and not path.name.startswith("."):
             lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[1:]
-            folder = checkpoint / "state" / path.relative_to(checkpoint / "state").parts[0]
+            folder = checkpoint / "state" / names_below(path, checkpoint / "state")[0]
             for value in _objects(lines):
                 found[folder] = str(value.get("operatorInfo", {}).get("operatorName"))
     return found
@@ -118,7 +117,7 @@ def _objects(lines: Iterable[str]) -> list[dict[str, Any]]:
     return found
 
 
-def _newest(folder: Path) -> int | None:
+def _newest(folder: StatePath) -> int | None:
     try:
         numbers = [int(p.name) for p in folder.iterdir() if p.name.isdigit()]
     except OSError:
@@ -126,7 +125,7 @@ def _newest(folder: Path) -> int | None:
     return max(numbers, default=None)
 
 
-def next_watermark(checkpoint: Path) -> int | None:
+def next_watermark(checkpoint: StatePath) -> int | None:
     """The watermark with which the next micro-batch begins, milliseconds since 1970; None: there is none yet."""
     batch = last_committed(checkpoint)
     if batch is None:

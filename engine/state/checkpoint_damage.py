@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from pathlib import Path
+
+from engine.state.state_path import StatePath
 
 OFFSETS, COMMITS = "offsets", "commits"
 _VERSION = "v"
@@ -27,10 +28,10 @@ class Damage:
 
     log: str
     batch: int
-    files: tuple[Path, ...]
+    files: tuple[StatePath, ...]
 
 
-def find_damage(checkpoint: Path) -> Damage | None:
+def find_damage(checkpoint: StatePath) -> Damage | None:
     """What is wrong with the logs of a checkpoint; only what is newest in them is read by Spark."""
     for log in (OFFSETS, COMMITS):
         folder = checkpoint / log
@@ -43,7 +44,7 @@ def find_damage(checkpoint: Path) -> Damage | None:
     return None
 
 
-def _numbers(folder: Path, suffix: str) -> set[int]:
+def _numbers(folder: StatePath, suffix: str) -> set[int]:
     try:
         names = [path.name for path in folder.iterdir()]
     except OSError:
@@ -53,7 +54,7 @@ def _numbers(folder: Path, suffix: str) -> set[int]:
     return {int(name) for name in names if name.isdigit()}
 
 
-def _readable(path: Path, log: str) -> bool:
+def _readable(path: StatePath, log: str) -> bool:
     """Whether a log has its version, what it says of the micro-batch, and for offsets each source."""
     try:
         version, *lines = path.read_text(encoding="utf-8").splitlines()

@@ -11,9 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.errors import StateError
+from engine.state.state_path import StatePath
 
 _COMPACT = ".compact"
 # Beside the checkpoint: the times of files that were read as they are now, not as Spark noted them.
@@ -29,13 +29,13 @@ class Logged:
     entry: int
 
 
-def file_sources(checkpoint: Path) -> list[int]:
+def file_sources(checkpoint: StatePath) -> list[int]:
     """The numbers of the sources of a query that have such a log."""
     folders = (checkpoint / "sources").glob("*")
     return sorted(int(folder.name) for folder in folders if folder.name.isdigit() and _is_log(folder))
 
 
-def _is_log(folder: Path) -> bool:
+def _is_log(folder: StatePath) -> bool:
     first = next((path for path in folder.iterdir() if _number(path) is not None), None)
     if first is None:
         return False
@@ -44,7 +44,7 @@ def _is_log(folder: Path) -> bool:
     return len(lines) == 1 or '"path":' in lines[1]
 
 
-def reaches(checkpoint: Path, source: int, batch: int | None) -> int:
+def reaches(checkpoint: StatePath, source: int, batch: int | None) -> int:
     """The last entry that a micro-batch reads; -1: none, or there is no such batch."""
     try:
         lines = (checkpoint / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
@@ -53,7 +53,7 @@ def reaches(checkpoint: Path, source: int, batch: int | None) -> int:
         return -1
 
 
-def _line(checkpoint: Path, source: int) -> int:
+def _line(checkpoint: StatePath, source: int) -> int:
     """Which of the offsets is that of a source: a relation that is read twice has one number and two offsets.
 
     `sources.json` beside the checkpoint has the number of each; without it they are those of the lines.
@@ -65,7 +65,7 @@ def _line(checkpoint: Path, source: int) -> int:
         return source
 
 
-def logged(checkpoint: Path, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
+def logged(checkpoint: StatePath, source: int, *, after: int = -1, to: int | None = None) -> Iterator[Logged]:
     """The files of a source's log, of the entries behind `after` up to `to`."""
     numbers = {path: number for path in (checkpoint / "sources" / str(source)).iterdir()
                if (number := _number(path)) is not None}  # fmt: skip
@@ -76,18 +76,18 @@ def logged(checkpoint: Path, source: int, *, after: int = -1, to: int | None = N
             yield from (file for file in _files(path) if after < file.entry and (to is None or file.entry <= to))
 
 
-def _number(path: Path) -> int | None:
+def _number(path: StatePath) -> int | None:
     name = path.name.removesuffix(_COMPACT)
     return int(name) if name.isdigit() else None
 
 
-def _files(path: Path) -> Iterator[Logged]:
+def _files(path: StatePath) -> Iterator[Logged]:
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         entry = json.loads(line)
         yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
 
 
-def accepted_times(generation: Path) -> dict[str, int]:
+def accepted_times(generation: StatePath) -> dict[str, int]:
     """The times of files, by URI, that count instead of those in Spark's log of a generation (its folder).
 
     Raises:

@@ -7,22 +7,21 @@ listed, and tables in `sources/<n>/offsets`: these two find their beginning agai
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import file_sources
+from engine.state.state_path import StatePath, names_below, remove_tree
 
 _MODEL_FILE, _FACTS, _CHECKPOINT = "model.json", "facts", "checkpoint"
 
 
-def begun(checkpoint: Path) -> bool:
+def begun(checkpoint: StatePath) -> bool:
     """Return whether Spark has fixed where the sources of a query begin, or what its first micro-batch reads."""
     return spark_checkpoint.last_started(checkpoint) is not None or any(_noted(checkpoint))
 
 
-def keep_beginnings(generation: Path) -> None:
+def keep_beginnings(generation: StatePath) -> None:
     """Remove what is in a generation's folder but model.json, facts and where its sources begin.
 
     A kill on the way leaves the beginnings whole: a later call removes the rest.
@@ -34,7 +33,7 @@ def keep_beginnings(generation: Path) -> None:
         _remove(checkpoint / name)
         _remove(checkpoint / f".{name}.crc")
     for path in sorted(generation.rglob("*"), reverse=True):
-        parts = path.relative_to(generation).parts
+        parts = names_below(path, generation)
         if parts[0] in {_MODEL_FILE, _FACTS} or path in kept:
             continue
         if path.is_dir() and not path.is_symlink():
@@ -44,15 +43,15 @@ def keep_beginnings(generation: Path) -> None:
             path.unlink()
 
 
-def _noted(checkpoint: Path) -> Iterator[Path]:
+def _noted(checkpoint: StatePath) -> Iterator[StatePath]:
     """The files in which sources keep where they begin."""
     logs = {str(number) for number in file_sources(checkpoint)}
     folders = (checkpoint / "sources").glob("*")
     return (f / "0" for f in folders if f.name.isdigit() and f.name not in logs and (f / "0").is_file())
 
 
-def _remove(path: Path) -> None:
+def _remove(path: StatePath) -> None:
     if path.is_dir():
-        shutil.rmtree(path)
+        remove_tree(path)
     else:
         path.unlink(missing_ok=True)

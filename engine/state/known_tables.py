@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from engine.state.blob_store import unwritable
 from engine.state.model_state import DROP_FILE, MODEL_FILE, TableState
+from engine.state.object_path import ObjectPath
+from engine.state.state_path import StatePath, local, remove_tree
 
 # A schema of several levels has dots between them.
 _NAME = re.compile(r"\w+(?:\.\w+)*")
 
 
-def tables_in(root: Path, catalog: str) -> Iterator[TableState]:
+def tables_in(root: StatePath, catalog: str) -> Iterator[TableState]:
     """The folders of tables below a state folder, in order; each may be empty but for its lock."""
     folder = root / catalog
     if folder.is_symlink():
@@ -33,6 +33,8 @@ def tables_in(root: Path, catalog: str) -> Iterator[TableState]:
 def remove(folder: TableState) -> None:
     """Remove all that is kept of a table: generations, the note of the drop, and last the lock, which must be held.
 
+    In a bucket the lock stays: its number must not come again.
+
     Raises:
         StateError: `state-unwritable`.
     """
@@ -43,6 +45,9 @@ def remove(folder: TableState) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
+    if isinstance(path, ObjectPath):
+        _remove(path / DROP_FILE)
+        return
     for name in (DROP_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
@@ -55,32 +60,37 @@ def remove(folder: TableState) -> None:
 
 
 @contextmanager
-def _told(path: Path) -> Iterator[None]:
+def _told(path: StatePath) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise unwritable(path, error) from error
+        raise unwritable(local(path), error) from error
 
 
-def _remove(path: Path) -> None:
+def _remove(path: StatePath) -> None:
     with _told(path):
         if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
+            remove_tree(path)
         else:
             path.unlink(missing_ok=True)
 
 
-def _names(folder: Path) -> list[str]:
+def _names(folder: StatePath) -> list[str]:
+    if isinstance(folder, ObjectPath):
+        return [path.name for path in folder.iterdir()]
     try:
-        return sorted(os.listdir(folder))  # noqa: PTH208 - names are wanted
+        return sorted(os.listdir(local(folder)))  # noqa: PTH208 - names are wanted
     except (FileNotFoundError, NotADirectoryError):
         return []
 
 
-def _folders(folder: Path) -> list[str]:
-    try:
-        with os.scandir(folder) as found:
-            names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
-    except OSError:
-        return []
+def _folders(folder: StatePath) -> list[str]:
+    if isinstance(folder, ObjectPath):
+        names = [path.name for path in folder.iterdir() if path.is_dir()]
+    else:
+        try:
+            with os.scandir(local(folder)) as found:
+                names = [entry.name for entry in found if entry.is_dir(follow_symlinks=False)]
+        except OSError:
+            return []
     return sorted(name for name in names if _NAME.fullmatch(name))

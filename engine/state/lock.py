@@ -24,6 +24,7 @@ from typing import Any
 from engine.errors import StateError
 from engine.state.blob_store import make_private
 from engine.state.model_state import TableState
+from engine.state.state_path import local
 
 # How long to wait for the JVM of a process that is gone already: two seconds on an idle machine, many on a busy one.
 ORPHAN_SECONDS = 60.0
@@ -64,9 +65,9 @@ def _allow_files(count: int) -> None:
 def _acquire(state: TableState) -> int:
     """Take the lock of a table; what dropped the table meanwhile has removed the file that was locked."""
     for _ in range(_ATTEMPTS):
-        make_private(state.folder)
+        make_private(local(state.folder))
         descriptor = _locked(state)
-        if _is_there(descriptor, state.folder / "lock"):
+        if _is_there(descriptor, local(state.folder) / "lock"):
             return descriptor
         os.close(descriptor)
     raise _held(state, {})
@@ -80,7 +81,7 @@ def _is_there(descriptor: int, path: Path) -> bool:
 
 
 def _locked(state: TableState) -> int:
-    path = state.folder / "lock"
+    path = local(state.folder) / "lock"
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:

@@ -11,12 +11,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from engine import faults
 from engine.errors import StateError
-from engine.state.blob_store import Folder, Store
+from engine.state.blob_store import Store
+from engine.state.state_path import StatePath, store_of
 
 MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
@@ -90,22 +90,22 @@ class ModelState:
 class TableState:
     """The state folder of one table; `kept` is where its small files are, if that is not the folder itself."""
 
-    root: Path
+    root: StatePath
     catalog: str
     schema: str
     table: str
     kept: Store | None = None
 
     @property
-    def folder(self) -> Path:
+    def folder(self) -> StatePath:
         """Folder of all generations and the lock."""
         return self.root / self.catalog / self.schema / self.table
 
-    def generation(self, number: int) -> Path:
+    def generation(self, number: int) -> StatePath:
         """Folder of one generation."""
         return self.folder / str(number)
 
-    def checkpoint(self, number: int) -> Path:
+    def checkpoint(self, number: int) -> StatePath:
         """Spark's checkpoint of a generation."""
         return self.generation(number) / "checkpoint"
 
@@ -141,7 +141,7 @@ class TableState:
 
     @property
     def _store(self) -> Store:
-        return self.kept or Folder(self.root)
+        return self.kept or store_of(self.root)
 
     @property
     def _key(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -17,6 +18,8 @@ from engine.state.blob_store import Folder, Store
 
 class Table:
     """A store of keys and values in a database: a file is there whole or not at all, and folders are only prefixes."""
+
+    uri = "s3a://bucket"
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -43,6 +46,19 @@ class Table:
 
     def delete(self, prefix: str) -> None:
         self._do("delete from objects where key = ? or key glob ?", prefix, f"{prefix}/*")
+
+    def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
+        parts = [key.split("/") for key in self.keys(prefix)]
+        return tuple(sorted({(first, bool(rest)) for first, *rest in parts}))
+
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        begin = f"{prefix}/" if prefix else ""
+        rows, _ = self._do("select key from objects where key glob ? order by key", f"{begin}*")
+        return tuple(str(key)[len(begin) :] for (key,) in rows)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        for key in keys:
+            self._do("delete from objects where key = ?", key)
 
 
 @pytest.fixture(params=["folder", "table"])

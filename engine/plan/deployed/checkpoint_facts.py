@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.checkpoint_damage import Damage, find_damage
 from engine.state.file_log import Logged, accepted_times, file_sources, logged, reaches
 from engine.state.first_offsets import begun
+from engine.state.state_path import StatePath
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class CheckpointFacts:
         accepted: by URI, times of files that count instead of those in the logs.
     """
 
-    path: Path
+    path: StatePath
     query_id: str | None = None
     started: int | None = None
     committed: int | None = None
@@ -64,7 +64,7 @@ class CheckpointFacts:
     accepted: Mapping[str, int] = field(default_factory=dict)
 
 
-def read_checkpoint(path: Path, *, files: bool = True) -> CheckpointFacts:
+def read_checkpoint(path: StatePath, *, files: bool = True) -> CheckpointFacts:
     """Read a checkpoint, with the logs of its files if they are wanted; one that does not exist says nothing.
 
     Raises:
@@ -92,7 +92,7 @@ def read_checkpoint(path: Path, *, files: bool = True) -> CheckpointFacts:
     )
 
 
-def watermark_moved(path: Path, batch: int) -> bool:
+def watermark_moved(path: StatePath, batch: int) -> bool:
     """Return whether a micro-batch moved the watermark with which it began."""
     try:
         said = json.loads((path / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[1])
@@ -101,7 +101,7 @@ def watermark_moved(path: Path, batch: int) -> bool:
         return False
 
 
-def _logs(path: Path, committed: int | None, started: int | None) -> tuple[FileLog, ...] | None:
+def _logs(path: StatePath, committed: int | None, started: int | None) -> tuple[FileLog, ...] | None:
     try:
         return tuple(
             FileLog(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from engine.compile import Model
 from engine.errors import EngineError, StateError
@@ -17,6 +16,7 @@ from engine.plan.tables.upstream_tables import TableReading, unread
 from engine.runtime.context.run_context import Run
 from engine.runtime.inputs.read_upstreams import read_upstreams
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.state_path import StatePath
 
 _NOWHERE = -1
 
@@ -35,7 +35,7 @@ class Beginnings:
     run: Run
     model: Model
     readings: Mapping[str, TableReading]
-    checkpoint: Path
+    checkpoint: StatePath
 
     def rejected(self, batch: int) -> EngineError | None:
         """Why a micro-batch cannot be committed: rows before it are missing; None: there are none."""
@@ -57,7 +57,7 @@ class Beginnings:
         return None
 
 
-def _begun_at(checkpoint: Path, batch: int) -> set[int]:
+def _begun_at(checkpoint: StatePath, batch: int) -> set[int]:
     """The snapshots with which a micro-batch begins, where that is a beginning; -1: with the first that it finds."""
     if batch == 0:
         offsets = spark_checkpoint.beginnings(checkpoint)

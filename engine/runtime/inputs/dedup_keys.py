@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from engine.compile import Model
 from engine.state import checkpoint as spark_checkpoint
+from engine.state.state_path import StatePath
 
 _OPERATORS = {"dedupe", "dedupeWithinWatermark"}
 
 
-def ordered(model: Model, checkpoint: Path | None) -> Model:
+def ordered(model: Model, checkpoint: StatePath | None) -> Model:
     """The model with the keys of each input in the order of its checkpoint, or in that of a new one."""
     if not any(len(item.dedup) > 1 for item in model.inputs):
         return model
@@ -31,7 +31,7 @@ def ordered(model: Model, checkpoint: Path | None) -> Model:
     return replace(model, inputs=tuple(inputs))
 
 
-def _recorded(checkpoint: Path) -> Iterator[tuple[str, ...]]:
+def _recorded(checkpoint: StatePath) -> Iterator[tuple[str, ...]]:
     """The keys of each dedup step, in lower case and in the order of its state."""
     for step, name in spark_checkpoint.operator_folders(checkpoint).items():
         if name not in _OPERATORS:

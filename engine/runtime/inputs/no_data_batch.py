@@ -9,8 +9,6 @@ and by its markers not written twice. The one that is owed follows.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from engine.compile import Model, Source
 from engine.compile.nodes.model_settings import OutputMode
 from engine.plan.deployed.checkpoint_facts import watermark_moved
@@ -20,11 +18,12 @@ from engine.sources.files import listing
 from engine.sources.files.file_source import FORMATS
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import accepted_times, file_sources, logged, reaches
+from engine.state.state_path import StatePath
 
 _LIMIT = "globalLimit"
 
 
-def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
+def take_back(run: Run, model: Model, checkpoint: StatePath) -> bool:
     """Let the last micro-batch come again if the one after it is owed; whether it does."""
     if not owed(run, model, checkpoint):
         return False
@@ -34,7 +33,7 @@ def take_back(run: Run, model: Model, checkpoint: Path) -> bool:
     return True
 
 
-def owed(run: Run, model: Model, checkpoint: Path) -> bool:
+def owed(run: Run, model: Model, checkpoint: StatePath) -> bool:
     """Whether a micro-batch without rows is owed, and the one before it can come again, with the same rows.
 
     Only files are there again for certain: brokers forget records and tables their snapshots.
@@ -59,7 +58,7 @@ def _files(run: Run, model: Model) -> bool:
     )
 
 
-def _files_there(checkpoint: Path, batch: int) -> bool:
+def _files_there(checkpoint: StatePath, batch: int) -> bool:
     """Whether the files that a micro-batch read are there as they were; those of other machines are taken to be."""
     accepted = accepted_times(checkpoint.parent)
     for source in file_sources(checkpoint):

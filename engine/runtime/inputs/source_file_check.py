@@ -22,9 +22,8 @@ from engine.sources import KINDS, SourceSpec
 from engine.sources.files import file_schema, listing
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
-from engine.state.blob_store import Folder
 from engine.state.file_log import ACCEPTED, Logged, accepted_times, file_sources, logged, reaches
-from engine.state.model_state import as_json
+from engine.state.state_path import StatePath
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +46,7 @@ class Landed:
     model: Model
     session: SparkSession
     specs: tuple[SourceSpec, ...]
-    checkpoint: Path
+    checkpoint: StatePath
     accepted: dict[str, int] = field(default_factory=dict)
 
     def refused(self, batch: int) -> EngineError | None:
@@ -108,13 +107,13 @@ def verify(
     """
     nodes = [node for item in model.inputs if item.stream and isinstance(node := run.manifest.nodes[item.node], Source)]
     specs = tuple(node.spec for node in nodes if "max_files_per_trigger" in KINDS[node.spec.format].KEYS)
-    path = folder.generation(generation) / ACCEPTED
-    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(path.parent))
+    of_generation = folder.generation(generation)
+    found = Landed(run, model, session, specs, folder.checkpoint(generation), accepted_times(of_generation))
     if specs:
         before = dict(found.accepted)
         _compare(found, reached)
         if found.accepted != before:
-            Folder(path.parent).put(path.name, as_json(found.accepted))
+            folder.save_note(generation, ACCEPTED, found.accepted)
     return found
 
 

@@ -7,10 +7,8 @@ it begins, and each later start compares it before anything is written.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Input, Model
@@ -25,6 +23,7 @@ from engine.sources.files import listing
 from engine.state import ModelState, TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import logged
+from engine.state.state_path import StatePath, remove_tree
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -100,7 +99,7 @@ def checked(
     begun = spark_checkpoint.last_committed(checkpoint) if not written else spark_checkpoint.last_started(checkpoint)
     if begun is None and not any(s.kind in kafka.FORMATS for s in now):
         # The query was changed after a first start that failed.
-        shutil.rmtree(checkpoint, ignore_errors=True)
+        remove_tree(checkpoint, ignore_errors=True)
         state = replace(state, query_id=None)
         folder.save(state)
         return state, made
@@ -116,7 +115,7 @@ def record(folder: TableState, generation: int, model: Model, made: Recorded) ->
         folder.save_note(generation, RECORD, made.as_json())
 
 
-def _unlike(checkpoint: Path, now: tuple[StreamSource, ...]) -> str | None:
+def _unlike(checkpoint: StatePath, now: tuple[StreamSource, ...]) -> str | None:
     """What does not fit in a checkpoint without a record: files of other folders, other topics."""
     batch = spark_checkpoint.last_started(checkpoint)
     offsets = spark_checkpoint.offset_lines(checkpoint, batch) if batch is not None else []
@@ -130,7 +129,7 @@ def _unlike(checkpoint: Path, now: tuple[StreamSource, ...]) -> str | None:
     return None
 
 
-def _is_of(checkpoint: Path, source: StreamSource) -> bool:
+def _is_of(checkpoint: StatePath, source: StreamSource) -> bool:
     """Whether a file that was read is where the source has its files; true if none was."""
     base = listing.base(str(source.identity["location"])).rstrip("/")
     if not (checkpoint / "sources" / str(source.number)).is_dir():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Model
@@ -20,6 +19,7 @@ from engine.runtime.streams.prepare import PreparedQuery
 from engine.runtime.streams.state_maintenance import compact
 from engine.runtime.writer.query_progress import Progress
 from engine.spark.run_sessions import note_session
+from engine.state.state_path import StatePath, spark_location
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -60,7 +60,7 @@ def start(prepared: PreparedQuery) -> StartedQuery:
 
 
 def stream_writer(
-    model: Model, rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: Path
+    model: Model, rows: DataFrame, write: Callable[[DataFrame, int], None], checkpoint: StatePath
 ) -> DataStreamWriter:
     """Return Spark's writer of a model's micro-batches, without a trigger.
 
@@ -82,7 +82,7 @@ def stream_writer(
         rows.writeStream.foreachBatch(write_noted)
         .outputMode((model.write.output_mode or OutputMode.APPEND).value)
         .queryName(model.name)
-        .option("checkpointLocation", f"file:{checkpoint}")  # as it is: Hadoop decodes nothing
+        .option("checkpointLocation", spark_location(checkpoint))
     )
 
 

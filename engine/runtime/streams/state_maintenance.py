@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.state.state_path import StatePath, spark_location
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -25,7 +25,7 @@ _STORES = "org.apache.spark.sql.execution.streaming.state.StateStore$"
 _log = logging.getLogger("engine.runtime")
 
 
-def compact(session: SparkSession, query: StreamingQuery, checkpoint: Path) -> None:
+def compact(session: SparkSession, query: StreamingQuery, checkpoint: StatePath) -> None:
     """Run Spark's maintenance of each store that a query has used, and close it; the query has ended.
 
     A store that cannot be compacted now is compacted by a later build: that is logged, and no fault of the build.
@@ -41,11 +41,11 @@ def compact(session: SparkSession, query: StreamingQuery, checkpoint: Path) -> N
         _log.warning("the state in %s was not compacted", checkpoint, exc_info=True)
 
 
-def _identifiers(package: Any, checkpoint: Path, run: Any) -> Iterator[Any]:
+def _identifiers(package: Any, checkpoint: StatePath, run: Any) -> Iterator[Any]:
     """The stores that a checkpoint may have: `state/<operator>/<partition>`, with the name of all but the default."""
     for partition in sorted((checkpoint / "state").glob("[0-9]*/[0-9]*")):
         for name in ("default", *(path.name for path in partition.iterdir() if path.is_dir())):
             store = package.StateStoreId(
-                f"file:{checkpoint}/state", int(partition.parent.name), int(partition.name), name
+                f"{spark_location(checkpoint)}/state", int(partition.parent.name), int(partition.name), name
             )
             yield package.StateStoreProviderId(store, run)

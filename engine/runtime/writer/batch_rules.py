@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from engine.compile import Model
 from engine.runtime.quality import expectations
 from engine.runtime.quality.bad_records import Watched
@@ -11,9 +9,10 @@ from engine.runtime.quality.quarantine import Quarantine
 from engine.runtime.spark_support.repeatable import repeatable
 from engine.runtime.writer.kept_batches import KeptBatches
 from engine.runtime.writer.micro_batch_writer import Rules
+from engine.state.state_path import StatePath
 
 
-def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, generation: Path) -> Rules:
+def rules_of(model: Model, watched: tuple[Watched, ...], quarantine: Quarantine | None, generation: StatePath) -> Rules:
     """Return what must be known of a batch before it is committed.
 
     Args:

@@ -8,16 +8,14 @@ written to its generation's `batches/` before the first commit, and all outputs 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from engine import faults
-from engine.sources.files.listing import exactly
-from engine.state.blob_store import Folder, make_private
+from engine.sources.files.listing import literally
 from engine.state.model_state import as_json
+from engine.state.state_path import StatePath, remove_tree, spark_location, store_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,10 +42,10 @@ class KeptBatches:
         fingerprint: of the query; rows of another one are not used.
     """
 
-    folder: Path
+    folder: StatePath
     fingerprint: str
 
-    def _path(self, batch: int) -> Path:
+    def _path(self, batch: int) -> StatePath:
         return self.folder / f"{batch}-{self.fingerprint}"
 
     def keep(self, frame: DataFrame, batch: int, counts: Mapping[str, int]) -> KeptBatch:
@@ -58,20 +56,19 @@ class KeptBatches:
             batch: its number.
             counts: how many rows failed each expectation, by its name, those that were dropped among them.
         """
-        make_private(self.folder)
         path = self._path(batch)
-        Folder(self.folder).put(path.name + _COUNTS, as_json(counts))
+        store_of(self.folder).put(path.name + _COUNTS, as_json(counts))
         # Hadoop takes a path as it is, and what is read for a pattern.
-        frame.write.mode("overwrite").parquet(f"file:{path}")
+        frame.write.mode("overwrite").parquet(spark_location(path))
         faults.reach("kept", self.folder.parent.parent.name, batch, str(path))
-        return KeptBatch(frame.sparkSession.read.parquet(exactly(path)), dict(counts))
+        return KeptBatch(frame.sparkSession.read.parquet(literally(spark_location(path))), dict(counts))
 
     def find(self, session: SparkSession, batch: int) -> KeptBatch | None:
         """What was kept of a batch before a crash."""
         path = self._path(batch)
         if not (path / _WHOLE).exists():
             return None
-        rows = session.read.parquet(exactly(path))
+        rows = session.read.parquet(literally(spark_location(path)))
         try:
             return KeptBatch(rows, json.loads((self.folder / (path.name + _COUNTS)).read_text(encoding="utf-8")))
         except FileNotFoundError:
@@ -80,4 +77,4 @@ class KeptBatches:
 
     def clear(self) -> None:
         """Remove what is kept; the batch is committed."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_tree(self.folder, ignore_errors=True)

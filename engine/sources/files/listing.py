@@ -90,7 +90,12 @@ def for_spark(spec: SourceSpec, place: Place) -> str:
 
 def exactly(path: Path) -> str:
     """A path of this machine for Spark's readers, with nothing in it that is taken for a pattern."""
-    return "file:" + _GLOB.sub(r"\\\g<0>", str(path))
+    return literally(f"file:{path}")
+
+
+def literally(location: str) -> str:
+    """A location for Spark's readers, with nothing in it that is taken for a pattern."""
+    return _GLOB.sub(r"\\\g<0>", location)
 
 
 def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed]:

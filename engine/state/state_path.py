@@ -1,0 +1,127 @@
+"""The files of state by path, wherever they are: `pathlib.Path` in the local file system, `ObjectPath` in a bucket.
+
+What reads and removes state asks for no more than `StatePath` has, which is a part of `pathlib.Path`, so that local
+files are read as ever. In a bucket a folder is a prefix: it is there while something is below it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Protocol, Self
+
+from engine.state import blob_store
+from engine.state.blob_store import Folder, Store
+from engine.state.object_path import ObjectPath
+
+
+class StatePath(Protocol):
+    """A file or a folder of the state.
+
+    What is not there raises FileNotFoundError. In a bucket everything else that fails raises StateError, never
+    OSError: a store that does not answer is not an empty one.
+    """
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+
+    @property
+    def suffix(self) -> str:
+        """What the name ends with, with its dot."""
+
+    @property
+    def parent(self) -> Self:
+        """The folder that it is in."""
+
+    def __truediv__(self, name: str, /) -> Self:
+        """A file or folder below it."""
+
+    def __lt__(self, other: Any, /) -> bool:
+        """The order of paths."""
+
+    def with_name(self, name: str) -> Self:
+        """A file or folder beside it."""
+
+    def exists(self) -> bool:
+        """Whether there is such a file or folder."""
+
+    def is_file(self) -> bool:
+        """Whether it is a file."""
+
+    def is_dir(self) -> bool:
+        """Whether it is a folder."""
+
+    def is_symlink(self) -> bool:
+        """Whether it is a link; there are none in a bucket."""
+
+    def read_bytes(self) -> bytes:
+        """The content of a file."""
+
+    def read_text(self, encoding: str | None = None, errors: str | None = None) -> str:
+        """The content of a file as text."""
+
+    def iterdir(self) -> Iterator[Self]:
+        """What is directly in a folder."""
+
+    def glob(self, pattern: str) -> Iterator[Self]:
+        """What is below a folder and matches a pattern."""
+
+    def rglob(self, pattern: str) -> Iterator[Self]:
+        """What is anywhere below a folder and has a name that matches a pattern."""
+
+    def unlink(self, missing_ok: bool = False) -> None:
+        """Remove a file."""
+
+    def rmdir(self) -> None:
+        """Remove an empty folder; in a bucket there is none."""
+
+
+def store_of(root: StatePath) -> Store:
+    """The store of the small files below a folder."""
+    if isinstance(root, ObjectPath):
+        return root.as_store()
+    return Folder(local(root))
+
+
+def content(path: StatePath) -> bytes:
+    """The content of a regular file; a link is not followed.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+    """
+    return path.read_bytes() if isinstance(path, ObjectPath) else blob_store.content(local(path))
+
+
+def remove_tree(path: StatePath, *, ignore_errors: bool = False) -> None:
+    """Remove a folder with all that is in it.
+
+    Raises:
+        OSError: unless errors are ignored; in a bucket StateError `state-unwritable` whether they are or not.
+    """
+    if isinstance(path, ObjectPath):
+        path.remove()
+    else:
+        shutil.rmtree(local(path), ignore_errors=ignore_errors)
+
+
+def names_below(path: StatePath, folder: StatePath) -> tuple[str, ...]:
+    """The names on the way from a folder to what is in it."""
+    return PurePosixPath(str(path)).relative_to(PurePosixPath(str(folder))).parts
+
+
+def spark_location(path: StatePath) -> str:
+    """The path as Spark takes it; Hadoop decodes nothing in it."""
+    return path.uri if isinstance(path, ObjectPath) else f"file:{path}"
+
+
+def local(path: StatePath) -> Path:
+    """The path as one of the local file system.
+
+    Raises:
+        TypeError: it is in a bucket.
+    """
+    if isinstance(path, Path):
+        return path
+    raise TypeError(str(path))
