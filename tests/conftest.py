@@ -16,6 +16,7 @@ from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
     from tests.services.kafka import Broker
+    from tests.services.s3 import S3Server
 
 # How long an example takes says how busy the machine is.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,7 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 # What is started once in each process that has tests for it; those tests share a process.
 _STARTED = {
-    "broker": "services", "registry": "services", "browser": "browser",
+    "broker": "services", "registry": "services", "s3_server": "object_store", "browser": "browser",
     "postgres_server": "catalogs", "rest_server": "catalogs", "shared": "catalogs", "rest_lab": "catalogs",
 }  # fmt: skip
 
@@ -87,6 +88,15 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
     with running(tmp_path_factory.mktemp("kafka")) as started:
         yield started
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """A real S3-compatible store; a test that stops it starts it again."""
+    from tests.services.s3 import running
+
+    with running() as server:
+        yield server
 
 
 @pytest.fixture

@@ -128,6 +128,52 @@ SPARK: Final = ConfigBlock(
     ),
 )
 
+OBJECT_STORE: Final = ConfigBlock(
+    "s3",
+    "s3",
+    "s3",
+    "The object store: S3, or one with its interface. One block for the tables, the state and the files of sources, in "
+    "Spark and in Python. What is left out is found by the AWS SDK; `s3: {}` therefore uses the role of the machine.",
+    (
+        ConfigKey(
+            "endpoint",
+            ValueForm.TEXT,
+            "AWS's own",
+            "address of a store that is not AWS's",
+            "endpoint: https://minio.example:9000",
+        ),
+        ConfigKey("region", ValueForm.TEXT, "the AWS SDK's", "region of the buckets", "region: eu-central-1"),
+        ConfigKey(
+            "access_key_id",
+            ValueForm.TEXT,
+            "the AWS SDK's chain: environment, profile, role",
+            "the login; needs `secret_access_key`",
+            "access_key_id: \"{{ env_var('ENGINE_SECRET_S3_ID') }}\"",
+        ),
+        ConfigKey(
+            "secret_access_key",
+            ValueForm.TEXT,
+            NONE,
+            "the login's secret; needs `access_key_id`",
+            "secret_access_key: \"{{ env_var('ENGINE_SECRET_S3_KEY') }}\"",
+        ),
+        ConfigKey(
+            "session_token",
+            ValueForm.TEXT,
+            NONE,
+            "of a temporary login; it is not renewed",
+            "session_token: \"{{ env_var('ENGINE_SECRET_S3_TOKEN') }}\"",
+        ),
+        ConfigKey(
+            "path_style_access",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "address buckets in the path, not in the host name; most stores other than AWS's need `true`",
+            "path_style_access: true",
+        ),
+    ),
+)
+
 SECURITY: Final = ConfigBlock(
     "security",
     "security",
@@ -301,6 +347,7 @@ TARGET: Final = ConfigBlock(
             "the folder of checkpoints and facts, not in an object store; back it up with the tables",
             "state: /var/lib/shop/state",
         ),
+        ConfigKey("s3", ValueForm.BLOCK, NONE, "the object store", "s3: {region: eu-central-1}", block="s3"),
         ConfigKey("spark", ValueForm.BLOCK, NONE, "the Spark session", 'spark: {master: "local[4]"}', block="spark"),
         ConfigKey(
             "connections",

@@ -125,6 +125,7 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "flags": ({}, lambda top: project({"flags": top})),
     "target": (TARGET, target),
     "catalog": ({}, lambda top: target({"catalog": top})),
+    "s3": ({"access_key_id": "a", "secret_access_key": "b"}, lambda top: target({"s3": top})),
     "spark": ({}, lambda top: target({"spark": top})),
     "connection": (CONNECTION, connection),
     "security": (
@@ -213,6 +214,7 @@ BESIDE: dict[str, Data] = {
     **{f"{block}.{key}": {"rows": None} for block in _ROWS for key in ("csv", "sql", "fixture")},
     **{f"{block}.format": {"rows": "select 1 as id"} for block in _ROWS},
     "openlineage.path": {"type": "file", "url": None},
+    **{f"s3.{key}": {"access_key_id": "x", "secret_access_key": "y"} for key in ("access_key_id", "secret_access_key")},
     "catalog.uri": {"type": "hive"},
     **{
         f"catalog.{key}": {"type": "rest", "uri": "https://c.example"}

@@ -14,6 +14,7 @@ import pytest
 from engine.api.requests import Selection, choose
 from engine.compile import Compiled
 from engine.errors import EngineError
+from engine.object_store.s3_settings import S3Settings, hadoop_conf, iceberg_properties, pyiceberg_properties
 from engine.project.parse_yaml import load_yaml
 from engine.schema import ConfigKey
 from engine.schema.all_blocks import BLOCKS
@@ -67,7 +68,12 @@ def of_target(result: Compiled) -> list[Any]:
         [(connection.addresses, connection.options) for connection in kafka],
         [(registry, registry.authorization) for registry in registries],
         target.openlineage() if target.openlineage else None,
+        _clients(target.s3()) if target.s3 else None,
     ]
+
+
+def _clients(settings: S3Settings) -> list[Any]:
+    return [hadoop_conf(settings), iceberg_properties(settings), pyiceberg_properties(settings)]
 
 
 def of_selectors(root: Path, result: Compiled, errors: list[str]) -> list[Any]:

@@ -13,6 +13,8 @@ import msgspec
 
 from engine.compile.config.session_settings import TIME_ZONE, is_utc, meaning
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
+from engine.compile.declarations.s3_config import ObjectStore, load_object_store
+from engine.compile.declarations.s3_config import without_secrets as without_s3_secrets
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near
@@ -88,6 +90,7 @@ class Target:
         openlineage: where run events go, in the same way; None: nowhere.
         require_replayable: sources whose records cannot be read again are rejected.
         allow_after_reading: folders outside the project in which files of sources may be archived or deleted.
+        s3: how object storage is reached, with secrets once it is called; None: the target has no such block.
         schema_varies: the schema is a template's (of each developer, say): tables of another schema may be in use.
     """
 
@@ -103,6 +106,7 @@ class Target:
     openlineage: Late | None = None
     require_replayable: bool = False
     allow_after_reading: tuple[Path, ...] = ()
+    s3: ObjectStore | None = None
     schema_varies: bool = False
     secrets: SecretSettings | None = field(default=None, repr=False)
 
@@ -164,6 +168,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         openlineage=openlineage,
         require_replayable=replay.boolean() if replay else False,
         allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
+        s3=load_object_store(section.child("s3"), values.secrets),
         schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
         **_spark(section.child("spark")),
@@ -182,12 +187,16 @@ def _without(section: Section, keys: tuple[str, ...]) -> Section:
 
 
 def _without_secrets(section: Section, values: ValueRenderer) -> Section:
-    """The target without secrets outside spark.conf and the catalog's login: the rest is shown, or names something."""
+    """The target without secrets outside spark.conf and the logins of catalog and s3: the rest is shown."""
     if values.secrets is None or not isinstance(section.value, dict):
         return section
-    kept = {key: values.secrets.refuse(part) for key, part in section.mapping() if key not in {"spark", "catalog"}}
+    kept = {
+        key: values.secrets.refuse(part) for key, part in section.mapping() if key not in {"spark", "catalog", "s3"}
+    }
     if (catalog := section.child("catalog")) is not None:
         kept["catalog"] = without_secrets(catalog, values.secrets).value
+    if (s3 := section.child("s3")) is not None:
+        kept["s3"] = without_s3_secrets(s3, values.secrets).value
     spark = section.child("spark")
     if spark and isinstance(spark.value, dict):
         named = {key: values.secrets.refuse(part) for key, part in spark.mapping() if key != "conf"}

@@ -1,0 +1,90 @@
+"""The `s3:` of a target: how object storage is reached, by Spark and by Python."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from engine.compile.templates.secret_settings import SecretSettings
+from engine.errors import Diagnostic, Level
+from engine.object_store.s3_settings import S3Settings
+from engine.project.yaml_section import Section
+from engine.schema.target_keys import OBJECT_STORE
+from engine.secrets import register, register_settings
+from engine.sources.registry.registry_client import is_open
+
+_SHOWN = ("endpoint", "region", "path_style_access")
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectStore:
+    """The block of a target; placeholders stand for secrets.
+
+    Attributes:
+        keys: what is set, as texts.
+        secrets: those of the target.
+    """
+
+    keys: dict[str, str] = field(default_factory=dict, repr=False)
+    secrets: SecretSettings | None = field(default=None, repr=False, compare=False)
+
+    def __call__(self) -> S3Settings:
+        """Return the settings with secrets in them, which are masked in all texts from now on.
+
+        Raises:
+            ProjectError: `env-missing`, a secret is not set.
+        """
+        settings = self.secrets.resolved(self.keys) if self.secrets else self.keys
+        register_settings(settings)
+        if token := settings.get("session_token"):
+            register(token)
+        return S3Settings.of(settings)
+
+
+def load_object_store(part: Section | None, secrets: SecretSettings | None) -> ObjectStore | None:
+    """Read the block; what is wrong is a finding. None: the target has none."""
+    if part is None:
+        return None
+    part.check_keys(OBJECT_STORE, "s3")
+    keys = {}
+    for key, value in part.mapping():
+        if key == "path_style_access":
+            keys[key] = "true" if value.boolean() else "false"
+        elif key in OBJECT_STORE.names and (text := value.text()):
+            keys[key] = text
+    _check_login(part, keys)
+    _check_endpoint(part.child("endpoint"))
+    return ObjectStore(keys, secrets)
+
+
+def without_secrets(part: Section, secrets: SecretSettings) -> Section:
+    """Return the block without secrets in what is shown of it."""
+    if not isinstance(part.value, dict):
+        return part
+    shown = {key: secrets.refuse(value) for key, value in part.mapping() if key in _SHOWN}
+    return part.holding({**part.value, **shown})
+
+
+def _check_login(part: Section, keys: dict[str, str]) -> None:
+    pair = ("access_key_id", "secret_access_key")
+    given = [key for key in pair if key in keys]
+    if len(given) == 1 or ("session_token" in keys and not given):
+        missing = next(key for key in pair if key not in keys)
+        named = given[0] if given else "session_token"
+        hint = f"Add {missing}, or remove {named}: without a login the AWS SDK looks for one."
+        part.report("missing-key", f"'s3' has '{named}' and no '{missing}'", hint)
+
+
+def _check_endpoint(part: Section | None) -> None:
+    if part is None or not isinstance(part.value, str) or not part.value:
+        return
+    place = urlsplit(part.value)
+    if place.scheme not in {"http", "https"} or not place.netloc:
+        part.report("bad-value", f"'{part.value}' is not the address of a store", "Write https://<host>:<port>.")
+    elif "@" in place.netloc:
+        hint = "Remove it, and set access_key_id and secret_access_key."
+        part.report("bad-value", "'endpoint' contains a login, and it is shown in messages", hint)
+    elif is_open(part.value):
+        message = "data of the object store is sent unencrypted, over plain http"
+        hint = "Write an https address, or connect on this machine: http://127.0.0.1:<port>."
+        part.found.append(Diagnostic("plain-http", message, hint, Level.WARNING, part.node, part.place))

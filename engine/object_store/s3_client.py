@@ -1,0 +1,137 @@
+"""The AWS SDK for Python (botocore, of the extra `s3`), and what its errors mean for who runs a command.
+
+Nothing here is imported where no object store is named: botocore takes a fifth of a second.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any, Final
+
+from engine.errors import SetupError
+from engine.object_store.s3_settings import S3Settings
+
+# Seconds. A store that is away for longer is reported; who can wait for it asks again.
+_CONNECT_SECONDS: Final = 5
+_READ_SECONDS: Final = 30
+_ATTEMPTS: Final = 4
+_INSTALL: Final = "Install it: pip install 'headrace[s3]'."
+_DENIED: Final = (
+    "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
+    "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled", "401", "403",
+)  # fmt: skip
+_MISSING: Final = ("NoSuchKey", "404", "NotFound")
+_CONFLICTS: Final = ("PreconditionFailed", "412", "ConditionalRequestConflict", "409")
+
+
+@cache
+def s3_client(settings: S3Settings) -> Any:
+    """Return a client of the store: one for each settings, which threads may share.
+
+    Raises:
+        SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
+    """
+    try:
+        import botocore.session
+        from botocore.config import Config
+        from botocore.exceptions import BotoCoreError
+    except ImportError as error:
+        raise SetupError("s3-client", "the Python package botocore is not installed", _INSTALL) from error
+    addressing = {None: "auto", True: "path", False: "virtual"}[settings.path_style_access]
+    config = Config(
+        connect_timeout=_CONNECT_SECONDS,
+        read_timeout=_READ_SECONDS,
+        retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
+        s3={"addressing_style": addressing},
+        # Stores that are not AWS's need not know its newer sums.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+    )
+    try:
+        return botocore.session.Session().create_client(
+            "s3",
+            region_name=settings.region,
+            endpoint_url=settings.endpoint,
+            aws_access_key_id=settings.access_key_id,
+            aws_secret_access_key=settings.secret_access_key,
+            aws_session_token=settings.session_token,
+            config=config,
+        )
+    except (BotoCoreError, ValueError) as error:
+        hint = "Check 's3:' of the target: endpoint, region, access_key_id, secret_access_key."
+        raise SetupError("s3-client", f"the object store cannot be used: {error}", hint) from error
+
+
+def error_code(error: Exception) -> str:
+    """Return the code of a store's answer (`NoSuchKey`); empty if there was none."""
+    response = getattr(error, "response", None)
+    return str(response.get("Error", {}).get("Code", "")) if isinstance(response, dict) else ""
+
+
+def is_missing(error: Exception) -> bool:
+    """Return whether an error says that there is no such object; a bucket that is missing is another error."""
+    return error_code(error) in _MISSING
+
+
+def is_conflict(error: Exception) -> bool:
+    """Return whether an error says that the condition of a write does not hold: the object is there already, say."""
+    return error_code(error) in _CONFLICTS
+
+
+@contextmanager
+def s3_errors(location: str) -> Iterator[None]:
+    """Turn what the client raises in a block into an error with a place and a fix.
+
+    Args:
+        location: what was asked for: `s3://bucket/key`.
+
+    Raises:
+        SetupError: `s3-denied`, `s3-unreachable` or `s3-missing`.
+    """
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        yield
+    except (BotoCoreError, ClientError) as error:
+        raise explained(error, location) from error
+
+
+def explained(error: Exception, location: str) -> SetupError:
+    """Return the error of a store for people."""
+    from botocore.exceptions import ClientError, NoCredentialsError, PartialCredentialsError
+
+    code = error_code(error)
+    if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
+        message = f"there is no login for the object store of {location}"
+        return SetupError("s3-denied", message, _LOGIN)
+    if code in _DENIED:
+        return denied(location, f"{code}: {error.response['Error'].get('Message') or 'no reason given'}")  # type: ignore[attr-defined]
+    if code in {"NoSuchBucket", *_MISSING}:
+        what = "bucket" if code == "NoSuchBucket" else "object"
+        hint = "Check its name, and 'endpoint' and 'region' in 's3:' of the target."
+        return SetupError("s3-missing", f"there is no {what} {location}", hint)
+    reason = str(error) if not isinstance(error, ClientError) else f"{code}: {error}"
+    return unreachable(location, reason)
+
+
+_LOGIN: Final = (
+    "Set access_key_id and secret_access_key in 's3:' of the target, or log in as the AWS SDK expects it "
+    "(AWS_ACCESS_KEY_ID, AWS_PROFILE, a role of the machine)."
+)
+
+
+def denied(location: str, reason: str) -> SetupError:
+    """Return the error of a login that is wrong, has expired, or may not do this."""
+    hint = (
+        "Renew the login in 's3:' of the target (access_key_id, secret_access_key, session_token), and check that it "
+        "may list, read, write and delete there."
+    )
+    return SetupError("s3-denied", f"the object store denies access to {location}: {reason}", hint)
+
+
+def unreachable(location: str, reason: str) -> SetupError:
+    """Return the error of a store that does not answer."""
+    hint = "Check the network and 'endpoint' in 's3:' of the target, and run the command again: it resumes."
+    return SetupError("s3-unreachable", f"the object store of {location} does not answer: {reason}", hint)

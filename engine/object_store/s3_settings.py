@@ -1,0 +1,111 @@
+"""The `s3:` of a target as the settings of each client: Hadoop's S3A, Iceberg's S3FileIO, PyIceberg.
+
+Sources: Hadoop 3.4.2, "Connecting to an Amazon S3 Bucket through the S3A Connector"; Iceberg 1.12, "AWS"; PyIceberg
+0.12, "Configuration". The client of Python is in `s3_client`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import urlsplit
+
+SCHEMES: Final = ("s3", "s3a", "s3n")
+FILE_IO: Final = "org.apache.iceberg.aws.s3.S3FileIO"
+_S3A: Final = "spark.hadoop.fs.s3a"
+_FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"
+_GIVEN: Final = "org.apache.hadoop.fs.s3a.SimpleAWSCredentialsProvider"
+_TEMPORARY: Final = "org.apache.hadoop.fs.s3a.TemporaryAWSCredentialsProvider"
+# Hadoop's own list knows neither profiles nor the web identity of a Kubernetes pod; the SDK's chain does.
+_CHAIN: Final = "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider"
+
+
+@dataclass(frozen=True, slots=True)
+class S3Settings:
+    """How clients reach an object store; what is None is found by the AWS SDK, as its documentation has it.
+
+    Attributes:
+        endpoint: address of a store that is not AWS's own.
+        region: of the buckets.
+        access_key_id: of the login; None: the SDK's chain (environment, profile, role of the machine or the pod).
+        secret_access_key: of the login.
+        session_token: of a temporary login.
+        path_style_access: whether the bucket is in the path of an address, not in its host.
+    """
+
+    endpoint: str | None = None
+    region: str | None = None
+    access_key_id: str | None = field(default=None, repr=False)
+    secret_access_key: str | None = field(default=None, repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    path_style_access: bool | None = None
+
+    @classmethod
+    def of(cls, settings: Mapping[str, str]) -> S3Settings:
+        """Return the settings of a target's block, secrets in place."""
+        texts = {key: value for key, value in settings.items() if key != "path_style_access"}
+        path_style = settings.get("path_style_access")
+        return cls(**texts, path_style_access=None if path_style is None else path_style == "true")
+
+
+def is_s3(location: str) -> bool:
+    """Return whether a location is in an object store with the interface of S3."""
+    return urlsplit(location).scheme.lower() in SCHEMES
+
+
+def bucket_and_key(location: str) -> tuple[str, str]:
+    """Split `s3://bucket/folder/file` into the bucket and the key, which begins without a slash."""
+    _, _, rest = location.partition("://")
+    bucket, _, key = rest.partition("/")
+    return bucket, key
+
+
+def hadoop_conf(settings: S3Settings) -> dict[str, str]:
+    """Return Spark's settings for files of `s3a://` and `s3://`, with secrets."""
+    conf = {"spark.hadoop.fs.s3.impl": _FILE_SYSTEM, f"{_S3A}.aws.credentials.provider": _provider(settings)}
+    named = {
+        "endpoint": settings.endpoint,
+        "endpoint.region": settings.region,
+        "access.key": settings.access_key_id,
+        "secret.key": settings.secret_access_key,
+        "session.token": settings.session_token,
+        "path.style.access": _flag(settings.path_style_access),
+    }
+    if settings.endpoint:
+        named["connection.ssl.enabled"] = _flag(urlsplit(settings.endpoint).scheme != "http")
+    return conf | {f"{_S3A}.{key}": value for key, value in named.items() if value is not None}
+
+
+def iceberg_properties(settings: S3Settings) -> dict[str, str]:
+    """Return the properties of an Iceberg catalog in Spark whose files S3FileIO reads and writes, with secrets."""
+    named = {**_shared(settings), "client.region": settings.region}
+    named["s3.path-style-access"] = _flag(settings.path_style_access)
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def pyiceberg_properties(settings: S3Settings) -> dict[str, str]:
+    """Return the properties of PyIceberg's file IO, with secrets."""
+    named = {**_shared(settings), "s3.region": settings.region}
+    if settings.path_style_access is not None:
+        named["s3.force-virtual-addressing"] = _flag(not settings.path_style_access)
+    return {key: value for key, value in named.items() if value is not None}
+
+
+def _shared(settings: S3Settings) -> dict[str, str | None]:
+    return {
+        "s3.endpoint": settings.endpoint,
+        "s3.access-key-id": settings.access_key_id,
+        "s3.secret-access-key": settings.secret_access_key,
+        "s3.session-token": settings.session_token,
+    }
+
+
+def _provider(settings: S3Settings) -> str:
+    if settings.access_key_id is None:
+        return _CHAIN
+    return _GIVEN if settings.session_token is None else _TEMPORARY
+
+
+def _flag(value: bool | None) -> str | None:
+    return None if value is None else str(value).lower()
