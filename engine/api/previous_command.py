@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from engine.api.requests import THREADS, Command, RunOptions, Selection
 from engine.errors import UsageError
+
+if TYPE_CHECKING:
+    from engine.compile import Compiled
 
 # What failed or was skipped.
 UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
@@ -27,6 +30,7 @@ class PreviousCommand:
         warn_error: as for `Project`.
         options: of the command.
         started_at: UTC; empty: not known.
+        deferral: where models were read that were not selected.
     """
 
     command: Command
@@ -35,10 +39,20 @@ class PreviousCommand:
     warn_error: bool | None = None
     options: RunOptions = field(default_factory=RunOptions)
     started_at: str = ""
+    deferral: Selection = field(default_factory=Selection)
 
 
-def run_arguments(variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions) -> dict[str, Any]:
-    """Return what run_results.json keeps of the options of a command; `previous_command` reads it."""
+def run_arguments(
+    variables: Mapping[str, Any], warn_error: bool | None, options: RunOptions, compiled: Compiled | None = None
+) -> dict[str, Any]:
+    """Return what run_results.json keeps of the options of a command; `previous_command` reads it.
+
+    Args:
+        variables: values for `var()`.
+        warn_error: as for `Project`.
+        options: of the command.
+        compiled: what it ran; None: nothing was deferred.
+    """
     import json
 
     from engine.secrets import scrub
@@ -48,8 +62,15 @@ def run_arguments(variables: Mapping[str, Any], warn_error: bool | None, options
     return {
         "vars": dict(variables) if scrub(text) == text else None,
         **({} if warn_error is None else {"warn_error": warn_error}),
+        **_deferral(compiled),
         **given,
     }
+
+
+def _deferral(compiled: Compiled | None) -> dict[str, Any]:
+    if compiled is None or compiled.deferred_to is None:
+        return {}
+    return {"defer": True, "favor_state": compiled.favors_state, "state": str(compiled.deferred_to.absolute())}
 
 
 def previous_command(folder: Path) -> PreviousCommand | None:
@@ -88,4 +109,12 @@ def previous_command(folder: Path) -> PreviousCommand | None:
         strict if isinstance(strict, bool) else None,
         cast("RunOptions", options),
         str(started or ""),
+        _deferred(args),
     )
+
+
+def _deferred(args: Mapping[str, Any]) -> Selection:
+    """Where the command read models that were not selected."""
+    if args.get("defer") is not True or not isinstance(args.get("state"), str):
+        return Selection(defer=False)
+    return Selection(state=Path(args["state"]), defer=True, favor_state=args.get("favor_state") is True)

@@ -35,7 +35,7 @@ from engine.user_cache import project_cache
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from engine.compile import Compiled, DataTest, Manifest, UnitTest
+    from engine.compile import Compiled, DataTest, Manifest, Relation, UnitTest
     from engine.compile.selection.select_nodes import Choice
     from engine.plan import Plan
     from engine.plan.test_passes.compile_overrides import Versions
@@ -123,7 +123,8 @@ class Project:
             SetupError: the catalog cannot be read.
         """
         compiled, choice = self._chosen(select)
-        return self.decide(compiled, runnable(compiled.manifest, choice.nodes, "build"), **options)
+        nodes = runnable(compiled.manifest, choice.nodes, "build")
+        return self.decide(self.defer(compiled, nodes, selection_of(select)), nodes, **options)
 
     def build(self, select: Select = (), *, on_event: Emit | None = None, **options: Unpack[RunOptions]) -> RunResults:
         """Run models and their tests, each after what it reads, and write target/run_results.json.
@@ -173,14 +174,22 @@ class Project:
         last = previous_command(self.target_dir)
         if last is None:
             return RunResults()
-        return self._run(last.command, UNFINISHED, on_event, last.options)
+        return self._run(last.command, UNFINISHED, on_event, last.options, last.deferral)
 
-    def _run(self, command: Command, select: Select, on_event: Emit | None, options: RunOptions) -> RunResults:
+    def _run(
+        self,
+        command: Command,
+        select: Select,
+        on_event: Emit | None,
+        options: RunOptions,
+        deferral: Selection | None = None,
+    ) -> RunResults:
         compiled, choice = self._chosen(select)
         emit = on_event or unheard
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
         nodes = runnable(compiled.manifest, choice.nodes, command)
+        compiled = self.defer(compiled, nodes, deferral or selection_of(select))
         return self.execute(command, compiled, nodes, emit, **options)
 
     def _chosen(self, select: Select) -> tuple[Compiled, Choice]:
@@ -197,6 +206,33 @@ class Project:
             ProjectError: the same in selectors.yml.
         """
         return choose(manifest, selection, self.root, self.target_dir)
+
+    def defer(self, compiled: Compiled, nodes: Sequence[str], selection: Selection) -> Compiled:
+        """Return the project with references to models that are not selected as another target's tables.
+
+        Without `defer` in the selection, or where all that is read exists in the target, it is what it was.
+
+        Args:
+            compiled: the project, without errors.
+            nodes: ids of the models and tests that run (`runnable`).
+            selection: with `defer`, `favor_state` and `state`.
+
+        Raises:
+            UsageError: there is no manifest.json to defer to.
+            ProjectError: `defer-catalog`, `defer-missing`: a table that would be read is out of reach.
+            SetupError: the catalog cannot be read.
+        """
+        from engine.api.deferral import deferral_of, deferred
+        from engine.compile import compile_project
+
+        if (to := deferral_of(selection, compiled.project.flags)) is None:
+            return compiled
+
+        def again(instead: Mapping[str, Relation]) -> Compiled:
+            made = compile_project(compiled.project, target=self.target, variables=self.vars, deferred=instead)
+            return failing_on_warnings(made) if self.warnings_fail(compiled.project) else made
+
+        return deferred(compiled, nodes, to, again)
 
     def decide(self, compiled: Compiled, nodes: Sequence[str], **options: Unpack[RebuildOptions]) -> Plan:
         """The plan of a build of some nodes of the compiled project; `plan` ends here."""
@@ -226,6 +262,7 @@ class Project:
             within: ids of all nodes that the session is for, if there are more.
             options: as for `build`.
         """
+        from engine.api.deferral import deferred_inputs
         from engine.compile.artifacts.write_artifacts import write_artifacts
         from engine.docs.openlineage.transport import delivering
         from engine.runtime.build import Options, build
@@ -264,8 +301,9 @@ class Project:
             for finding in findings:
                 on_event(Diagnosed(finding))
             results = results_with_errors(results) if strict else results
-            arguments = run_arguments(self.vars, self.warn_error, options)
-            write_results(results, self.target_dir, manifest.project, arguments)
+            arguments = run_arguments(self.vars, self.warn_error, options, compiled)
+            read = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
+            write_results(results, self.target_dir, manifest.project, arguments, read)
         return results
 
     def _versions(self, manifest: Manifest) -> Versions:

@@ -30,6 +30,9 @@ class Selection:
         selector: name of a selection in selectors.yml, instead of `select`; with neither, nor `exclude`, its default.
         state: folder of an earlier manifest.json, for `state:` and `result:`; None: the project's target/.
         allow_empty: a term that matches nothing is a warning and not an error.
+        defer: models that run nowhere in the selection and do not exist in the target are read from the tables that
+            the manifest.json of `state` names; None: as `flags:` of project.yml has it, where there is a `state`.
+        favor_state: with `defer`, also models that exist in the target; None: as `flags:` of project.yml has it.
     """
 
     select: Sequence[str] = ()
@@ -37,6 +40,8 @@ class Selection:
     selector: str | None = None
     state: Path | None = None
     allow_empty: bool = False
+    defer: bool | None = None
+    favor_state: bool | None = None
 
 
 Select = str | Sequence[str] | Selection

@@ -190,6 +190,31 @@ def selected(
     return choice.nodes
 
 
+def deferred(chosen: CommandSettings, result: Compiled, nodes: Sequence[str], wanted: Selection) -> Compiled:
+    """Return the project with references to models that are not selected as another target's tables; say which.
+
+    Args:
+        chosen: the shared options.
+        result: the compiled project.
+        nodes: ids of what is selected.
+        wanted: the selection, with --defer, --favor-state and --state.
+
+    Raises:
+        UsageError: there is no manifest.json to defer to.
+        ProjectError: `defer-catalog`, `defer-missing`.
+        SetupError: the catalog cannot be read.
+    """
+    result = chosen.project.defer(result, nodes, wanted)
+    if result.deferred_to is not None:
+        from engine.compile import Model
+
+        models = [n for n in result.manifest.nodes.values() if isinstance(n, Model) and n.deferred_from is not None]
+        names = ", ".join(f"{model.name} ({model.relation})" for model in models)
+        if names:
+            chosen.out.say(f"Deferred: {names}")
+    return result
+
+
 @contextmanager
 def log_file(chosen: CommandSettings) -> Iterator[Path]:
     """Send the log of a command to target/logs/engine.log (0600), secrets masked.

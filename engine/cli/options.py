@@ -97,6 +97,23 @@ def selection_options(command: Command) -> Command:
     return command
 
 
+def defer_options(command: Command) -> Command:
+    """Where models are read that are not selected."""
+    for decorate in (
+        _option(
+            "--favor-state/--no-favor-state", env="FAVOR_STATE", default=None,
+            help="With --defer: also if they exist in the target; default: flags of project.yml.",
+        ),
+        _option(
+            "--defer/--no-defer", env="DEFER", default=None,
+            help="Read models that are not selected and do not exist in the target from the tables that the "
+            "manifest.json of --state names; default: flags of project.yml.",
+        ),
+    ):  # fmt: skip
+        command = decorate(command)
+    return command
+
+
 def plan_options(command: Command) -> Command:
     """What decides how models are built."""
     for decorate in (

@@ -12,7 +12,7 @@ from engine.cli.arguments import Command, Group
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.amounts import amount
 from engine.cli.exits import carry_out
-from engine.cli.options import Several, output_options, project_options, selection_options, split
+from engine.cli.options import Several, defer_options, output_options, project_options, selection_options, split
 from engine.errors import UsageError
 
 
@@ -55,6 +55,7 @@ def parse(**options: Any) -> int:
 
 @click.command("compile", cls=Command)
 @click.option("--inline", metavar="SQL", help="Print the SQL of this query instead; it may use ref() and source().")
+@defer_options
 @selection_options
 @project_options
 def compile_(inline: str | None, **options: Any) -> int:
@@ -81,6 +82,7 @@ def compile_(inline: str | None, **options: Any) -> int:
 )
 @click.option("--resource-type", type=click.Choice(["model", "source", "test", "unit_test", "all"]), default="all")
 @click.option("--orphans", is_flag=True, help="List tables that no model builds any more.")
+@defer_options
 @selection_options
 @project_options
 def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans: bool, **options: Any) -> int:
@@ -101,8 +103,9 @@ def ls(output: str, output_keys: tuple[str, ...], resource_type: str, *, orphans
         from engine.cli.commands.ls import read_keys, write_lines
 
         keys = read_keys(output, output_keys)
-        manifest = compiled(chosen, heard=False, warnings=Warnings.SELECTED).manifest
-        nodes = selected(chosen, manifest, wanted, tell=output == "text", daily=True)
+        result = compiled(chosen, heard=False, warnings=Warnings.SELECTED)
+        nodes = selected(chosen, result.manifest, wanted, tell=output == "text", daily=True)
+        manifest = chosen.project.defer(result, nodes, wanted).manifest
         write_lines(manifest, nodes, output, resource_type, keys)
 
     wanted, shared = split(options)

@@ -13,6 +13,7 @@ from engine.cli.arguments import Command
 from engine.cli.command_setup import CommandSettings
 from engine.cli.exits import carry_out
 from engine.cli.options import (
+    defer_options,
     fail_fast_option,
     plan_options,
     project_options,
@@ -34,6 +35,7 @@ _REPEATING = {"full_refresh": "--full-refresh", "reset_checkpoint": "--reset-che
 @click.command(cls=Command)
 @click.option("--output", type=click.Choice(["text", "json"]), default="text", help="What to print.")
 @plan_options
+@defer_options
 @selection_options
 @project_options
 def plan(output: str, **options: Any) -> int:
@@ -53,6 +55,7 @@ def plan(output: str, **options: Any) -> int:
 @run_options
 @plan_options
 @test_options
+@defer_options
 @selection_options
 @project_options
 @_watch_option
@@ -64,6 +67,7 @@ def build(watch: bool, **options: Any) -> int:
 @click.command(cls=Command)
 @run_options
 @plan_options
+@defer_options
 @selection_options
 @project_options
 def run(**options: Any) -> int:
@@ -74,6 +78,7 @@ def run(**options: Any) -> int:
 @click.command(cls=Command)
 @run_options
 @test_options
+@defer_options
 @selection_options
 @project_options
 @click.option("--junit-xml", type=click.Path(path_type=Path, dir_okay=False), help="Write a report for CI.")

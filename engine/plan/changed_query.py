@@ -65,12 +65,17 @@ def _without_settings(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _compare(
     model: Model, old: Mapping[str, Any], new: Mapping[str, Any], difference: str | None, settings_changed: list[str]
 ) -> tuple[Change, tuple[str, ...]]:
+    elsewhere = changed_values.deferral_changes(old, new)
     if not model.streaming and old["materialized"] == new["materialized"]:
+        if elsewhere and not settings_changed:
+            return Change.REBUILT, elsewhere
         return Change.REBUILT, (*settings_changed, "the query changed")[:1]
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
     found = _continued(old, new, settings_changed)
+    if elsewhere and found[0] not in _BREAKING:
+        found = Change.FORWARD, (*elsewhere, *(reason for reason in found[1] if reason not in elsewhere))
     changed = key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
     return (Change.KEY_CHANGED, changed) if changed else found
 

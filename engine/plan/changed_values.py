@@ -44,7 +44,24 @@ def input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[st
             yield changed(f"the dedup of '{name}'", _text(known.get("dedup")), _text(item.get("dedup")))
         if known.get("stream") != item.get("stream"):
             yield f"'{name}' is now {'a stream' if item.get('stream') else 'a static input'}"
+        yield from _deferral(name, known.get("deferred"), item.get("deferred"))
         yield from _source_changes(name, known.get("source") or {}, item.get("source") or {})
+
+
+def deferral_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return which inputs that both queries have were or are read from another target (`--defer`)."""
+    before = {item["name"]: item.get("deferred") for item in old["inputs"]}
+    pairs = ((item["name"], before.get(item["name"]), item.get("deferred")) for item in new["inputs"])
+    return tuple(text for name, was, now in pairs if name in before for text in _deferral(name, was, now))
+
+
+def _deferral(name: str, was: str | None, now: str | None) -> Iterator[str]:
+    if was != now:
+        yield f"'{name}' was {_place(was)} and is {_place(now)} now"
+
+
+def _place(deferred: str | None) -> str:
+    return f"deferred to {deferred}" if deferred else "read in this target"
 
 
 def _source_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:

@@ -92,7 +92,7 @@ def of_facts(facts: Mapping[str, Any]) -> tuple[StreamSource, ...]:
         if item["stream"]:
             source, name = item.get("source"), item["name"]
             if source is None:
-                found.append(StreamSource(f"model.{name}", name, "table", {"table": name}))
+                found.append(StreamSource(f"model.{name}", name, "table", {"table": item.get("deferred", name)}))
             else:
                 found.append(of_source(name, source["format"], source))
     return tuple(found)
@@ -165,7 +165,12 @@ def difference(before: Sequence[StreamSource], now: Sequence[StreamSource], *, o
             f"the project was moved from {roots[0]} to {roots[1]}: the files of '{new.name}' that were read are "
             f"recorded under {old.identity['location']}, and all of them would be read again"
         )
-    return f"its streams changed from {_texts(before)} to {_texts(now)}"
+    texts = [_texts(before), _texts(now)]
+    tables = [[s.identity.get("table") for s in some] for some in (before, now)]
+    if texts[0] == texts[1] and tables[0] != tables[1]:
+        # Of one name, in two targets or schemas.
+        texts = [", ".join(f"{s.name} ({s.identity.get('table', s)})" for s in some) for some in (before, now)]
+    return f"its streams changed from {texts[0]} to {texts[1]}"
 
 
 def _moved(old: StreamSource, new: StreamSource) -> bool:

@@ -34,10 +34,14 @@ class ProjectFlags:
     Attributes:
         fail_fast: a run stops at the first failure.
         warn_error: warnings are errors.
+        defer: with a `--state`, models that are not selected are read from its target.
+        favor_state: then also those that exist in the target of the command.
     """
 
     fail_fast: bool = False
     warn_error: bool = False
+    defer: bool = False
+    favor_state: bool = False
 
 
 @dataclass(frozen=True, slots=True)

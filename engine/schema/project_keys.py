@@ -40,6 +40,20 @@ FLAGS: Final = ConfigBlock(
             "warnings are errors, and data tests that warn fail (`--warn-error`)",
             "warn_error: true",
         ),
+        ConfigKey(
+            "defer",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "where `--state` is given, models that are not selected are read from its target (`--defer`)",
+            "defer: true",
+        ),
+        ConfigKey(
+            "favor_state",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "with `defer`, also models that exist in the target are read from the other one (`--favor-state`)",
+            "favor_state: true",
+        ),
     ),
 )
 

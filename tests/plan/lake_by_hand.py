@@ -20,7 +20,7 @@ _COLUMNS = "catalog_name, table_namespace, table_name, metadata_location, previo
 
 def built(root: Path, model: Model, files: list[Path]) -> TableState:
     """Make what is there of a model that has read some files in micro-batch 0."""
-    _table(root / ".engine/lake", model)
+    table(root / ".engine/lake", model)
     relation = model.relation
     folder = TableState(root / ".engine/state", relation.catalog, relation.schema, relation.name)
     environment = {"project": "shop", "target": "dev", "schema": "s"}
@@ -39,7 +39,8 @@ def built(root: Path, model: Model, files: list[Path]) -> TableState:
     return folder
 
 
-def _table(lake: Path, model: Model) -> None:
+def table(lake: Path, model: Model) -> None:
+    """Make the table of a model, with one commit."""
     comment = comments_of(model).table
     fields = [{"id": n, "name": c.name, "type": "int", "required": False, "doc": c.description}
               for n, c in enumerate(model.columns, 1)]  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engine.api import Command, Project, RunOptions, Selection, runnable
 from engine.api.previous_command import UNFINISHED, PreviousCommand, previous_command
-from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, log_file, selected
+from engine.cli.command_setup import CommandSettings, Warnings, check_project, compiled, deferred, log_file, selected
 from engine.cli.console.junit import write_junit
 from engine.cli.exits import terminable
 from engine.errors import UsageError
@@ -25,6 +25,7 @@ def run_nodes(
         if not nodes:
             chosen.out.say(f"The selection has no {_WHAT[command]}; nothing to do")
             return True
+        result = deferred(chosen, result, nodes, selection)
         results = chosen.project.execute(command, result, nodes, chosen.out.event, **options)
         if junit is not None:
             write_junit(results, result.manifest, junit, chosen.root)
@@ -69,6 +70,7 @@ def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptio
         if not nodes:
             chosen.out.say(f"Nothing to retry: no node of the last {last.command}{began} failed or was skipped")
             return True
+        result = deferred(chosen, result, nodes, last.deferral)
         chosen.out.say(f"Retrying {len(nodes)} node{'' if len(nodes) == 1 else 's'} of the {last.command}{began}")
         results = chosen.project.execute(last.command, result, nodes, chosen.out.event, **options)
         chosen.out.summary(results)

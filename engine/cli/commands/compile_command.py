@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from engine.api import Selection
-from engine.cli.command_setup import CommandSettings, Warnings, compiled, hearing, selected
+from engine.cli.command_setup import CommandSettings, Warnings, compiled, deferred, hearing, selected
 from engine.cli.console.terminal import write, write_json
 from engine.compile import Manifest, Model
 
@@ -20,7 +20,7 @@ def compile_(chosen: CommandSettings, wanted: Selection, *, as_json: bool) -> bo
     """Report what is wrong, write the artifacts, and print the SQL of what is selected; False if there are errors."""
     from engine.compile.artifacts.write_artifacts import write_artifacts
 
-    manifest, nodes = _compiled(chosen, wanted, must_hold=False)
+    manifest, nodes = _compiled(chosen, wanted, must_hold=False, defer=True)
     write_artifacts(manifest, chosen.target_dir)
     for model in (manifest.nodes[node] for node in nodes):
         if isinstance(model, Model) and model.sql:
@@ -41,12 +41,17 @@ def compile_inline(chosen: CommandSettings, sql: str, *, as_json: bool) -> None:
         write(model.sql.rstrip())
 
 
-def _compiled(chosen: CommandSettings, wanted: Selection, *, must_hold: bool) -> tuple[Manifest, list[str]]:
+def _compiled(
+    chosen: CommandSettings, wanted: Selection, *, must_hold: bool, defer: bool = False
+) -> tuple[Manifest, list[str]]:
     """The project and the selected nodes; none without a selection."""
     if not (wanted.select or wanted.exclude or wanted.selector):
         return compiled(chosen, must_hold=must_hold).manifest, []
-    manifest = compiled(chosen, must_hold=must_hold, warnings=Warnings.SELECTED).manifest
-    return manifest, selected(chosen, manifest, wanted)
+    result = compiled(chosen, must_hold=must_hold, warnings=Warnings.SELECTED)
+    nodes = selected(chosen, result.manifest, wanted)
+    if defer and not result.manifest.errors:
+        result = deferred(chosen, result, nodes, wanted)
+    return result.manifest, nodes
 
 
 def _print(model: Model, *, as_json: bool) -> None:

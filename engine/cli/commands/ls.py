@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from engine.api.deferral import deferred_inputs
 from engine.characters import one_line
 from engine.cli.console.terminal import json_text, write
 from engine.compile import DataTest, Manifest, Model, Node, Source, UnitTest
@@ -14,7 +15,7 @@ from engine.sources import location
 # Of the records of --output json; each kind of node has some of them.
 _KEYS = (
     "resource_type", "unique_id", "name", "path", "materialized", "relation", "depends_on", "streams", "tags",
-    "fingerprint", "model", "severity", "format", "location",
+    "fingerprint", "model", "severity", "format", "location", "deferred",
 )  # fmt: skip
 
 
@@ -45,9 +46,11 @@ def write_lines(
             continue
         if output == "json":
             record = _record(node, kind, manifest.project)
+            if deferred := deferred_inputs(manifest, node_id):
+                record["deferred"] = deferred
             lines.append(json_text({key: record[key] for key in keys if key in record} if keys else record))
         else:
-            text = {"name": node.name, "path": node.file}.get(output) or _text(node, kind)
+            text = {"name": node.name, "path": node.file}.get(output) or _text(manifest, node, kind)
             lines.append(one_line(text))
     if lines:
         write("\n".join(lines))
@@ -59,10 +62,12 @@ def _kind(node: Node) -> str:
     return "model" if isinstance(node, Model) else "source" if isinstance(node, Source) else "test"
 
 
-def _text(node: Node, kind: str) -> str:
+def _text(manifest: Manifest, node: Node, kind: str) -> str:
     if isinstance(node, Model):
         streams = [i.name for i in node.inputs if i.stream]
         reads = f", streams {', '.join(streams)}" if streams else ""
+        deferred = [f"{name} to {table}" for name, table in deferred_inputs(manifest, node.id).items()]
+        reads += f", defers {', '.join(deferred)}" if deferred else ""
         return f"model   {node.name}  ({node.materialized.value} {node.relation}{reads})"
     if isinstance(node, Source):
         return f"source  {node.name}  ({node.spec.format} {location(node.spec)})"

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from engine.api import RebuildOptions, Selection, runnable
+from engine.api.deferral import deferred_inputs
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled, selected
 from engine.cli.console.terminal import json_text, write
@@ -23,8 +24,9 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
 
     as_text = output == "text"
     result = compiled(chosen, heard=as_text, warnings=Warnings.SELECTED)
+    nodes = runnable(result.manifest, selected(chosen, result.manifest, selection, tell=as_text, daily=True), "build")
+    result = chosen.project.defer(result, nodes, selection)
     manifest = result.manifest
-    nodes = runnable(manifest, selected(chosen, manifest, selection, tell=as_text, daily=True), "build")
     plan = chosen.project.decide(result, nodes, **options)
     lines = _text(manifest, plan) if as_text else (json_text(_record(manifest, a)) for a in plan.actions.values())
     for line in lines:
@@ -48,6 +50,7 @@ def _text(manifest: Manifest, plan: Plan) -> Iterator[str]:
         counted[word] += 1
         yield one_line(f"{word:<10} {node.materialized.value} {node.relation}")
         details = [*action.reasons, *(_reads(unread) for unread in action.unread if unread.count != 0)]
+        details += [f"{name} is deferred to {table}" for name, table in deferred_inputs(manifest, node.id).items()]
         yield from (f"{'':<10} {one_line(detail)}" for detail in details)
     if counted:
         yield ", ".join(
@@ -86,5 +89,6 @@ def _record(manifest: Manifest, action: Action) -> dict[str, Any]:
         "reasons": list(action.reasons),
         "notes": list(action.notes),
         "reads": [{"name": u.name, "what": u.what or None, "new": u.count} for u in action.unread],
+        "deferred": deferred_inputs(manifest, node.id),
         "refusals": [refusal.to_dict() for refusal in action.refusals],
     }

@@ -108,6 +108,7 @@ class _Turns:
                 return False
             choice = project.select(manifest, self.selection)
             nodes = runnable(manifest, choice.nodes, self.watched.command)
+            compiled = project.defer(compiled, nodes, self.selection)
             self._last = compiled, nodes
             due = self.watched.due(compiled, nodes)
         except EngineError:

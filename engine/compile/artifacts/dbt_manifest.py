@@ -104,7 +104,8 @@ def _compiled(sql: str, raw: str, about: About, depends_on: Iterable[str]) -> di
 
 
 def _model(model: Model, about: About) -> dict[str, Any]:
-    relation = model.relation
+    # A model that is deferred keeps its own table's name: other projects compare themselves with this one.
+    relation = model.deferred_from or model.relation
     reads = dict.fromkeys(model.depends_on)
     return {
         **_common(model, about, "model", _below(model.file)),
@@ -113,6 +114,7 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "schema": relation.schema,
         "alias": relation.name,
         "relation_name": relation.sql if model.stored else None,
+        **_deferred(model),
         "description": model.description,
         "tags": list(model.tags),
         "meta": {**model.meta, OWN: _found_out(model, about)},
@@ -129,6 +131,15 @@ def _model(model: Model, about: About) -> dict[str, Any]:
         "contract": {"enforced": model.contract, "alias_types": True, "checksum": None},
         "access": "protected",
     }
+
+
+def _deferred(model: Model) -> dict[str, Any]:
+    """The table of another target that is read instead, as dbt has it."""
+    if model.deferred_from is None:
+        return {}
+    read = model.relation
+    named = {"database": read.catalog, "schema": read.schema, "alias": read.name, "relation_name": read.sql}
+    return {"defer_relation": named}
 
 
 def _acknowledged(seen: AcknowledgedWarning) -> dict[str, Any]:
@@ -167,13 +178,13 @@ def _column(column: Column, about: About) -> dict[str, Any]:
 def _settings(model: Model) -> dict[str, Any]:
     """The settings of a model, in the words of a header."""
     write, run = model.write, model.operation
-    docs = run.persist_docs
+    docs, relation = run.persist_docs, model.deferred_from or model.relation
     return {
         "enabled": True,
         "materialized": model.materialized.value,
-        "alias": model.relation.name,
-        "schema": model.relation.schema,
-        "database": model.relation.catalog,
+        "alias": relation.name,
+        "schema": relation.schema,
+        "database": relation.catalog,
         "streams": {item.name: _stream(item) for item in model.inputs if item.stream},
         "windows": {name: window.sql for name, window in model.windows.items()},
         "output_mode": write.output_mode,

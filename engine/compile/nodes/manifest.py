@@ -161,7 +161,8 @@ class Model:
     `indirect` names the columns that decide on its rows (filters, joins, groups) without being their values.
     `inlined` names the ephemeral models whose SQL is inside its own. `deterministic`: its query, checks and
     event times neither read the clock nor draw random numbers. `slots` are the places of its SQL where inputs are
-    named, in order.
+    named, in order. `deferred_from` is the relation that it has in this target where `--defer` lets its readers use
+    another target's table, which `relation` is then: that table is read and never built; None: it is not deferred.
     """
 
     id: str
@@ -193,6 +194,7 @@ class Model:
     deterministic: bool = True
     slots: tuple[Slot, ...] = ()
     acknowledged: tuple[AcknowledgedWarning, ...] = ()
+    deferred_from: Relation | None = None
 
     @property
     def stored(self) -> bool:

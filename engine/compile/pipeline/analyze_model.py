@@ -231,6 +231,7 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
         stateful=stateful,
         expectations=config.expectations,
         inlined=inlined,
+        deferred=known.deferred,
     )
     return replace(
         model,

@@ -22,16 +22,27 @@ from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.compile.templates.template_names import TemplateNames
 from engine.project import LoadedProject
+from engine.relations import Relation
 from engine.secrets import names_credential
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """The manifest, the target it was compiled for (which alone holds secrets), and the files it was compiled from."""
+    """A compiled project.
+
+    Attributes:
+        manifest: its nodes, and what is wrong with them.
+        target: for which it was compiled; it alone holds secrets.
+        project: the files from which it was compiled.
+        deferred_to: the folder whose manifest.json has the tables that some models are read from (`--defer`).
+        favors_state: they are read there although they exist in the target (`--favor-state`).
+    """
 
     manifest: Manifest
     target: Target
     project: LoadedProject
+    deferred_to: Path | None = None
+    favors_state: bool = False
 
 
 def compile_project(
@@ -41,6 +52,7 @@ def compile_project(
     variables: Mapping[str, Any] | None = None,
     env: Mapping[str, str] | None = None,
     cached: Path | None = None,
+    deferred: Mapping[str, Relation] | None = None,
 ) -> Compiled:
     """Compile a project.
 
@@ -50,6 +62,8 @@ def compile_project(
         variables: values of --vars; they win over the project's.
         env: the environment; None: the process's own.
         cached: the folder that keeps what was found for the next time; None: everything is compiled.
+        deferred: tables of another target that are read in place of those of some models, by the model's name; a
+            compilation with any is not kept.
 
     Returns:
         The manifest with every finding of the project in it, sorted; it never raises for a user's error.
@@ -66,16 +80,19 @@ def compile_project(
     chosen = load_target(project, target, ValueRenderer(target_names.for_values(), secrets), diagnostics)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
     now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)
+    instead = deferred or {}
+    cached = None if instead else cached
     stored = compile_cache.load(cached, chosen)
     if not stored.holds(now):
         from engine.compile.pipeline.incremental import compile_models
 
         entries = stored.usable(now)
         try:
-            stored = compile_models(project, chosen, names, values, list(diagnostics), entries, now)
+            stored = compile_models(project, chosen, names, values, list(diagnostics), entries, now, instead)
         except msgspec.MsgspecError:
             # What was kept is damaged; without it everything is compiled.
-            stored = compile_models(project, chosen, names, values, diagnostics, compile_cache.StoredCompilation(), now)
+            nothing = compile_cache.StoredCompilation()
+            stored = compile_models(project, chosen, names, values, diagnostics, nothing, now, instead)
         if cached is not None:
             compile_cache.save(stored, cached, chosen, environment)
     manifest = Manifest(
@@ -89,4 +106,13 @@ def compile_project(
         records=compile_cache.Records(stored),
         invocation_id=names.invocation,
     )
-    return Compiled(manifest, chosen, project)
+    return Compiled(_deferring(manifest, instead), chosen, project)
+
+
+def _deferring(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:
+    """The manifest, with other tables as those of some models."""
+    if not instead:
+        return manifest
+    models = {model.id: model for model in map(manifest.model, instead)}
+    moved = {i: replace(m, relation=instead[m.name], deferred_from=m.relation) for i, m in models.items()}
+    return replace(manifest, nodes={**manifest.nodes, **moved}, records={})

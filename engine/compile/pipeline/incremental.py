@@ -34,6 +34,7 @@ from engine.compile.testing.singular_tests import read_singular
 from engine.compile.testing.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
 from engine.project import LoadedProject
+from engine.relations import Relation
 from engine.secrets import scrubber
 from engine.sources import ValueForm, kind_of
 from engine.sources.files.listing import is_uri
@@ -47,6 +48,7 @@ def compile_models(
     diagnostics: list[Diagnostic],
     before: StoredCompilation,
     now: Now,
+    deferred: Mapping[str, Relation],
 ) -> StoredCompilation:
     """Compile what has changed since an earlier compilation.
 
@@ -58,6 +60,7 @@ def compile_models(
         diagnostics: what was found already.
         before: the earlier compilation, as far as it may be used.
         now: the hashes of the project.
+        deferred: see `compile_project`.
     """
     shared = share(project, target, names, values, diagnostics)
     env = env_digests(names.used_env, names.env)
@@ -72,6 +75,7 @@ def compile_models(
         read = workers.read([i for i in texts if i not in fresh])
         faces = {i: kept[i].face if i in fresh else read[i] for i in texts}
         known = known_names(faces.values(), shared.sources, sources_whole=project.sources_whole)
+        known = replace(known, relations={**known.relations, **deferred}, deferred=deferred)
         faces = {i: face for i, face in faces.items() if face.enabled}
         loops = loops_of(faces)
         looped = frozenset(i for loop in loops for i in loop)

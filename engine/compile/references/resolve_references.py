@@ -30,6 +30,7 @@ class KnownNodes:
         disabled: names of disabled models.
         sources_whole: all source files could be read, so that a source not found is none.
         rewritten: streaming tables whose rows change, each with the reason; no stream reads them.
+        deferred: models that are read in another target's table, which `relations` has for them, too.
     """
 
     relations: Mapping[str, Relation]
@@ -38,6 +39,7 @@ class KnownNodes:
     disabled: frozenset[str]
     sources_whole: bool = True
     rewritten: Mapping[str, str] = field(default_factory=dict)
+    deferred: Mapping[str, Relation] = field(default_factory=dict)
 
     @property
     def source_names(self) -> list[str]:

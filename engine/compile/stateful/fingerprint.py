@@ -33,8 +33,13 @@ def facts(
     stateful: bool,
     expectations: tuple[Expectation, ...] = (),
     inlined: Iterable[Inlined] = (),
+    deferred: Mapping[str, Relation] | None = None,
 ) -> dict[str, Any]:
-    """The facts of a model; values are plain JSON. What is left at its default is not among them."""
+    """The facts of a model; values are plain JSON. What is left at its default is not among them.
+
+    `deferred` has the tables of another target that are read in place of those of some models, by name.
+    """
+    instead = deferred or {}
     removing = [[spelling_of(e.check), e.on_fail.value] for e in expectations if e.takes_rows_out]
     more = {
         "write": _write(write),
@@ -46,7 +51,7 @@ def facts(
         "relation": str(relation),
         "sql": query.spelling,
         "windows": {name: spelling_of(text) for name, text in windows.items()},
-        "inputs": [_input(i, nodes.get(i.node)) for i in sorted(inputs, key=lambda i: (i.name, i.through))],
+        "inputs": [_input(i, nodes.get(i.node), instead) for i in sorted(inputs, key=lambda i: (i.name, i.through))],
         "output_mode": write.output_mode,
         "partition_by": [_said(asdict(p), "name") for p in write.partition_by],
         "stateful": stateful,
@@ -72,7 +77,7 @@ def _write(write: Write) -> dict[str, Any]:
     return {key: value for key, value in facts.items() if value}
 
 
-def _input(item: Input, node: Any) -> dict[str, Any]:
+def _input(item: Input, node: Any, deferred: Mapping[str, Relation]) -> dict[str, Any]:
     watermark = _said(_said(asdict(item.watermark), "max_future"), "on_null") if item.watermark else None
     if watermark and watermark["expression"]:
         watermark["expression"] = spelling_of(watermark["expression"])
@@ -86,6 +91,8 @@ def _input(item: Input, node: Any) -> dict[str, Any]:
         result["through"] = item.through
     if isinstance(node, Source):
         result["source"] = _source(node)
+    elif item.name in deferred:
+        result["deferred"] = str(deferred[item.name])
     return result
 
 

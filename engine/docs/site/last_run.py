@@ -67,7 +67,7 @@ class NodeRun:
         numbers: those of NUMBERS that are known.
         counted: rows and records that were not as they should be: what they are, of which check or input, and how many.
         watermark: the last one.
-        note: what the engine said at its end, such as when the next window closes.
+        note: what the engine said at its end, such as when the next window closes, and what was deferred.
     """
 
     status: str
@@ -138,9 +138,14 @@ def _node(item: Mapping[str, Any]) -> NodeRun:
         dict(_numbers(response, measured)),
         tuple(_counted(response)),
         format_values.instant(response.get("watermark")),
-        _text(response, "note"),
+        _note(response),
         tuple(_batches(response)),
     )
+
+
+def _note(response: Mapping[str, Any]) -> str:
+    deferred = [f"{name} was read from {table}" for name, table in _mapping(response, "deferred").items()]
+    return "; ".join(filter(None, [_text(response, "note"), *deferred]))
 
 
 def _numbers(response: Mapping[str, Any], measured: frozenset[str]) -> Iterator[tuple[str, float]]:

@@ -30,6 +30,9 @@ def batch_positions(
         if isinstance(node, Source):
             position = of_source(node)
             found[item.node] = dict(position) if position is not None else None
+        elif isinstance(node, Model) and node.materialized is Materialized.VIEW and node.deferred_from is not None:
+            # What it reads belongs to another target: its rows may be others each time.
+            found[item.node] = {"view": node.fingerprint, "read": manifest.invocation_id}
         elif isinstance(node, Model) and node.materialized is Materialized.VIEW:
             found[item.node] = {"view": node.fingerprint, **batch_positions(manifest, node, of_source, of_table)}
         elif isinstance(node, Model):

@@ -14,8 +14,8 @@ WAYS = "publish them anyway: engine publish {0} --accept; or rebuild the table: 
 
 
 def waits(model: Model) -> bool:
-    """Whether the rows of a model wait for its tests."""
-    return model.write.publish is Publish.ON_TESTS_PASS
+    """Whether the rows of a model wait for its tests; a table of another target is never published here."""
+    return model.write.publish is Publish.ON_TESTS_PASS and model.deferred_from is None
 
 
 def decided_by_tests(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:

@@ -204,7 +204,12 @@ def _built(
     chosen = {model.id for model in models}
     yield from (node for node in chosen if found[node].state is not None)
     for model in manifest.models:
-        if model.id not in chosen and any(item.stream and item.node in chosen for item in model.inputs):
+        # A stream of another target reads that target's tables.
+        if (
+            model.id not in chosen
+            and model.deferred_from is None
+            and any(item.stream and item.node in chosen for item in model.inputs)
+        ):
             try:
                 built = table_state(target, model).load() is not None
             except EngineError:

@@ -35,9 +35,15 @@ _PROGRESS = (
 )  # fmt: skip
 
 
-def write_results(results: RunResults, folder: Path, project: str, arguments: Mapping[str, Any] | None = None) -> Path:
-    """Write the results of a run of a project; `arguments` are those of the command, by their names."""
-    return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments), indent=1, default=str))
+def write_results(
+    results: RunResults,
+    folder: Path,
+    project: str,
+    arguments: Mapping[str, Any] | None = None,
+    deferred: Mapping[str, Mapping[str, str]] | None = None,
+) -> Path:
+    """Write the results of a run of a project; the parameters are those of `as_dict`."""
+    return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments, deferred), indent=1, default=str))
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:
@@ -51,8 +57,21 @@ def read_results(folder: Path) -> Mapping[str, Any] | None:
     return known if isinstance(known, dict) else None
 
 
-def as_dict(results: RunResults, project: str, arguments: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """The artifact's content."""
+def as_dict(
+    results: RunResults,
+    project: str,
+    arguments: Mapping[str, Any] | None = None,
+    deferred: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, Any]:
+    """The artifact's content.
+
+    Args:
+        results: of the run.
+        project: its name.
+        arguments: of the command, by their names.
+        deferred: by id of a node: the models that it read from another target, each with its table.
+    """
+    read = deferred or {}
     found: dict[str | None, list[Diagnostic]] = defaultdict(list)
     for diagnostic in results.diagnostics:
         found[diagnostic.node].append(diagnostic)
@@ -70,7 +89,10 @@ def as_dict(results: RunResults, project: str, arguments: Mapping[str, Any] | No
             **({"diagnostics": others} if others else {}),
         },
         "elapsed_time": round(results.seconds, 3),
-        "results": [_result(r, project, progress.get(r.node, ()), found[_name(r)]) for r in results.results],
+        "results": [
+            _result(r, project, progress.get(r.node, ()), found[_name(r)], read.get(r.node, {}))
+            for r in results.results
+        ],
     }
 
 
@@ -91,9 +113,12 @@ def _result(
     project: str,
     progress: Iterable[Mapping[str, Any]],
     found: Iterable[Diagnostic],
+    deferred: Mapping[str, str],
 ) -> dict[str, Any]:
     unchanged = result.status is Status.UNCHANGED
     response: dict[str, Any] = {"diagnostics": [diagnostic.to_dict() for diagnostic in found]}
+    if deferred:
+        response["deferred"] = dict(deferred)
     if isinstance(result, ModelFinished):
         response |= {key: getattr(result, key) for key in _NUMBERS}
         response |= {"unchanged": unchanged, "kind": result.kind, "progress": list(progress)}

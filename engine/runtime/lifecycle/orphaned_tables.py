@@ -69,14 +69,14 @@ def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable,
     """Those of them that no model of the project has, and no source names."""
     named = (location(s.spec) for s in manifest.sources if s.spec.format == "iceberg")
     sources = {tuple(name.removeprefix(f"{target.catalog.name}.").rpartition(".")[::2]) for name in named}
-    current = frozenset(str(model.relation) for model in manifest.models if model.stored)
+    current = frozenset(str(model.deferred_from or model.relation) for model in manifest.models if model.stored)
     found = _tables(manifest, target, root, current)
     return tuple(known for known in found if (known.folder.schema, known.folder.table) not in sources)
 
 
 def _tables(manifest: Manifest, target: Target, root: Path, without: frozenset[str]) -> Iterator[KnownTable]:
     inside = target.state.resolve().is_relative_to(root.resolve())
-    schemas = {target.schema, *(model.relation.schema for model in manifest.models)}
+    schemas = {target.schema, *((model.deferred_from or model.relation).schema for model in manifest.models)}
     now = environment(manifest, target)
     for folder in tables_in(target.state, target.catalog.name):
         # Those of models are not read: a build without changes looks at thousands.
