@@ -17,7 +17,8 @@ nothing more can be collected.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Self
@@ -159,6 +160,16 @@ class StateError(EngineError):
 
 class RunError(EngineError):
     """A query or test failed while running."""
+
+
+@contextmanager
+def errors_at(location: Location | None) -> Iterator[None]:
+    """Give the errors of the block a place, where they have none."""
+    try:
+        yield
+    except EngineError as error:
+        error.diagnostics = tuple(found.at(location) for found in error.diagnostics)
+        raise
 
 
 def near(name: str, known: Iterable[str]) -> str:

@@ -26,7 +26,8 @@ _BY_PAGE = {
     """,
     "kafka-and-registry": """
         unknown-connection connection-settings source-credentials plain-http kafka-unreachable kafka-rejected
-        kafka-topic source-replaced source-shrunk source-gap source-start source-new-topic
+        kafka-certificate kafka-denied kafka-topic source-replaced source-shrunk source-gap source-start
+        source-new-topic
         registry-unreachable registry-auth registry-answer registry-subject registry-id registry-schema
     """,
     "project-files": """

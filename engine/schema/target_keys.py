@@ -280,6 +280,13 @@ REGISTRY: Final = ConfigBlock(
             "`{username: .., password: ..}`, `{token: ..}` or `user:password`",
             "auth: {token: \"{{ env_var('ENGINE_SECRET_REGISTRY') }}\"}",
         ),
+        ConfigKey(
+            "ca",
+            ValueForm.TEXT,
+            "those of the machine",
+            "PEM text: the certificates that sign the registry's",
+            "ca: \"{{ env_var('REGISTRY_CA') }}\"",
+        ),
         ConfigKey("timeout", ValueForm.DURATION, "20 seconds", "how long one question may take", "timeout: 5 seconds"),
     ),
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 AUTHENTICATE: Final = "spark.authenticate"
+CRYPTO: Final = "spark.network.crypto.enabled"
 PREFIX: Final = "headrace-spark-"
 LOCAL_DIR: Final = "spark.local.dir"
 LOCAL_DIRS: Final = "SPARK_LOCAL_DIRS"
@@ -34,7 +35,7 @@ UMASK: Final = 0o077
 # and keeps out of all settings. On a cluster the secret is the cluster's, so nothing is set there.
 LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     AUTHENTICATE: "true",
-    "spark.network.crypto.enabled": "true",
+    CRYPTO: "true",
     "spark.network.crypto.saslFallback": "false",
 }
 

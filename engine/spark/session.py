@@ -25,7 +25,7 @@ from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
-from engine.spark.private import AUTHENTICATE, LOCAL_SETTINGS, UMASK, guard_callbacks
+from engine.spark.private import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, guard_callbacks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -203,6 +203,9 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
     if not settings.local:
         # The executors compact their state themselves; most builds end before Spark's one minute has passed.
         conf["spark.sql.streaming.stateStore.maintenanceInterval"] = "15s"
+        # The key of these files goes over connections whose encryption both sides must agree on: not set here.
+        if settings.conf.get(CRYPTO) == "true":
+            conf["spark.io.encryption.enabled"] = "true"
     if settings.local:
         conf |= {
             # Executors of a cluster must reach the driver; on one machine nothing beyond it may.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import ssl
 import subprocess
@@ -13,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Catalog
+from engine.lake.clients import catalog_client
 from engine.lake.clients import rest_catalog as rest_module
 from tests.catalogs.conftest import CatalogLab, block, jdbc_catalog, rest_catalog
 from tests.catalogs.test_builds import PLAIN
-from tests.lab import EVENTS, LabSession, event, run_alone, share_session
+from tests.lab import EVENTS, REPOSITORY, LabSession, event, run_alone, share_session
 from tests.services import process
 from tests.services.iceberg_rest import Door, RestServer
 from tests.services.postgres import Postgres
@@ -153,6 +155,39 @@ def test_a_wrong_password_database_and_right_of_postgres(
     server.execute("CREATE ROLE guest LOGIN PASSWORD 'guest-password'")
     codes, text = planned(tmp_path, capsys, right, **{"jdbc.user": "guest", "jdbc.password": "guest-password"})
     assert codes == [f"catalog-denied {PLACE}"], text
+
+
+def test_the_rights_that_the_security_page_gives_are_enough_and_no_more(
+    postgres_server: Postgres, lab_session: LabSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server = postgres_server.start()
+    page = (REPOSITORY / "docs/how-to/security.md").read_text(encoding="utf-8")
+    (statements,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    server.execute("DROP TABLE IF EXISTS iceberg_tables, iceberg_namespace_properties")
+    for statement in statements.replace("<password>", SECRET).split(";"):
+        if statement.strip():
+            server.execute(statement)
+    catalog = jdbc_catalog(server, tmp_path / "w", **{"jdbc.user": "shop_build", "jdbc.password": SECRET})
+    with share_session(lab_session):
+        lab = CatalogLab(tmp_path / "p", lab_session, capsys, catalog=catalog, written=block(catalog))
+        lab.write("sources/shop.yml", EVENTS)
+        lab.model("plain", PLAIN)
+        lab.model("totals", "/*---\nmaterialized: table\n---*/\nselect count(*) as n from {{ ref('plain') }}\n")
+        lab.model("seen", "/*---\nmaterialized: view\n---*/\nselect id from {{ ref('plain') }}\n")
+        for number in (1, 2):
+            lab.land(str(number), [event(number)])
+            lab.build()
+        lab.build("-f")
+        assert lab.ids("plain") == [1, 2]
+        assert lab.run("drop", "totals", "--yes").code == 0
+        reader = {**catalog.keys, "jdbc.user": "shop_read"}
+        lab.retarget(block(Catalog(catalog.type, catalog.name, catalog.path, reader)))
+        catalog_client._clients.clear()
+        assert "create" in lab.run("plan").text
+        assert lab.run("show", "plain", "--table").code == 0
+        removed = lab.run("drop", "seen", "--yes")
+        assert removed.code == 1
+        assert "catalog-denied" in removed.codes(), removed.text
 
 
 def test_tokens_are_renewed_and_one_alone_is_not(

@@ -104,8 +104,14 @@ def test_settings_of_a_target_that_open_a_session_are_named(own: Lab) -> None:
     assert any("spark.authenticate is off" in line for line in failed)
     assert any("spark.sql.variable.substitute" in line for line in failed)
     assert any("web UI" in line for line in warned)
-    own.write("project.yml", text.replace('"local[2]"', '"spark://h:7077"'))
-    assert any("protect the ports" in line for line in of(told(own)[1], "WARN"))
+    remote = text.replace('"local[2]"', '"spark://h:7077"')
+    own.write("project.yml", remote)
+    assert any("want no secret" in line for line in of(told(own)[1], "WARN"))
+    own.write("project.yml", remote.replace("conf: {", "conf: {spark.authenticate: true, "))
+    assert any("unencrypted between its machines" in line for line in of(told(own)[1], "WARN"))
+    both = "conf: {spark.authenticate: true, spark.network.crypto.enabled: true, "
+    own.write("project.yml", remote.replace("conf: {", both))
+    assert any("authenticated and encrypted" in line for line in of(told(own)[1], "OK"))
 
 
 def test_what_goes_unencrypted_is_named_and_no_value_of_a_secret_is(own: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

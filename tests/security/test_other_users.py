@@ -201,7 +201,14 @@ def test_a_local_session_authenticates_and_a_cluster_has_its_own_secret(tmp_path
     assert LOCAL_SETTINGS.items() <= local.items()
     for master in ("spark://h:7077", "yarn", "local-cluster[1,1,1024]"):
         conf = session_conf(SessionSettings(java, tmp_path, master=master))
-        assert not [key for key in conf if key.startswith(("spark.authenticate", "spark.network.crypto"))]
+        assert not [
+            key for key in conf if key.startswith(("spark.authenticate", "spark.network", "spark.io.encryption"))
+        ]
+        assert conf["spark.ui.enabled"] == "false"
+        agreed = session_conf(
+            SessionSettings(java, tmp_path, master=master, conf={"spark.network.crypto.enabled": "true"})
+        )
+        assert agreed["spark.io.encryption.enabled"] == "true"
 
 
 def test_temporary_folders_are_private_and_lie_where_a_target_wants_them(tmp_path: Path) -> None:

@@ -17,11 +17,25 @@ from pathlib import Path
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic, OffsetSpec
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    NewPartitions,
+    NewTopic,
+    OffsetSpec,
+    ResourcePatternType,
+    ResourceType,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialUpsertion,
+)
 
 from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from tests.services import process
+from tests.services.certificates import Authority
 
 LOCK = Path(__file__).with_name("jars.json")
 _START_SECONDS = 60.0
@@ -34,7 +48,7 @@ listeners={listeners},CONTROLLER://127.0.0.1:{controller}
 advertised.listeners={listeners}
 controller.listener.names=CONTROLLER
 inter.broker.listener.name=PLAINTEXT
-listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,SSL:SSL
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SASL_PLAINTEXT:SASL_PLAINTEXT,{secured}
 sasl.enabled.mechanisms=PLAIN
 listener.name.sasl_plaintext.plain.sasl.jaas.config={login} required user_{user}="{password}";
 log.dirs={folder}/data
@@ -54,13 +68,34 @@ file.delete.delay.ms=1000
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 """
-_TLS = """\
-listener.name.ssl.ssl.keystore.type=PEM
-listener.name.ssl.ssl.keystore.certificate.chain={certificate}
-listener.name.ssl.ssl.keystore.key={key}
+# With TLS: whoever comes by another listener than PLAINTEXT may do what an entry of the access control list allows.
+_ACCESS = """\
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+listener.name.sasl_ssl.sasl.enabled.mechanisms=SCRAM-SHA-256,SCRAM-SHA-512,PLAIN
+listener.name.sasl_ssl.scram-sha-256.sasl.jaas.config={scram} required;
+listener.name.sasl_ssl.scram-sha-512.sasl.jaas.config={scram} required;
+listener.name.sasl_ssl.plain.sasl.jaas.config={login} required user_{user}="{password}";
+listener.name.mutual.ssl.client.auth=required
+listener.name.mutual.ssl.truststore.type=PEM
+listener.name.mutual.ssl.truststore.certificates={ca}
+listener.name.mutual.ssl.principal.mapping.rules=RULE:^CN=(.*)$/$1/
 """
+_TLS = """\
+listener.name.{name}.ssl.keystore.type=PEM
+listener.name.{name}.ssl.keystore.certificate.chain={certificate}
+listener.name.{name}.ssl.keystore.key={key}
+"""
+_SECURED = {"SASL_SSL": "SASL_SSL", "SSL": "SSL", "MUTUAL": "SSL", "EXPIRED": "SSL", "STRANGE": "SSL"}
 _LOGIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 USER, PASSWORD = "reader", 'correct "horse" \\ battery'
+_PLAIN_LOGIN = {
+    "login": _LOGIN,
+    "user": USER,
+    # Once for the login's own text, once for the properties.
+    "password": PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\"),
+}
 # A client that outlives a broker that is stopped on purpose has nothing to say about it.
 _QUIET = {"log_level": 0, "error_cb": lambda _: None}
 
@@ -71,12 +106,12 @@ class Broker:
 
     Attributes:
         folder: of its data, settings and log.
-        tls: a folder with ca.pem and key.pem; it then listens with TLS too.
+        authority: signs its certificates; it then listens with TLS too, and checks what users may do.
         ports: on the loopback interface, by listener; it keeps those it was made with.
     """
 
     folder: Path
-    tls: Path | None = None
+    authority: Authority | None = None
     ports: dict[str, int] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = None
     _admin: AdminClient | None = None
@@ -91,10 +126,14 @@ class Broker:
         """Where USER logs in with PASSWORD."""
         return f"127.0.0.1:{self.ports['SASL_PLAINTEXT']}"
 
-    @property
-    def tls_address(self) -> str:
-        """Where it listens with TLS."""
-        return f"127.0.0.1:{self.ports['SSL']}"
+    def tls_address(self, listener: str = "SSL") -> str:
+        """Where it listens with TLS.
+
+        Args:
+            listener: SSL; SASL_SSL: USER logs in with PASSWORD; MUTUAL: clients need a certificate; EXPIRED and
+                STRANGE have a certificate that is no longer valid, or is another host's.
+        """
+        return f"127.0.0.1:{self.ports[listener]}"
 
     def start(self) -> Broker:
         """Start it, and wait until it answers."""
@@ -153,6 +192,20 @@ class Broker:
         marks = [TopicPartition(topic, partition, offset) for partition, offset in before.items()]
         _done(self.admin.delete_records(marks))
 
+    def add_user(self, name: str, password: str, mechanism: str = "SCRAM-SHA-512") -> None:
+        """Let a user log in with a password by a SCRAM mechanism."""
+        kind = ScramMechanism.SCRAM_SHA_512 if mechanism.endswith("512") else ScramMechanism.SCRAM_SHA_256
+        how = ScramCredentialInfo(kind, 4096)
+        _done(self.admin.alter_user_scram_credentials([UserScramCredentialUpsertion(name, how, password.encode())]))
+
+    def allow(self, user: str, operation: str, topic: str, *, prefix: bool = False) -> None:
+        """Add an entry to the access control list: a user may do something with a topic, or all that begin so."""
+        pattern = ResourcePatternType.PREFIXED if prefix else ResourcePatternType.LITERAL
+        entry = AclBinding(
+            ResourceType.TOPIC, topic, pattern, f"User:{user}", "*", AclOperation[operation], AclPermissionType.ALLOW
+        )
+        _done(self.admin.create_acls([entry]))
+
     def partitions(self, topic: str) -> tuple[int, ...]:
         """The partitions of a topic; none if there is no such topic."""
         found = self.admin.list_topics(timeout=_CALL_SECONDS).topics.get(topic)
@@ -193,21 +246,16 @@ class Broker:
         assert producer.flush(_CALL_SECONDS) == 0
 
     def _settings(self) -> str:
-        names = ["PLAINTEXT", "SASL_PLAINTEXT", *(["SSL"] if self.tls else [])]
+        names = ["PLAINTEXT", "SASL_PLAINTEXT", *(_SECURED if self.authority else [])]
         self.ports = {name: process.free_port() for name in names}
         text = _SERVER.format(
             folder=self.folder,
             controller=process.free_port(),
             listeners=",".join(f"{name}://127.0.0.1:{port}" for name, port in self.ports.items()),
-            login=_LOGIN,
-            user=USER,
-            # Once for the login's own text, once for the properties.
-            password=PASSWORD.replace("\\", "\\\\").replace('"', '\\"').replace("\\", "\\\\"),
+            secured=",".join(f"{name}:{protocol}" for name, protocol in _SECURED.items()),
+            **_PLAIN_LOGIN,
         )
-        if self.tls is None:
-            return text
-        certificate, key = ((self.tls / name).read_text().replace("\n", "\\n") for name in ("ca.pem", "key.pem"))
-        return text + _TLS.format(certificate=certificate, key=key)
+        return text if self.authority is None else text + _secured(self.authority)
 
     def _command(self) -> list[str]:
         jars = jar_paths(["broker"], fetch=True, java=None, lock=LOCK)
@@ -231,6 +279,22 @@ class Broker:
             time.sleep(0.05)
 
 
+def _secured(authority: Authority) -> str:
+    """Settings of the listeners with TLS."""
+    own, old = authority.issue("broker"), authority.issue("expired", expired=True)
+    strange = authority.issue("strange", "DNS:kafka.example.com")
+    served = dict.fromkeys(_SECURED, own) | {"EXPIRED": old, "STRANGE": strange}
+    text = _ACCESS.format(scram=_SCRAM, ca=_one_line(authority.ca), **_PLAIN_LOGIN)
+    return text + "".join(
+        _TLS.format(name=name.lower(), certificate=_one_line(shown.certificate), key=_one_line(shown.key))
+        for name, shown in served.items()
+    )
+
+
+def _one_line(pem: str) -> str:
+    return pem.replace("\n", "\\n")
+
+
 def put(producer: Producer, topic: str, values: Iterable[Any], partition: int | None = None, **also: Any) -> None:
     """Hand values to a producer."""
     place = {} if partition is None else {"partition": partition}
@@ -246,9 +310,9 @@ def put(producer: Producer, topic: str, values: Iterable[Any], partition: int | 
 
 
 @contextlib.contextmanager
-def running(folder: Path, tls: Path | None = None) -> Iterator[Broker]:
+def running(folder: Path, authority: Authority | None = None) -> Iterator[Broker]:
     """A broker for as long as the block lasts."""
-    broker = Broker(folder, tls)
+    broker = Broker(folder, authority)
     try:
         yield broker.start()
     finally:

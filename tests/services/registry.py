@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -109,6 +110,7 @@ class Gateway:
         times: how often it answers so; None: always.
         only: answers so to paths that begin with this; the others go through.
         delay: seconds before each answer.
+        identity: files of a certificate and its key, with which it speaks TLS; None: plain http.
         asked: the paths it was asked for.
         refused: how many requests it has not served.
     """
@@ -119,6 +121,7 @@ class Gateway:
     times: int | None = None
     only: str = ""
     delay: float = 0.0
+    identity: tuple[Path, Path] | None = None
     asked: list[str] = field(default_factory=list)
     refused: int = 0
     _server: ThreadingHTTPServer | None = None
@@ -128,7 +131,7 @@ class Gateway:
     def url(self) -> str:
         """Where it listens."""
         assert self._server is not None
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http{'s' if self.identity else ''}://127.0.0.1:{self._server.server_address[1]}"
 
     def answer(self, handler: BaseHTTPRequestHandler) -> tuple[int, bytes, str]:
         """Status, body and type of an answer."""
@@ -197,6 +200,11 @@ class Gateway:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        if self.identity is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*self.identity)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+            self._server.handle_error = lambda *_: None  # type: ignore[method-assign]
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
         self._thread.start()
 

@@ -14,6 +14,10 @@ from engine.sources.kafka.connection import Connection, reach, read_connection
 
 LOGIN = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "u", "password": 'p"\\q'}
 
+CERTIFICATE = "-----BEGIN CERTIFICATE-----\nsesame-open\n-----END CERTIFICATE-----\n"
+KEY = "-----BEGIN PRIVATE KEY-----\nsesame-open\n-----END PRIVATE KEY-----\n"
+TLS = {"protocol": "SSL", "certificate": CERTIFICATE, "key": KEY}
+
 
 def test_addresses_as_text_or_list() -> None:
     for said in ("a:1,b:2", ["a:1", " b:2"]):
@@ -23,7 +27,7 @@ def test_addresses_as_text_or_list() -> None:
 
 
 def test_a_login_over_tls() -> None:
-    security = {**LOGIN, "ca": "-----BEGIN CERTIFICATE-----", "key": "K", "certificate": "C", "key_password": "P"}
+    security = {**LOGIN, "ca": CERTIFICATE, "key": KEY, "certificate": CERTIFICATE, "key_password": "P"}
     options = read_connection("main", {"bootstrap_servers": "a:1", "security": security}).options
     assert options == {
         "security.protocol": "SASL_SSL",
@@ -31,10 +35,10 @@ def test_a_login_over_tls() -> None:
         "sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule required "
         'username="u" password="p\\"\\\\q";',
         "ssl.truststore.type": "PEM",
-        "ssl.truststore.certificates": "-----BEGIN CERTIFICATE-----",
+        "ssl.truststore.certificates": CERTIFICATE,
         "ssl.keystore.type": "PEM",
-        "ssl.keystore.certificate.chain": "C",
-        "ssl.keystore.key": "K",
+        "ssl.keystore.certificate.chain": CERTIFICATE,
+        "ssl.keystore.key": KEY,
         "ssl.key.password": "P",
     }
 
@@ -60,6 +64,16 @@ WRONG = [
     ({"bootstrap_servers": "a:1", "security": {**LOGIN, "password": ""}}, "needs 'username' and 'password'"),
     ({"bootstrap_servers": "a:1", "security": {**LOGIN, "protocol": "SSL"}}, "SSL takes no mechanism"),
     ({"bootstrap_servers": "a:1", "security": {**LOGIN, "protocol": "SASL_PLAINTEXT", "ca": "x"}}, "no certificates"),
+    ({"bootstrap_servers": "a:1", "security": {**TLS, "ca": "/etc/sesame-open.pem"}}, "'ca' is not a PEM text"),
+    ({"bootstrap_servers": "a:1", "security": {**TLS, "key": ""}}, "'certificate' and 'key' belong together"),
+    (
+        {"bootstrap_servers": "a:1", "security": {**TLS, "key": KEY.replace("PRIVATE", "RSA PRIVATE")}},
+        "openssl pkcs8 -topk8 -nocrypt",
+    ),
+    (
+        {"bootstrap_servers": "a:1", "security": {**TLS, "key": KEY.replace("PRIVATE", "ENCRYPTED PRIVATE")}},
+        "'key' is encrypted and needs 'key_password'",
+    ),
     ({"bootstrap_servers": "a:1", "options": {"consumer.ssl.engine.factory.class": "x"}}, "a security setting"),
     ({"bootstrap_servers": "a:1", "options": {"consumer.metric.reporters": "x"}}, "of the client is unknown"),
     (
@@ -76,6 +90,7 @@ def test_settings_that_are_refused(settings: dict[str, object], text: str) -> No
         read_connection("main", settings)
     assert caught.value.diagnostic.code == "connection-settings"
     assert text in caught.value.diagnostic.message
+    assert "sesame" not in caught.value.diagnostic.message
     assert caught.value.diagnostic.hint
 
 

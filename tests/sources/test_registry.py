@@ -11,6 +11,7 @@ import pytest
 
 from engine.errors import EngineError, ProjectError, SetupError
 from engine.sources.registry.registry_client import MissingSchemaError, Registry, RegistrySettings, read_settings
+from tests.services import certificates
 from tests.services.registry import Gateway, RegistryPart, running
 
 pytestmark = pytest.mark.spark
@@ -151,6 +152,30 @@ def test_user_and_password_of_a_url_are_sent_and_not_shown(registry, subject, ga
         Registry(RegistrySettings("main", found.settings.url, found.settings.authorization, 1, 0.3)).schema(number)
     assert "p%40ss" not in str(error.value)
     assert "p@ss" not in str(error.value)
+
+
+@pytest.mark.skipif(not certificates.available(), reason="needs openssl to make certificates")
+def test_a_login_goes_over_tls_to_a_registry_whose_authority_is_known(registry, subject, tmp_path):
+    number = registry.register(subject, POINT)
+    authority, other = (certificates.authority(tmp_path / name, name) for name in ("authority", "other"))
+    authority.issue("registry")
+    identity = (authority.folder / "registry.pem", authority.folder / "registry.key")
+    auth = {"username": "me", "password": "pass:word"}
+    header = f"Basic {base64.b64encode(b'me:pass:word').decode()}"
+    with Gateway(registry.url, authorization=header, identity=identity).serving() as gateway:
+        given = {"url": gateway.url, "auth": auth, "timeout": "2 seconds"}
+        assert Registry(read_settings("main", {**given, "ca": authority.ca})).schema(number).id == number
+        for ca in ({}, {"ca": other.ca}):
+            with pytest.raises(SetupError) as error:
+                Registry(read_settings("main", given | ca)).schema(number)
+            assert code(error) == "registry-unreachable"
+            assert "certificate" in error.value.diagnostic.message
+            assert "'ca'" in error.value.diagnostic.hint
+            assert "pass:word" not in str(error.value)
+        assert len(gateway.asked) == 1, "nobody else is sent the password"
+    with pytest.raises(ProjectError) as wrong:
+        read_settings("main", {"url": "https://a", "ca": "/etc/ca.pem"})
+    assert code(wrong) == "bad-value"
 
 
 def test_a_refusal_is_told_at_once_and_without_the_secret(registry, gateway):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from engine import faults
 from engine.compile import Materialized, Model, Source
 from engine.compile.nodes.model_settings import Overwrite
+from engine.errors import errors_at
 from engine.events import Outcome, Status
 from engine.lake import staged_replacement, view_writer
 from engine.lake import table_writer as lake
@@ -216,8 +217,9 @@ def positions(run: Run, model: Model) -> dict[str, Any]:
 
     def of_source(source: Source) -> Mapping[str, Any]:
         kind = KINDS[source.spec.format]
-        kind.check(source.spec, run.place)
-        return kind.position(run.spark, source.spec, run.place)
+        with errors_at(source.location):
+            kind.check(source.spec, run.place)
+            return kind.position(run.spark, source.spec, run.place)
 
     def of_table(node: Model) -> TableFacts | None:
         return run.lake.table(node.relation.schema, node.relation.name)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from engine.compile import Input, Manifest, Model, Source, Watermark
 from engine.compile.nodes.model_settings import OnNull, OnUpstreamDelete
-from engine.errors import RunError
+from engine.errors import RunError, errors_at
 from engine.plan.tables.upstream_tables import TableReading
 from engine.runtime.inputs.watermark_lag import Timed, observed, timed
 from engine.runtime.quality.bad_records import Watched
@@ -108,9 +108,10 @@ def _read(
             return iceberg.as_declared(frame, node.spec, place)
         spec = limited(node.spec, item.max_files_per_trigger)
         kind = KINDS[spec.format]
-        kind.check(spec, place)
         read = kind.read_stream if item.stream and not bounded else kind.read_batch
-        return read(session, spec, place)
+        with errors_at(node.location):
+            kind.check(spec, place)
+            return read(session, spec, place)
     if not isinstance(node, Model):
         raise TypeError(item.node)
     if bounded:

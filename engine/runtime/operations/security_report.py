@@ -21,7 +21,7 @@ from engine.runtime.operations.declared_tls import declared
 from engine.runtime.operations.open_ports import answers, sessions
 from engine.secrets import MIN_LENGTH, PREFIX, is_credential, names_credential
 from engine.spark.jars import cache_dir
-from engine.spark.private import AUTHENTICATE
+from engine.spark.private import AUTHENTICATE, CRYPTO
 from engine.spark.private import PREFIX as SCRATCH
 
 _SHOWN = 3
@@ -188,9 +188,7 @@ def _settings(target: Target) -> Iterator[Check]:
         yield Check("settings", CheckResult.OK, f"{len(PINNED)} settings that affect SQL are pinned")
     guarded = conf.get(AUTHENTICATE) == _TRUE
     if not target.master.startswith("local"):
-        hint = "Set spark.authenticate and its secret as on the cluster." if not guarded else ""
-        level = CheckResult.OK if guarded else CheckResult.WARN
-        yield Check("settings", level, f"master {target.master}: the cluster's settings protect the ports", hint)
+        yield _cluster(target.master, guarded=guarded, encrypted=conf.get(CRYPTO) == _TRUE)
     elif conf.get(AUTHENTICATE, _TRUE) != _TRUE:
         hint = f"Remove {AUTHENTICATE} from the target."
         yield Check("settings", CheckResult.FAIL, f"{AUTHENTICATE} is off: other users can connect to a session", hint)
@@ -203,6 +201,19 @@ def _settings(target: Target) -> Iterator[Check]:
     if "jdwp" in options or "jmxremote" in options:
         hint = "Remove it from spark.driver.extraJavaOptions."
         yield Check("settings", CheckResult.WARN, "Java opens a port for a debugger or for JMX", hint)
+
+
+def _cluster(master: str, *, guarded: bool, encrypted: bool) -> Check:
+    """What the target says of the connections between the machines of a cluster."""
+    where = f"master {master}"
+    if not guarded:
+        hint = f"Set {AUTHENTICATE} and its secret as on the cluster."
+        return Check("settings", CheckResult.WARN, f"{where}: Spark's ports want no secret", hint)
+    if not encrypted:
+        hint = f"Set {CRYPTO} as on the cluster."
+        text = f"{where}: rows and passwords of sources go unencrypted between its machines"
+        return Check("settings", CheckResult.WARN, text, hint)
+    return Check("settings", CheckResult.OK, f"{where}: Spark's connections are authenticated and encrypted")
 
 
 def _environment(env: Mapping[str, str]) -> Iterator[Check]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Manifest, Source
+from engine.errors import errors_at
 from engine.sources import BAD, KINDS, ORIGIN, Place, kafka, record_checks
 
 if TYPE_CHECKING:
@@ -61,10 +62,11 @@ class SourceRows:
 
     def _register(self, session: SparkSession, source: Source) -> None:
         spec, kind = source.spec, KINDS[source.spec.format]
-        kind.check(spec, self.place)
-        if spec.format in kafka.FORMATS:
-            spec = kafka.until_now(session, spec, self.place)
-        frame = kind.read_batch(session, spec, self.place)
+        with errors_at(source.location):
+            kind.check(spec, self.place)
+            if spec.format in kafka.FORMATS:
+                spec = kafka.until_now(session, spec, self.place)
+            frame = kind.read_batch(session, spec, self.place)
         if BAD in frame.columns:
             frame = record_checks.without_bad(frame, source.name, f"bad records of {source.name}", spec.on_bad_record)
         frame.drop(ORIGIN).createOrReplaceTempView(f"`{source.name}`")

@@ -8,14 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError, near
-from engine.secrets import scrub
 from engine.sources.kafka.connection import Connection
+from engine.sources.kafka.rejections import PATIENCE_SECONDS, Cause, not_readable, rejection
 
 if TYPE_CHECKING:
+    from py4j.protocol import Py4JJavaError
     from pyspark.sql import SparkSession
 
-_PATIENCE_SECONDS = 20
 _ADMIN = "org.apache.kafka.clients.admin"
+_MOST_CAUSES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +53,19 @@ class Cluster:
         """The topics of some names.
 
         Raises:
-            SetupError: kafka-topic if one does not exist.
+            SetupError: kafka-topic if one does not exist, kafka-denied if the user may not read one.
         """
         wanted = self.jvm.java.util.ArrayList()
         for name in names:
             wanted.add(name)
-        futures = self.admin.describeTopics(wanted).topicNameValues()
+        # Who may describe a topic and not read it would learn that in the middle of a micro-batch.
+        options = getattr(self.jvm, f"{_ADMIN}.DescribeTopicsOptions")().includeAuthorizedOperations(True)
+        futures = self.admin.describeTopics(wanted, options).topicNameValues()
         found = {}
         for name in names:
             about = self._wait(futures.get(name), name)
+            if not _reads(about.authorizedOperations()):
+                raise not_readable(self.connection, name)
             partitions = tuple(sorted(int(p.partition()) for p in about.partitions()))
             found[name] = Topic(name, about.topicId().toString(), partitions)
         return found
@@ -87,16 +92,29 @@ class Cluster:
         from py4j.protocol import Py4JJavaError
 
         try:
-            return future.get(_PATIENCE_SECONDS, self.jvm.java.util.concurrent.TimeUnit.SECONDS)
+            return future.get(PATIENCE_SECONDS, self.jvm.java.util.concurrent.TimeUnit.SECONDS)
         except Py4JJavaError as error:
-            cause = error.java_exception
-            cause = cause.getCause() or cause
-            kind, said = cause.getClass().getSimpleName(), str(cause.getMessage() or "")
-        if kind == "UnknownTopicOrPartitionException":
+            causes = _causes(error)
+        if any(cause.kind == "UnknownTopicOrPartitionException" for cause in causes):
             hint = near(topic, self.names()) or "The broker has no topics yet."
             message = f"the topic '{topic}' does not exist (connection '{self.connection.name}')"
             raise SetupError("kafka-topic", message, hint)
-        raise _refused(self.connection, kind, said)
+        raise rejection(self.connection, causes, topic)
+
+
+def _reads(operations: Any) -> bool:
+    """Whether reading is among the operations of a topic that a user may do; brokers before 2.3 do not say."""
+    return operations is None or any(str(operation.name()) in {"READ", "ALL"} for operation in operations)
+
+
+def _causes(error: Py4JJavaError) -> list[Cause]:
+    """An exception of Java and its causes, the innermost last."""
+    causes: list[Cause] = []
+    exception = error.java_exception
+    while exception is not None and len(causes) < _MOST_CAUSES:
+        causes.append(Cause(str(exception.getClass().getSimpleName()), str(exception.getMessage() or "")))
+        exception = exception.getCause()
+    return causes
 
 
 @contextmanager
@@ -104,7 +122,8 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
     """The cluster of a connection, for some questions.
 
     Raises:
-        SetupError: kafka-rejected if the broker does not take the settings, or does not answer in time.
+        SetupError: kafka-rejected if the broker does not take the login, or does not answer in time; kafka-certificate
+            if there is no TLS connection.
     """
     from py4j.protocol import Py4JJavaError
 
@@ -115,8 +134,7 @@ def cluster(session: SparkSession, connection: Connection) -> Iterator[Cluster]:
     try:
         admin = getattr(jvm, f"{_ADMIN}.AdminClient").create(settings)
     except Py4JJavaError as error:
-        cause = error.java_exception.getCause() or error.java_exception
-        raise _refused(connection, cause.getClass().getSimpleName(), str(cause.getMessage())) from None
+        raise rejection(connection, _causes(error)) from None
     try:
         yield Cluster(connection, jvm, admin)
     finally:
@@ -127,18 +145,5 @@ def _bounded(client: Mapping[str, str]) -> dict[str, str]:
     """The options for the admin client; those of consumers mean nothing to it."""
     shared = ("bootstrap.servers", "security.", "ssl.", "sasl.", "client.dns", "reconnect.", "retry.", "socket.")
     own = {key: value for key, value in client.items() if key.startswith(shared)}
-    patience = str(_PATIENCE_SECONDS * 1000 - 1000)
-    return {**own, "default.api.timeout.ms": patience, "request.timeout.ms": str(_PATIENCE_SECONDS * 500)}
-
-
-def _refused(connection: Connection, kind: str, said: str) -> SetupError:
-    message = (
-        f"the brokers of the connection '{connection.name}' ({connection.addresses}) rejected the connection: "
-        f"{said or kind}"
-    )
-    hint = "Correct the connection's settings in project.yml."
-    if kind in {"TimeoutException", "TimeoutError"}:
-        message = f"the brokers of the connection '{connection.name}' ({connection.addresses}) did not answer"
-        message += f" within {_PATIENCE_SECONDS} seconds"
-        hint = "The port is open: check the brokers' log, and that 'security' of the connection matches the port."
-    return SetupError("kafka-rejected", scrub(message), hint)
+    patience = str(PATIENCE_SECONDS * 1000 - 1000)
+    return {**own, "default.api.timeout.ms": patience, "request.timeout.ms": str(PATIENCE_SECONDS * 500)}

@@ -25,6 +25,9 @@ _SECURITY = {
     "key": "ssl.keystore.key",
     "key_password": "ssl.key.password",
 }
+_ENCRYPTED = "ENCRYPTED PRIVATE KEY"
+# security: -> what its PEM text has; Java reads keys in PKCS #8 only
+_PEM = {"ca": ("CERTIFICATE",), "certificate": ("CERTIFICATE",), "key": ("PRIVATE KEY", _ENCRYPTED)}
 # Options of the consumer that a project may set. The list is closed: some of the others name classes to load, files to
 # read or addresses to call (CVE-2024-31141, CVE-2025-27817), and Spark sets some itself.
 CONSUMER = (
@@ -57,11 +60,13 @@ class Connection:
         name: in the target.
         servers: host and port of each bootstrap server.
         options: of the client, without addresses; secrets are in them.
+        user: of the login; empty: none.
     """
 
     name: str
     servers: tuple[tuple[str, int], ...]
     options: Mapping[str, str] = field(default_factory=dict, repr=False)
+    user: str = ""
 
     @property
     def addresses(self) -> str:
@@ -87,7 +92,9 @@ def read_connection(name: str, settings: Mapping[str, Any]) -> Connection:
     faults += [f"{message}. {hint}" for _, message, hint in consumer_faults(options)]
     if faults:
         raise ProjectError("connection-settings", f"the connection '{name}' is invalid: {'; '.join(faults)}", _FORM)
-    return Connection(name, servers, {**_security(settings.get("security") or {}), **consumer_options(options)})
+    security = settings.get("security") or {}
+    user = str(security.get("username") or "")
+    return Connection(name, servers, {**_security(security), **consumer_options(options)}, user)
 
 
 _FORM = "Set 'bootstrap_servers: host:9092' and, if needed, 'security: {protocol: SASL_SSL, ...}'."
@@ -172,8 +179,24 @@ def _security_faults(security: Any) -> Iterator[str]:
         yield f"'protocol' must be one of {', '.join(_PROTOCOLS)}"
         return
     yield from _login_faults(str(protocol), security)
-    if not str(protocol).endswith("SSL") and set(_SECURITY) & set(security):
+    if str(protocol).endswith("SSL"):
+        yield from _pem_faults(security)
+    elif set(_SECURITY) & set(security):
         yield f"{protocol} takes no certificates"
+
+
+def _pem_faults(security: Mapping[str, Any]) -> Iterator[str]:
+    """What is no PEM text; the text itself is a secret, and in no message."""
+    for key, kinds in _PEM.items():
+        text = str(security.get(key) or "")
+        if text and not any(f"-----BEGIN {kind}-----" in text for kind in kinds):
+            yield f"'{key}' is not a PEM text with {' or '.join(f'-----BEGIN {kind}-----' for kind in kinds)}"
+            if key == "key" and "-----BEGIN " in text:
+                yield "convert it: openssl pkcs8 -topk8 -nocrypt -in key.pem"
+    if bool(security.get("certificate")) != bool(security.get("key")):
+        yield "'certificate' and 'key' belong together"
+    if f"-----BEGIN {_ENCRYPTED}-----" in str(security.get("key")) and not security.get("key_password"):
+        yield "'key' is encrypted and needs 'key_password'"
 
 
 def _login_faults(protocol: str, security: Mapping[str, Any]) -> Iterator[str]:

@@ -7,12 +7,15 @@ Spark's JVM, with its errors: a topic pattern (Java's), settings that this clien
 from __future__ import annotations
 
 import base64
+import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field
 from typing import Any
 
 _PATIENCE_SECONDS = 4.0
+_TURN_SECONDS = 0.05
+_FINAL = ("_AUTHENTICATION", "_SSL")
 # security: -> librdkafka's option
 _SECURITY = {
     "protocol": "security.protocol",
@@ -72,25 +75,58 @@ def ask(
         from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
     except ImportError:
         return None
+    rejected: list[str] = []
     settings: dict[str, Any] = {
-        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0, "error_cb": lambda _: None,
+        "bootstrap.servers": addresses, "client.id": "headrace", "log_level": 0,
+        "error_cb": lambda error: rejected.extend({error.name()}.intersection(_FINAL)),
         **{option: str(security[key]) for key, option in _SECURITY.items() if security.get(key)},
     }  # fmt: skip
     spec: Any = OffsetSpec
     try:
-        return _asked(AdminClient(settings), spec.earliest(), spec.latest(), wanted)
+        questions = _Questions(AdminClient(settings), rejected)
+        return _asked(questions, spec.earliest(), spec.latest(), wanted)
     except (KafkaException, TimeoutError, ValueError):
         return None
 
 
-def _asked(admin: Any, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]) -> dict[str, ClusterOffsets]:
+@dataclass(frozen=True, slots=True)
+class _Questions:
+    """What a client is asked.
+
+    Attributes:
+        admin: the client.
+        rejected: filled by the client when a broker takes no login or no certificate; it would try on by itself.
+    """
+
+    admin: Any
+    rejected: Sequence[str]
+
+    def answer(self, future: Future[Any]) -> Any:
+        """The answer of a call.
+
+        Raises:
+            TimeoutError: there is none in time, or there will be none.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS + 1
+        while not future.done():
+            if self.rejected or time.monotonic() > deadline:
+                raise TimeoutError(*self.rejected)
+            wait((future,), _TURN_SECONDS)
+            self.admin.poll(0)
+        return future.result()
+
+
+def _asked(
+    questions: _Questions, earliest: Any, latest: Any, wanted: Mapping[str, Sequence[str]]
+) -> dict[str, ClusterOffsets]:
     from confluent_kafka import IsolationLevel, TopicCollection, TopicPartition
 
+    admin = questions.admin
     names = sorted({name for some in wanted.values() for name in some})
     cluster = admin.describe_cluster(request_timeout=_PATIENCE_SECONDS)
     described = admin.describe_topics(TopicCollection(names), request_timeout=_PATIENCE_SECONDS)
-    found = {name: _result(future) for name, future in described.items()}
-    identity = str(_result(cluster).cluster_id or "")
+    found = {name: questions.answer(future) for name, future in described.items()}
+    identity = str(questions.answer(cluster).cluster_id or "")
     answers = {}
     for isolation, topics in wanted.items():
         partitions = [TopicPartition(name, p.id) for name in topics for p in found[name].partitions]
@@ -101,7 +137,7 @@ def _asked(admin: Any, earliest: Any, latest: Any, wanted: Mapping[str, Sequence
                 isolation_level=IsolationLevel[isolation.upper()],
                 request_timeout=_PATIENCE_SECONDS,
             )
-            ends[spec] = {(p.topic, p.partition): int(_result(future).offset) for p, future in futures.items()}
+            ends[spec] = {(p.topic, p.partition): int(questions.answer(future).offset) for p, future in futures.items()}
         first, end = ends.values()
         answers[isolation] = ClusterOffsets(
             identity,
@@ -111,10 +147,6 @@ def _asked(admin: Any, earliest: Any, latest: Any, wanted: Mapping[str, Sequence
             },
         )  # fmt: skip
     return answers
-
-
-def _result(future: Future[Any]) -> Any:
-    return future.result(_PATIENCE_SECONDS + 1)
 
 
 def _of(topic: str, offsets: Mapping[tuple[str, int], int]) -> dict[int, int]:

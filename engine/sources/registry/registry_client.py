@@ -61,6 +61,7 @@ class RegistrySettings:
         authorization: the value of the header; empty: none is sent.
         timeout: seconds that the registry may be silent.
         patience: seconds that a call may take, with all its repetitions.
+        ca: PEM text of the authorities that its certificate is checked with; empty: those of the machine.
     """
 
     name: str
@@ -68,6 +69,7 @@ class RegistrySettings:
     authorization: str = field(default="", repr=False)
     timeout: float = _SILENCE
     patience: float = _PATIENCE
+    ca: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,19 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
     elif parts.username is not None:
         authorization = _basic(unquote(parts.username), unquote(parts.password or ""))
     patience = _seconds(place, given["timeout"]) if "timeout" in given else _PATIENCE
-    return RegistrySettings(name, address, authorization, min(_SILENCE, patience), patience)
+    ca = str(given.get("ca") or "")
+    if ca and not _is_certificate(ca):
+        hint = 'Give the text of the PEM file by a variable: export REGISTRY_CA="$(cat ca.pem)".'
+        raise ProjectError("bad-value", f"the 'ca' of {place} is not a PEM text of certificates", hint)
+    return RegistrySettings(name, address, authorization, min(_SILENCE, patience), patience, ca)
+
+
+def _is_certificate(text: str) -> bool:
+    try:
+        ssl.create_default_context(cadata=text)
+    except (ssl.SSLError, ValueError):
+        return False
+    return True
 
 
 def _address(url: str) -> SplitResult | None:
@@ -298,7 +312,7 @@ class Registry:
             headers["Authorization"] = self.settings.authorization
         patience = {"timeout": self.settings.timeout, "deadline": deadline}
         try:
-            body = fetch(self.settings.url + path, headers, most_bytes=_MOST_BYTES, **patience)
+            body = fetch(self.settings.url + path, headers, most_bytes=_MOST_BYTES, ca=self.settings.ca, **patience)
         except BodyTooLargeError as error:
             raise self._odd(str(error)) from error
         try:
@@ -331,6 +345,8 @@ class Registry:
 
     def _down(self, reason: str) -> SetupError:
         hint = "Start it, or correct its 'url' in the target. No records are lost: the next build reads them."
+        if "certificate" in reason.lower():
+            hint = "Set 'ca' of the registry to the PEM text of the authority that signed its certificate."
         message = f"the schema registry '{self.settings.name}' at {self.settings.url} cannot be reached: {reason}"
         return SetupError("registry-unreachable", scrub(message), hint)
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 import http.client
 import io
 import socket
+import ssl
 import time
 import urllib.request
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 _LEAST_SECONDS: Final = 0.05
@@ -22,7 +24,9 @@ class BodyTooLargeError(Exception):
     """A body has more bytes than are read."""
 
 
-def fetch(url: str, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int) -> bytes:
+def fetch(
+    url: str, headers: Mapping[str, str], *, timeout: float, deadline: float, most_bytes: int, ca: str = ""
+) -> bytes:
     """The body of an answer.
 
     Args:
@@ -31,6 +35,7 @@ def fetch(url: str, headers: Mapping[str, str], *, timeout: float, deadline: flo
         timeout: seconds that the server may be silent.
         deadline: of the whole, by the monotonic clock.
         most_bytes: a larger body is an error.
+        ca: PEM text of the authorities that certificates are checked with; empty: those of the machine.
 
     Raises:
         HTTPError: the server answers with another status than success; its body is under the same deadline.
@@ -39,7 +44,7 @@ def fetch(url: str, headers: Mapping[str, str], *, timeout: float, deadline: flo
     """
     request = _Request(url, headers=dict(headers))
     request.deadline = deadline
-    with _OPENER.open(request, timeout=_left(timeout, deadline)) as response:
+    with _opener(ca).open(request, timeout=_left(timeout, deadline)) as response:
         body = bytearray()
         while chunk := response.read1(1 << 16):
             body += chunk
@@ -132,4 +137,7 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-_OPENER: Final = urllib.request.build_opener(_NoRedirect, _Http, _Https)
+@lru_cache(maxsize=8)
+def _opener(ca: str) -> urllib.request.OpenerDirector:
+    https = _Https(context=ssl.create_default_context(cadata=ca)) if ca else _Https()
+    return urllib.request.build_opener(_NoRedirect, _Http, https)
