@@ -30,6 +30,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 _STARTED = {
     "broker": "services", "registry": "services", "s3_server": "object_store", "browser": "browser",
     "postgres_server": "catalogs", "rest_server": "catalogs", "shared": "catalogs", "rest_lab": "catalogs",
+    "cluster": "cluster",
 }  # fmt: skip
 
 

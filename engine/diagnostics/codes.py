@@ -15,7 +15,7 @@ _BY_PAGE = {
         java-missing java-version java-start java-ended spark-session class-archive jars-download
         jars-checksum jars-cache catalog-unusable catalog-unreachable catalog-denied catalog-busy lake-moved
         s3-client s3-denied s3-missing s3-unreachable
-        lake-outside target-unwritable target-link disk-full
+        lake-outside target-unwritable target-link disk-full cluster-unreachable cluster-without-executors
     """,
     "jinja": """
         jinja-syntax jinja-undefined jinja-error jinja-security template-too-large compiler-error var-missing
@@ -86,7 +86,7 @@ _BY_PAGE = {
         header-comment-end unknown-key missing-key wrong-type bad-value bad-name bad-duration bad-schema
         duplicate-name duplicate-table config-conflict dbt-materialization not-supported setting-needs
         setting-conflict setting-pinned condition-syntax partition-clash partition-type trigger-continuous
-        trigger-once schedule-syntax unknown-option duplicate-option acknowledge-unused
+        trigger-once schedule-syntax unknown-option duplicate-option acknowledge-unused folder-not-shared
     """,
 }
 CODES: frozenset[str] = frozenset(code for codes in _BY_PAGE.values() for code in codes.split())

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from engine.compile import DataTest, Manifest, Model, Target
+from engine.compile import DataTest, Manifest, Model, Target, UnitTest
 from engine.errors import Diagnostic
 from engine.events import (
     Diagnosed,
@@ -46,6 +46,7 @@ from engine.spark.jars import jar_paths
 from engine.spark.java import find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
+from engine.spark_master import runs_locally
 from engine.state import locked
 from engine.target_folder import own_folder
 
@@ -158,6 +159,7 @@ def build(
 
         for model in models:
             settle(model, table_state(target, model), lake)
+        run_unit = run_unit and _units_first(manifest, target, order, options, run_unit, passes, opening)
         opening = opening or spark_session
         jars = jar_sets(manifest, read)
         with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
@@ -167,6 +169,28 @@ def build(
             run_nodes(run, order, run_unit, log, passes, threads=options.threads, fail_fast=options.fail_fast)
             expire_snapshots(run, _written(events, models))
     return _ended(both, events, begin, notes())
+
+
+def _units_first(
+    manifest: Manifest,
+    target: Target,
+    order: Sequence[str],
+    options: Options,
+    run_unit: RunUnit,
+    passes: KnownPasses | None,
+    opening: OpenSession | None,
+) -> RunUnit:
+    """Run the unit tests of a run on this machine, if its session is a cluster's; return what knows their verdicts."""
+    if opening is not None or runs_locally(target.master):
+        return run_unit
+    tests = [node for i in order if isinstance(node := manifest.nodes[i], UnitTest)]
+    due = [test for test in tests if passes is None or passes.passed_at(test) is None]
+    if not due:
+        return run_unit
+    from engine.runtime.testing.unit_tests_first import local_target, verdicts
+
+    with spark_session(local_target(target), options.target_dir) as spark:
+        return verdicts(spark, due, run_unit, options.threads)
 
 
 def _own_lake(target: Target) -> tuple[Path, ...]:

@@ -124,13 +124,13 @@ class Turns:
                 verdict = DataTestVerdict(Status.ERROR, 0, _INTERRUPTED)
             for finding in verdict.findings:
                 self.run.emit(Diagnosed(finding))
-            at = now()
+            at, seconds = now(), time.monotonic() - begin if verdict.seconds is None else verdict.seconds
             if self.passes is not None and verdict.status is not Status.SKIPPED and not verdict.passed_at:
                 self.passes.ended(node, at, passed=verdict.status is Status.PASS and not verdict.failures)
             self.run.emit(
                 TestFinished(
-                    node_id, index, total, verdict.status, time.monotonic() - begin, verdict.failures, verdict.message,
-                    at, verdict.passed_at,
+                    node_id, index, total, verdict.status, seconds, verdict.failures, verdict.message, at,
+                    verdict.passed_at,
                 )
             )  # fmt: skip
             return verdict.status

@@ -133,7 +133,7 @@ STATE_STORE: Final = ConfigBlock(
         ConfigKey(
             "partitions",
             ValueForm.INTEGER,
-            "2 with a local master, else `spark.sql.shuffle.partitions`",
+            "`spark.sql.shuffle.partitions` of the target, else 2 with a local master and the cores of a cluster",
             "partitions of the state",
             "partitions: 8",
         ),

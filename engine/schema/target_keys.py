@@ -108,7 +108,20 @@ SPARK: Final = ConfigBlock(
     "spark",
     "The Spark session.",
     (
-        ConfigKey("master", ValueForm.TEXT, "`local[*]`", "Spark's master URL", 'master: "local[2]"'),
+        ConfigKey(
+            "master",
+            ValueForm.TEXT,
+            "`local[*]`",
+            "Spark's master URL: `local[4]`, `spark://host:7077`, `yarn`, `k8s://https://host:6443`",
+            'master: "local[2]"',
+        ),
+        ConfigKey(
+            "shared_folders",
+            ValueForm.BOOLEAN,
+            "`false`",
+            "folders of this machine are the same ones, at the same paths, on every machine of the cluster",
+            "shared_folders: true",
+        ),
         ConfigKey("driver_memory", ValueForm.TEXT, "Spark's, 1g", "heap of the driver", "driver_memory: 4g"),
         ConfigKey(
             "conf",

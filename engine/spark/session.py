@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,10 +21,12 @@ from engine.pinned_settings import PINNED
 from engine.spark import archive_writer, local_files
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
+from engine.spark.executors import await_executors, check_masters, executor_python, usable_cores
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
 from engine.spark.private import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, guard_callbacks
+from engine.spark_master import is_loopback, runs_locally
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,6 +43,7 @@ REDACTION: Final = (
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.
 _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+_SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
 _LOUD: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
@@ -97,7 +99,7 @@ class SessionSettings:
     @property
     def local(self) -> bool:
         """Whether all of Spark runs in the driver's JVM."""
-        return re.fullmatch(r"local(\[[^\]]*\])?", self.master) is not None
+        return runs_locally(self.master)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,28 +134,44 @@ def open_session(settings: SessionSettings) -> Session:
     """Start a JVM and a session in it; close() or leaving a with block ends both.
 
     Raises:
-        SetupError: `java-start`, or `spark-session` with the reason in one line.
+        SetupError: `java-start`, or `spark-session` with the reason in one line; `cluster-unreachable` and
+            `cluster-without-executors`, both in bounded time.
     """
     from pyspark import SparkContext
 
     if SparkContext._active_spark_context is not None:
         raise SetupError("spark-session", "this process already has a Spark session", "Close it first.")
+    check_masters(settings.master)
     jvm = start_jvm(
         settings.java,
         conf=session_conf(settings),
         log_dir=settings.log_dir,
         inherit_fds=settings.inherit_fds,
         log_level=settings.log_level,
-        jars=settings.jar_paths if settings.local else (),
+        jars=settings.jar_paths,
         archiving=settings.archiving,
         umask=settings.umask,
     )
-    # A worker of a local session is this Python, not whatever python3 is on the path.
-    own_python = settings.local and _PYTHON_VARIABLE not in os.environ
-    if own_python:
-        os.environ[_PYTHON_VARIABLE] = sys.executable
+    # A worker of a session on this machine is this Python, not whatever python3 is on the path.
+    python = executor_python(settings.master, settings.conf)
+    own_python = python is not None and _PYTHON_VARIABLE not in os.environ
+    if own_python and python is not None:
+        os.environ[_PYTHON_VARIABLE] = python
     with _closing_on_failure(jvm, own_python=own_python):
-        return Session(_connect(jvm), jvm, own_python, settings.keep_classes)
+        spark = _connect(jvm)
+        if not settings.local:
+            await_executors(spark, settings.master, jvm.log)
+            _spread(spark, settings.conf)
+        return Session(spark, jvm, own_python, settings.keep_classes)
+
+
+def _spread(spark: SparkSession, conf: Mapping[str, str]) -> None:
+    """Give queries as many partitions as the cluster has cores: a checkpoint keeps the number that it began with."""
+    if _SHUFFLE not in conf:
+        cores = str(usable_cores(spark, conf))
+        # Sessions of models are made by newSession, which begins with what all sessions share.
+        for of_session in (spark.conf, spark._jsparkSession.sharedState().conf()):
+            of_session.set(_SHUFFLE, cores)
 
 
 def session_conf(settings: SessionSettings) -> dict[str, str]:
@@ -199,7 +217,11 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": _COMPILED_QUERIES,
         "spark.sql.streaming.stateStore.providerClass": _STATE_STORE,
         "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+        "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
     }
+    if is_loopback(settings.master):
+        # All workers of such a master are on this machine, and nothing beyond it may reach the driver.
+        conf |= dict.fromkeys(("spark.driver.host", "spark.driver.bindAddress"), "127.0.0.1")
     if not settings.local:
         # The executors compact their state themselves; most builds end before Spark's one minute has passed.
         conf["spark.sql.streaming.stateStore.maintenanceInterval"] = "15s"
@@ -215,10 +237,9 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
             # Hadoop sets the permissions of a checkpoint's files itself, here without a process for each of them.
             **local_files.SETTINGS,
             "spark.hadoop.fs.permissions.umask-mode": f"{settings.umask:03o}",
-            "spark.sql.shuffle.partitions": _LOCAL_STATE_PARTITIONS,
+            _SHUFFLE: _LOCAL_STATE_PARTITIONS,
             **_LOCAL_CHECKPOINTS,
             "spark.sql.streaming.fileSource.log.cleanupDelay": _LOG_KEPT,
-            "spark.sql.warehouse.dir": (settings.log_dir.absolute().parent / "spark-warehouse").as_uri(),
         }
     return conf
 

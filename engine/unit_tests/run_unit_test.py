@@ -16,6 +16,7 @@ from engine.lake.quoted_names import quoted
 from engine.plan.test_passes.compile_overrides import Versions
 from engine.runtime.spark_support.spark_errors import diagnose, spark_exceptions
 from engine.runtime.testing.run_data_test import DataTestVerdict
+from engine.spark_master import runs_locally
 from engine.unit_tests.batch_harness import run_whole
 from engine.unit_tests.differences import TextTable, drawn, paired
 from engine.unit_tests.fixed_clock import shown
@@ -49,7 +50,7 @@ class UnitTests:
     def run(self, spark: SparkSession, test: UnitTest) -> DataTestVerdict:
         """Run one test; whatever goes wrong is in the verdict."""
         model: Model | None = None
-        if not str(spark.sparkContext.master).startswith("local"):
+        if not runs_locally(str(spark.sparkContext.master)):
             return _error((_elsewhere(test),), test)
         try:
             manifest = self.versions.of(test)
@@ -96,7 +97,7 @@ class UnitTests:
 
 def _elsewhere(test: UnitTest) -> Diagnostic:
     message = "unit tests run in a local Spark, and the target has another master"
-    hint = "Run them separately: engine test -s test_type:unit; exclude them here: --exclude test_type:unit."
+    hint = "Run them separately: engine test -s test_type:unit; without --watch, engine build runs them first."
     return Diagnostic("not-supported", message, hint, node=test.id.partition(".")[2])
 
 

@@ -64,7 +64,7 @@ def of_target(result: Compiled) -> list[Any]:
     registries = [read_settings(name, late()) for name, late in target.registries.items()]
     return [
         [target.name, target.catalog, target.schema, target.state, target.require_replayable],
-        [target.master, target.conf, target.driver_memory],
+        [target.master, target.conf, target.driver_memory, target.shared_folders],
         [(connection.addresses, connection.options) for connection in kafka],
         [(registry, registry.authorization) for registry in registries],
         target.openlineage() if target.openlineage else None,

@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from engine.compile.declarations import source_credentials
 from engine.compile.declarations.catalog_config import SQLITE
 from engine.compile.declarations.schema_file import with_schema_file
+from engine.compile.declarations.spark_config import SHARED_HINT, is_folder_here
 from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Column
 from engine.compile.sql.schema_text import read_ddl, read_schema
@@ -136,6 +137,10 @@ def _refused(spec: SourceSpec, kind: Kind, target: Target) -> Iterator[SpecFault
             "'require_replayable' from the target."
         )
         yield SpecFault(("format",), message, hint, "source-not-replayable")
+    path = spec.settings.get("path")
+    if target.executors_elsewhere and isinstance(path, str) and is_folder_here(path):
+        message = f"'{path}' is a folder of this machine, and executors of {target.master} run on others"
+        yield SpecFault(("path",), message, SHARED_HINT, "folder-not-shared")
 
 
 def _chosen(part: Section, target: str) -> dict[str, Section]:

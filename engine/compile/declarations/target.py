@@ -11,21 +11,22 @@ from typing import Any
 
 import msgspec
 
-from engine.compile.config.session_settings import TIME_ZONE, is_utc, meaning
+from engine.compile.config.session_settings import meaning
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
 from engine.compile.declarations.s3_config import ObjectStore, load_object_store
 from engine.compile.declarations.s3_config import without_secrets as without_s3_secrets
+from engine.compile.declarations.spark_config import check_folders, is_argument, read_spark
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near
-from engine.pinned_settings import pinned
 from engine.project import LoadedProject
 from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name
-from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, SPARK, TARGET
+from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
 from engine.secrets import register_settings
 from engine.sources import Place
 from engine.sources.registry.registry_client import is_open
+from engine.spark_master import is_on_this_machine
 
 # Rendered when they are used, so that a command that reads no such source needs no secret.
 LATE_KEYS = ("connections", "schema_registries")
@@ -85,6 +86,7 @@ class Target:
         master: Spark's master URL.
         conf: Spark settings of the user; what a session is started with is `spark_conf`.
         driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
+        shared_folders: folders of this machine are the same ones, at the same paths, on all machines of the cluster.
         connections: by name, each rendered when it is called for; secrets are in what that gives.
         registries: schema registries, in the same way.
         openlineage: where run events go, in the same way; None: nowhere.
@@ -101,6 +103,7 @@ class Target:
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     driver_memory: str | None = None
+    shared_folders: bool = False
     connections: Mapping[str, Late] = field(default_factory=dict)
     registries: Mapping[str, Late] = field(default_factory=dict)
     openlineage: Late | None = None
@@ -109,6 +112,11 @@ class Target:
     s3: ObjectStore | None = None
     schema_varies: bool = False
     secrets: SecretSettings | None = field(default=None, repr=False)
+
+    @property
+    def executors_elsewhere(self) -> bool:
+        """Whether executors may have other disks than this machine's."""
+        return not self.shared_folders and not is_on_this_machine(self.master)
 
     def spark_conf(self) -> Mapping[str, str]:
         """The user's Spark settings with secrets in them.
@@ -158,7 +166,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         # Else two targets would build into the same tables.
         hint = f"Add 'schema: {_schema(chosen, chosen)}'; only a single target has a default, the project's name."
         section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
-    return Target(
+    loaded = Target(
         name=chosen,
         catalog=_catalog(section, project.root, values.secrets),
         schema=(schema.namespace() if schema else "") or _schema(project.name, chosen),
@@ -171,8 +179,11 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         s3=load_object_store(section.child("s3"), values.secrets),
         schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
-        **_spark(section.child("spark")),
+        **read_spark(section.child("spark")),
     )
+    if loaded.executors_elsewhere:
+        check_folders(section, loaded.catalog, str(loaded.state), loaded.master)
+    return loaded
 
 
 def _schema(project: str, target: str) -> str:
@@ -205,7 +216,8 @@ def _without_secrets(section: Section, values: ValueRenderer) -> Section:
             # What decides on rows is kept with the tables.
             meant = meaning({key: str(value) for key, value in conf.value.items()}, ())
             decides = {key.lower() for key in meant.get("conf", ())}
-            shown = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key.lower() in decides}
+            open_ = [key for key, _ in conf.mapping() if key.lower() in decides or is_argument(key)]
+            shown = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key in open_}
             named["conf"] = {**conf.value, **shown}
         kept["spark"] = {**spark.value, **named}
     return section.holding({**section.value, **kept})
@@ -291,32 +303,6 @@ def _catalog(section: Section, root: Path, secrets: SecretSettings | None) -> Ca
         return default
     _warn_of_open_catalog(part)
     return replace(load_catalog(part, default, lambda value, text: _folder(value, root, text)), secrets=secrets)
-
-
-def _spark(part: Section | None) -> dict[str, Any]:
-    if part is None:
-        return {}
-    part.check_keys(SPARK)
-    result: dict[str, Any] = {}
-    master, memory, conf = part.child("master"), part.child("driver_memory"), part.child("conf")
-    if master:
-        result["master"] = master.text()
-    if memory:
-        result["driver_memory"] = memory.text()
-    if conf:
-        result["conf"] = {key: value.option() for key, value in conf.mapping()}
-        for key, value in conf.mapping():
-            if key.lower() == TIME_ZONE.lower() and not is_utc(value.option()):
-                hint = (
-                    "Remove it. To parse strings without a zone set 'timezone:' of the source; for local days and "
-                    f"hours write from_utc_timestamp(ts, '{value.option()}')."
-                )
-                value.report("setting-pinned", f"the session's time zone is UTC, not {value.option()}", hint)
-            fixed = pinned(key)
-            if fixed and value.option().strip().lower() != fixed[1]:
-                message = f"the setting '{fixed[0]}' must be {fixed[1]}, not {value.option()}"
-                value.report("setting-pinned", message, "Remove it; the SQL of a project is checked for this value.")
-    return result
 
 
 def _cleared(part: Section | None) -> Iterator[Path]:

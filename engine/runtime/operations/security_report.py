@@ -23,6 +23,7 @@ from engine.secrets import MIN_LENGTH, PREFIX, is_credential, names_credential
 from engine.spark.jars import cache_dir
 from engine.spark.private import AUTHENTICATE, CRYPTO
 from engine.spark.private import PREFIX as SCRATCH
+from engine.spark_master import runs_locally
 
 _SHOWN = 3
 _MOST_ENTRIES = 200_000
@@ -68,7 +69,7 @@ def checks(target: Target, root: Path, target_dir: Path) -> Iterator[Check]:
 
 def _ports(target: Target) -> Iterator[Check]:
     found = False
-    local = target.master.startswith("local")
+    local = runs_locally(target.master)
     for port in sessions():
         found = True
         text = f"{port.address}:{port.number}, {port.who} (process {port.pid})"
@@ -187,7 +188,7 @@ def _settings(target: Target) -> Iterator[Check]:
     else:
         yield Check("settings", CheckResult.OK, f"{len(PINNED)} settings that affect SQL are pinned")
     guarded = conf.get(AUTHENTICATE) == _TRUE
-    if not target.master.startswith("local"):
+    if not runs_locally(target.master):
         yield _cluster(target.master, guarded=guarded, encrypted=conf.get(CRYPTO) == _TRUE)
     elif conf.get(AUTHENTICATE, _TRUE) != _TRUE:
         hint = f"Remove {AUTHENTICATE} from the target."

@@ -30,6 +30,7 @@ class DataTestVerdict:
         message: what is wrong, one line.
         findings: what to show.
         passed_at: when it passed, UTC, if that pass counts and it did not run; empty: it ran.
+        seconds: how long it took, if it ran before its turn.
     """
 
     status: Status
@@ -37,6 +38,7 @@ class DataTestVerdict:
     message: str = ""
     findings: tuple[Diagnostic, ...] = ()
     passed_at: str = ""
+    seconds: float | None = None
 
 
 def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdict:
