@@ -92,6 +92,22 @@ kafka: $(DEMO) ## The example on a real broker: start it with a registry, send t
 kafka-shell: $(DEMO) ## A shell beside a running broker and registry, for docs/examples; they stop with it
 	@PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m tests.services .engine/kafka $(SHELL)
 
+.PHONY: rest
+rest: $(DEMO) ## The example in the catalog of a REST server: start it, land flights, build every table, stop it
+	@$(BIN)/python -m tests.services --with rest .engine/rest $(SHELL) -ec '\
+		echo "==> landing flights"; $(BIN)/python -m producer; \
+		echo "==> engine build --target rest"; $(BIN)/engine build --target rest; \
+		$(BIN)/engine show departures_hourly --table --target rest'
+
+# The database is a new one each time, so that state and tables of the last time would be without a catalog.
+.PHONY: cluster
+cluster: $(DEMO) ## The example on a Spark cluster with PostgreSQL as the catalog: start both, land flights, build, stop them
+	@rm -rf .engine/cluster
+	@$(BIN)/python -m tests.services --with postgres,spark .engine/cluster $(SHELL) -ec '\
+		echo "==> landing flights"; $(BIN)/python -m producer; \
+		echo "==> engine build --target cluster"; $(BIN)/engine build --target cluster; \
+		$(BIN)/engine show departures_hourly --table --target cluster'
+
 # pytest ends with 5 when it ran nothing: an error, unless PYTEST_ARGS narrowed the choice and the other half ran.
 .PHONY: test
 test: $(DEV) $(DEMO) ## Run the whole suite: the fast tests, then those that need Spark or a browser

@@ -1,0 +1,89 @@
+"""The example in a server's catalog and on a cluster: its tables are those of the local target."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from engine.compile import compile_project
+from engine.lake.lake_reader import Lake
+from engine.project import load_project
+from tests.example import golden
+from tests.example.test_build import (
+    FILES,
+    arrived,
+    check_flights,
+    check_latest,
+    check_streams_of_two,
+    departed_once,
+    golden_hours,
+    golden_trend,
+    hourly_replay,
+    hourly_rows,
+    land,
+    trend_replay,
+    trend_rows,
+)
+from tests.lab import REPOSITORY, Lab, run_alone
+from tests.services import iceberg_rest, postgres, spark_cluster
+
+pytestmark = pytest.mark.spark
+
+
+@dataclass(slots=True)
+class Example(Lab):
+    """The example with two days of flights, built by processes of their own.
+
+    Attributes:
+        target: that it builds with.
+    """
+
+    target: str = ""
+
+    def __post_init__(self) -> None:
+        for folder in ("models", "macros", "sources"):
+            shutil.copytree(REPOSITORY / folder, self.root / folder)
+        shutil.copy(REPOSITORY / "project.yml", self.root)
+        land(self, "--days", "2")
+
+    def check(self) -> None:
+        """Build, and compare the tables with golden numbers; a second build has nothing to do."""
+        first = run_alone(self.root, "build", "--target", self.target)
+        assert first.returncode == 0, first.stdout + first.stderr
+        batches = golden.read_batches(self.root / "landing" / "departures", FILES)
+        once, replay, trend = departed_once(), hourly_replay(), trend_replay()
+        rows = once.run(batches)
+        events = {row["id"]: row for row in rows}
+        assert hourly_rows(self) == golden_hours(replay.run([rows]))
+        assert trend_rows(self) == golden_trend(trend.run([rows]))
+        check_flights(self, events)
+        check_latest(self, events.values())
+        check_streams_of_two(self, events.values(), arrived(self))
+        again = run_alone(self.root, "build", "--target", self.target)
+        assert again.returncode == 0, again.stdout + again.stderr
+        assert '"status": "success"' not in again.stdout
+
+    def _lake(self) -> Lake:
+        return Lake(compile_project(load_project(self.root), target=self.target).target.catalog)
+
+
+def test_the_tables_of_a_rest_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with iceberg_rest.running(tmp_path / "server") as server:
+        monkeypatch.setenv("CATALOG_URI", server.url)
+        monkeypatch.setenv("CATALOG_WAREHOUSE", server.warehouse.as_uri())
+        Example(tmp_path / "project", None, None, "flights", target="rest").check()
+
+
+@pytest.mark.skipif(postgres.binaries() is None, reason="no PostgreSQL here")
+def test_the_tables_of_a_cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with postgres.running() as server, spark_cluster.running(tmp_path / "cluster") as cluster:
+        variables = {
+            "LAKE_URI": server.jdbc, "LAKE_USER": postgres.USER, "ENGINE_SECRET_LAKE": server.password,
+            "SPARK_MASTER": cluster.url, "ENGINE_SECRET_SPARK": cluster.secret,
+        }  # fmt: skip
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        Example(tmp_path / "project", None, None, "flights", target="cluster").check()
