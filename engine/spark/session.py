@@ -21,7 +21,7 @@ from engine.pinned_settings import PINNED
 from engine.spark import archive_writer, local_files
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
-from engine.spark.executors import await_executors, check_masters, executor_python, usable_cores
+from engine.spark.cluster.executors import await_executors, check_masters, executor_python, usable_cores
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
 from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm

@@ -1,0 +1,1 @@
+"""Spark where its executors are other processes than the driver."""
