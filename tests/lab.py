@@ -106,6 +106,27 @@ class LabSession:
             self._session.close()
             self._session = None
 
+    @contextmanager
+    def knowing(self, catalog: Any) -> Iterator[Any]:
+        """A session in the shared JVM that knows another catalog, for a project with a lake of its own.
+
+        Catalogs belong to a session; new ones begin with what the JVM was started with, which is set meanwhile.
+        """
+        from engine.spark.run_sessions import release, run_session
+
+        known = self.spark.sparkContext._jsc.sc().conf()
+        settings = catalog_settings.spark_conf(catalog)
+        before = {key: known.get(key, None) for key in settings}
+        for key, value in settings.items():
+            known.set(key, value)
+        try:
+            session, family = run_session(self.spark)
+            yield session
+            release(family)
+        finally:
+            for key, value in before.items():
+                known.remove(key) if value is None else known.set(key, value)
+
 
 # Who opens a session: in tests they take the shared one.
 _COMMANDS = ("preview", "inspect_source", "source_freshness", "maintain", "accept_rows")
@@ -113,12 +134,16 @@ _OPENERS = ("build", *(f"operations.{name}" for name in _COMMANDS))
 
 
 @contextmanager
-def share_session(session: LabSession) -> Iterator[None]:
-    """Let the commands that run in this process use one session."""
+def share_session(session: LabSession, *, own_lakes: bool = False) -> Iterator[None]:
+    """Let the commands that run in this process use one session; `own_lakes`: of projects that have lakes of their own."""
 
     @contextmanager
-    def shared(*_: object, **__: object) -> Iterator[object]:
-        yield session.spark
+    def shared(target: Any, *_: object, **__: object) -> Iterator[object]:
+        if own_lakes:
+            with session.knowing(target.catalog) as knowing:
+                yield knowing
+        else:
+            yield session.spark
 
     with ExitStack() as stack:
         for name in _OPENERS:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+from unittest.mock import patch
 
+from engine.cli.main import invoke
+from tests.lab import LabSession, share_session
 from tests.pages.page_blocks import Command, blocks_of, commands_of, comparable, put
 
 # Commands that start Java, or whose output depends on those before.
@@ -25,10 +31,12 @@ class Terminal:
     Attributes:
         folder: where the next command runs.
         programs: a folder with `engine`, in front of the path.
+        session: where commands of the engine run, in this process; None: each in a process of its own.
     """
 
     folder: Path
     programs: Path
+    session: LabSession | None = None
 
     def __post_init__(self) -> None:
         self.programs.mkdir(parents=True)
@@ -41,6 +49,28 @@ class Terminal:
         if command.text.startswith("cd "):
             self.folder /= command.text.removeprefix("cd ")
             return ""
+        code, printed = self._here(command) if self.session is not None else self._apart(command)
+        failed = re.search(r"(: |^)error: |^rejected |ERROR=[1-9]", printed, re.MULTILINE)
+        assert (code != 0) == bool(failed), f"{command.text} ended with {code}:\n{printed}"
+        return printed
+
+    def _here(self, command: Command) -> tuple[int, str]:
+        """Run a command of the engine in this process, with the shared session if it needs one."""
+        assert self.session is not None
+        name, *arguments = shlex.split(command.text)
+        assert name == "engine"
+        printed = StringIO()
+        with (
+            share_session(self.session, own_lakes=True),
+            patch.dict(os.environ, {"NO_COLOR": "1"}),
+            chdir(self.folder),
+            redirect_stdout(printed),
+            redirect_stderr(printed),
+        ):
+            return invoke(arguments), printed.getvalue()
+
+    def _apart(self, command: Command) -> tuple[int, str]:
+        """Run a command in a process of its own."""
         ended = subprocess.run(
             ["/bin/sh", "-c", command.text],
             cwd=self.folder,
@@ -51,9 +81,7 @@ class Terminal:
             timeout=300,
             check=False,
         )
-        failed = re.search(r"(: |^)error: |^rejected |ERROR=[1-9]", ended.stdout, re.MULTILINE)
-        assert (ended.returncode != 0) == bool(failed), f"{command.text} ended with {ended.returncode}:\n{ended.stdout}"
-        return ended.stdout
+        return ended.returncode, ended.stdout
 
     def follow(self, page: Path, *, tables: bool) -> Iterator[tuple[Command, str]]:
         """Do what a page says, and yield each command with what it printed.
@@ -81,11 +109,17 @@ def write_output(page: Path, outputs: list[tuple[Command, str]]) -> None:
     page.write_text("".join(lines), encoding="utf-8")
 
 
-def follow_page(page: Path, folder: Path, *, tables: bool) -> None:
-    """Do what a page says in an empty folder, and compare what the commands print; with `UPDATE` write it into the page."""
+def follow_page(page: Path, folder: Path, *, session: LabSession | None) -> None:
+    """Do what a page says in an empty folder, and compare what the commands print; with `UPDATE` write it into the page.
+
+    Args:
+        page: its path.
+        folder: an empty one.
+        session: for its commands; None: those that need no tables, as processes.
+    """
     empty = folder / "empty"
     empty.mkdir()
-    outputs = list(Terminal(empty, folder / "bin").follow(page, tables=tables))
+    outputs = list(Terminal(empty, folder / "bin", session).follow(page, tables=session is not None))
     assert outputs
     if UPDATE in os.environ:
         write_output(page, outputs)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import REPOSITORY
+from tests.lab import REPOSITORY, LabSession
 from tests.pages.page_blocks import blocks_of
 from tests.pages.terminal import follow_page
 
@@ -17,12 +17,12 @@ PAGE = REPOSITORY / "docs" / "getting-started.md"
 
 
 def test_what_needs_no_java(tmp_path: Path) -> None:
-    follow_page(PAGE, tmp_path, tables=False)
+    follow_page(PAGE, tmp_path, session=None)
 
 
 @pytest.mark.spark
-def test_the_whole_page(tmp_path: Path) -> None:
-    follow_page(PAGE, tmp_path, tables=True)
+def test_the_whole_page(tmp_path: Path, lab_session: LabSession) -> None:
+    follow_page(PAGE, tmp_path, session=lab_session)
 
 
 def test_only_the_installation_is_not_run() -> None:

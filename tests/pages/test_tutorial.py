@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import REPOSITORY
+from tests.lab import REPOSITORY, LabSession
 from tests.pages.page_blocks import blocks_of, commands_of
 from tests.pages.terminal import follow_page
 
@@ -14,8 +14,8 @@ PAGE = REPOSITORY / "docs" / "tutorial.md"
 
 
 @pytest.mark.spark
-def test_the_whole_page(tmp_path: Path) -> None:
-    follow_page(PAGE, tmp_path, tables=True)
+def test_the_whole_page(tmp_path: Path, lab_session: LabSession) -> None:
+    follow_page(PAGE, tmp_path, session=lab_session)
 
 
 def test_every_block_is_a_file_or_commands() -> None:
