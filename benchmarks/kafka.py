@@ -73,7 +73,7 @@ def main() -> None:
         _fill(broker, options.records, options.partitions)
         root = Path(folder) / "project"
         root.mkdir()
-        lake = SimpleNamespace(type="sqlite", name="lake", path=Path(folder) / "lake")
+        lake = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=Path(folder) / "lake")
         with _session(lake, root) as session:
             for name, condition in CONDITIONS.items():
                 _compare(session, broker, root, lake, name, condition, options)

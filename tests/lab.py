@@ -87,7 +87,7 @@ class LabSession:
         from engine.spark.java import find_java
         from engine.spark.session import SessionSettings, open_session
 
-        config = SimpleNamespace(type="sqlite", name="lake", path=self.lake_path)
+        config = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=self.lake_path)
         catalog_settings.prepare(config)
         java = find_java()
         return open_session(
@@ -249,7 +249,7 @@ class Lab:
         return sorted(row["id"] for row in self.rows(name))
 
     def _lake(self) -> Lake:
-        return Lake(SimpleNamespace(type="sqlite", name="lake", path=self.lake_path))
+        return Lake(SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=self.lake_path))
 
     def model_json(self, name: str, generation: int = 1) -> dict[str, Any]:
         return json.loads((self.state / name / str(generation) / "model.json").read_text())
@@ -259,7 +259,7 @@ def writable_catalog(lake: Path) -> SqlCatalog:
     """A lake's catalog as another program has it: PyIceberg's own, which writes."""
     from pyiceberg.catalog.sql import SqlCatalog
 
-    catalog_settings.prepare(SimpleNamespace(type="sqlite", name="lake", path=lake))
+    catalog_settings.prepare(SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=lake))
     return SqlCatalog("lake", uri=f"sqlite:///{lake / 'catalog.db'}", warehouse=(lake / "warehouse").as_uri())
 
 

@@ -22,6 +22,7 @@ from engine.lake.catalog.iceberg_types import spark_type
 from engine.lake.catalog.isolation import isolate
 from engine.lake.catalog.locations import OutsideError
 from engine.lake.catalog.moved_lake import moved
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import CatalogClient, client
 from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts, documented, texts
 
@@ -53,7 +54,7 @@ class Lake:
         self._loaded: dict[tuple[str, str], CatalogEntry | None] = {}
 
     @property
-    def _warehouse(self) -> Path:
+    def _warehouse(self) -> Path | ObjectWarehouse:
         return warehouse(self._config)
 
     @property
@@ -119,7 +120,8 @@ class Lake:
         return (TableMetadata.inside if is_local(self._config) else TableMetadata)(self._warehouse, content)
 
     def _outside(self, table: str, location: Exception) -> SetupError:
-        where = f"outside the warehouse {self._warehouse}"
+        files = self._warehouse
+        where = f"outside the warehouse {files.location if isinstance(files, ObjectWarehouse) else files}"
         hint = "Copy the table into the warehouse, or remove it from the catalog."
         if not is_local(self._config):
             where = where if self._warehouse != NO_WAREHOUSE else "that is not in a folder of this machine"

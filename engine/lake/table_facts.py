@@ -11,6 +11,7 @@ from uuid import UUID
 
 from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.metadata_document import read_document
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.commits import STAGED
 
 _MAIN = "main"
@@ -88,18 +89,22 @@ class ViewFacts:
 class TableMetadata:
     """A metadata file (Iceberg's specification, Appendix C), and the warehouse that it is in."""
 
-    warehouse: Path
+    warehouse: Path | ObjectWarehouse
     content: Mapping[str, Any]
 
     @classmethod
-    def inside(cls, warehouse: Path, content: Mapping[str, Any]) -> TableMetadata:
+    def inside(cls, warehouse: Path | ObjectWarehouse, content: Mapping[str, Any]) -> TableMetadata:
         """The metadata of a table of a local catalog, whose folder must be below the warehouse.
 
         Raises:
             OutsideError: the folder is not below the warehouse.
             Exception: of any kind where it is not the metadata of a table.
         """
-        resolve(warehouse, str(content["location"]))
+        location = str(content["location"])
+        if isinstance(warehouse, ObjectWarehouse):
+            warehouse.resolve(location)
+        else:
+            resolve(warehouse, location)
         return cls(warehouse, content)
 
     def facts(self, branch: str | None, back_to: int | None) -> TableFacts:

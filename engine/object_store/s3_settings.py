@@ -12,6 +12,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 SCHEMES: Final = ("s3", "s3a", "s3n")
+# The warehouse of a server that places tables itself.
+ANYWHERE: Final = "s3://"
 FILE_IO: Final = "org.apache.iceberg.aws.s3.S3FileIO"
 _S3A: Final = "spark.hadoop.fs.s3a"
 _FILE_SYSTEM: Final = "org.apache.hadoop.fs.s3a.S3AFileSystem"

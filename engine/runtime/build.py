@@ -29,6 +29,7 @@ from engine.events import (
 )
 from engine.lake.catalog import catalog_settings
 from engine.lake.lake_reader import Lake
+from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
 from engine.plan.actions.build_order import run_order
 from engine.plan.actions.refused_build import refused_build
@@ -266,7 +267,8 @@ def session_settings(
     """
     java = find_java()
     jars = jar_paths((*sets, *catalog_settings.catalog_jars(target.catalog)), fetch=True, java=java, notify=_log.info)
-    conf = {**catalog_settings.spark_conf(target.catalog), **target.spark_conf()}
+    files = hadoop_conf(target.s3()) if target.s3 is not None else {}
+    conf = {**catalog_settings.spark_conf(target.catalog), **files, **target.spark_conf()}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory
     return SessionSettings(

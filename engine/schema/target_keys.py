@@ -36,7 +36,8 @@ _WAREHOUSE = ConfigKey(
     "warehouse",
     ValueForm.TEXT,
     "required for `jdbc`; of `rest` the server's",
-    "where tables are stored: a folder or an address; `rest`: the server's name for it",
+    "where tables are stored: a folder or an address such as `s3://bucket/folder`; `rest`: the server's name for it; "
+    "`sqlite`: only an address of an object store, beside `path`",
     "warehouse: /srv/warehouse",
 )
 _LOGIN = (
@@ -87,7 +88,7 @@ def _catalog(*keys: ConfigKey) -> ConfigBlock:
 
 CATALOG: Final = _catalog(_FOLDER, _URI, _WAREHOUSE, *_LOGIN, _IO)
 CATALOG_TYPES: Final = {
-    "sqlite": _catalog(_FOLDER),
+    "sqlite": _catalog(_FOLDER, _WAREHOUSE),
     "jdbc": _catalog(_needed(_URI), _needed(_WAREHOUSE), _IO),
     "rest": _catalog(_FOLDER, _needed(_URI), _WAREHOUSE, *_LOGIN, _IO),
     "glue": _catalog(_needed(_WAREHOUSE), _IO),

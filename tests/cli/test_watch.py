@@ -170,7 +170,9 @@ def land(root: Path, name: str, *rows: dict[str, Any]) -> None:
 
 def table(root: Path, name: str, *columns: str) -> list[tuple[Any, ...]]:
     """The rows of a table, as readers see them."""
-    found = Lake(SimpleNamespace(type="sqlite", name="lake", path=root / ".engine" / "lake")).rows("main", name, None)
+    found = Lake(
+        SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=root / ".engine" / "lake")
+    ).rows("main", name, None)
     assert found is not None
     rows = [dict(zip(found[0], row, strict=True)) for row in found[1]]
     return sorted(tuple(row[column] for column in columns) for row in rows)

@@ -11,7 +11,7 @@ from tests.docs.build import small
 
 
 def catalog(path: Path) -> SimpleNamespace:
-    return SimpleNamespace(type="sqlite", name="lake", path=path)
+    return SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=path)
 
 
 def test_without_a_lake_there_are_no_tables(tmp_path):

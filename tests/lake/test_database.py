@@ -30,7 +30,7 @@ while True:
 
 
 def test_a_reader_beside_a_writer_sees_whole_commits(tmp_path: Path) -> None:
-    config = SimpleNamespace(type="sqlite", name="lake", path=tmp_path)
+    config = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=tmp_path)
     columns = "catalog_name, table_namespace, table_name, metadata_location, previous_metadata_location, iceberg_type"
     with closing(sqlite3.connect(tmp_path / "catalog.db")) as connection, connection:
         connection.execute(f"create table iceberg_tables ({columns}, primary key (catalog_name, table_name))")

@@ -32,7 +32,7 @@ class Orphaned(Lab):
 
     @property
     def config(self) -> Any:
-        return SimpleNamespace(type="sqlite", name="lake", path=self.lake_path)
+        return SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=self.lake_path)
 
     @property
     def warehouse(self) -> Path:

@@ -84,7 +84,7 @@ def lab(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Hostile:
 def _config(lab: Lab) -> CatalogConfig:
     from types import SimpleNamespace
 
-    return SimpleNamespace(type="sqlite", name="lake", path=lab.lake_path)
+    return SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=lab.lake_path)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ REFUSED = (ConnectionResetError, BrokenPipeError, TimeoutError)
 
 def settings(folder: Path, **conf: str) -> SessionSettings:
     java = find_java()
-    config = SimpleNamespace(type="sqlite", name="lake", path=folder / "lake")
+    config = SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=folder / "lake")
     catalog_settings.prepare(config)
     return SessionSettings(
         java=java,
@@ -266,7 +266,10 @@ def test_new_files_are_as_open_as_the_folder_of_the_lake_and_no_more(
         lake.chmod(mode)
     before = os.umask(0o022)
     try:
-        assert catalog_settings.umask(SimpleNamespace(type="sqlite", name="lake", path=lake)) == wanted
+        assert (
+            catalog_settings.umask(SimpleNamespace(type="sqlite", name="lake", objects="", store=None, path=lake))
+            == wanted
+        )
         assert os.umask(0o022) == 0o022
     finally:
         os.umask(before)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from engine.compile.declarations.s3_config import ObjectStore
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Location, near
+from engine.object_store.s3_settings import ANYWHERE, bucket_and_key, iceberg_properties, is_s3
 from engine.project.yaml_section import Section, is_plain
 from engine.schema.target_keys import CATALOG, CATALOG_PREFIXES, CATALOG_TYPES
 from engine.secrets import register_settings
@@ -52,6 +54,9 @@ class Catalog:
         keys: of a server's catalog, as Iceberg's documentation has them; placeholders stand for secrets.
         place: in project.yml.
         secrets: those of the target.
+        objects: where the tables' files are in an object store: `s3://bucket/folder`; `s3://`: where a server has
+            them; empty: not in one.
+        store: how the object store is reached; None: the target has no `s3:`.
     """
 
     type: str
@@ -60,6 +65,8 @@ class Catalog:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     place: Location | None = None
     secrets: SecretSettings | None = field(default=None, repr=False, compare=False)
+    objects: str = ""
+    store: ObjectStore | None = field(default=None, repr=False, compare=False)
 
     def settings(self) -> Mapping[str, str]:
         """The keys with secrets in them, which are masked in all texts from now on.
@@ -68,16 +75,21 @@ class Catalog:
             ProjectError: `env-missing`, a secret is not set.
         """
         settings = self.secrets.resolved(dict(self.keys)) if self.secrets else dict(self.keys)
+        if self.store is not None:
+            settings = {**iceberg_properties(self.store()), **settings}
         register_settings(settings)
         return settings
 
 
-def load_catalog(part: Section, default: Catalog, folder: Callable[[Section, str], Path]) -> Catalog:
+def load_catalog(
+    part: Section, default: Catalog, store: ObjectStore | None, folder: Callable[[Section, str], Path]
+) -> Catalog:
     """Read the block; what is wrong is a finding, and the default takes the place of a catalog that is unknown.
 
     Args:
         part: the block.
         default: of a target without one.
+        store: the target's `s3:`.
         folder: a local folder of the target, as an absolute path.
     """
     kind = part.child("type")
@@ -93,10 +105,33 @@ def load_catalog(part: Section, default: Catalog, folder: Callable[[Section, str
         return default
     name, path = part.child("name"), part.child("path")
     named = (name.identifier() if name else "") or default.name
+    objects = _objects(part, chosen, store)
     if chosen == SQLITE:
-        return Catalog(chosen, named, folder(path, path.text() or ".engine/lake") if path else default.path)
+        place = folder(path, path.text() or ".engine/lake") if path else default.path
+        return Catalog(chosen, named, place, objects=objects, store=store)
     keys = {key: value.option() for key, value in part.mapping() if key not in _OWN and is_plain(value.value)}
-    return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place)
+    return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place, objects=objects, store=store)
+
+
+def _objects(part: Section, chosen: str, store: ObjectStore | None) -> str:
+    """Where the tables' files are in an object store; empty: not there, or they are no concern of ours."""
+    value = part.child("warehouse")
+    address = value.text() if value is not None and isinstance(value.value, str) else ""
+    if value is not None and is_s3(address):
+        if not bucket_and_key(address)[0]:
+            value.report("bad-value", f"'{address}' names no bucket", "Write s3://<bucket>/<folder>.")
+            return ""
+        if store is not None:
+            return f"s3://{'/'.join(bucket_and_key(address))}".rstrip("/")
+        if chosen == SQLITE or (chosen == "jdbc" and part.child("io-impl") is None):
+            hint = "Add it: s3: {region: ..}, with a login, or 's3: {}' to use the role of the machine."
+            value.report("missing-key", "'warehouse' is in an object store, and the target has no 's3'", hint)
+        return ""
+    if value is not None and chosen == SQLITE:
+        hint = "Write s3://<bucket>/<folder>; a folder of this machine is below 'path'."
+        value.report("bad-value", f"the 'warehouse' of a catalog of type sqlite is not '{address}'", hint)
+    # A server knows warehouses by name, and places tables itself.
+    return ANYWHERE if chosen in {"rest", "glue"} and store is not None and not _is_folder(address, "") else ""
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:

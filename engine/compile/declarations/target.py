@@ -166,9 +166,10 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         # Else two targets would build into the same tables.
         hint = f"Add 'schema: {_schema(chosen, chosen)}'; only a single target has a default, the project's name."
         section.report("missing-key", f"target '{chosen}' has no 'schema'", hint, at_key=True)
+    store = load_object_store(section.child("s3"), values.secrets)
     loaded = Target(
         name=chosen,
-        catalog=_catalog(section, project.root, values.secrets),
+        catalog=_catalog(section, project.root, values.secrets, store),
         schema=(schema.namespace() if schema else "") or _schema(project.name, chosen),
         state=_state(section, project.root),
         connections=connections,
@@ -176,7 +177,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
         openlineage=openlineage,
         require_replayable=replay.boolean() if replay else False,
         allow_after_reading=tuple(_cleared(section.child("allow_after_reading"))),
-        s3=load_object_store(section.child("s3"), values.secrets),
+        s3=store,
         schema_varies=written is not None and "{" in str(written.value),
         secrets=values.secrets,
         **read_spark(section.child("spark")),
@@ -296,13 +297,14 @@ def _no_target(chosen: str, top: Section, targets: Section | None, *, named: boo
     place.report("unknown-target", f"there is no target '{chosen}'", hint)
 
 
-def _catalog(section: Section, root: Path, secrets: SecretSettings | None) -> Catalog:
+def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store: ObjectStore | None) -> Catalog:
     part = section.child("catalog")
-    default = Catalog(SQLITE, NAME, _folder(section, root, ".engine/lake"))
+    default = Catalog(SQLITE, NAME, _folder(section, root, ".engine/lake"), store=store)
     if part is None:
         return default
     _warn_of_open_catalog(part)
-    return replace(load_catalog(part, default, lambda value, text: _folder(value, root, text)), secrets=secrets)
+    made = load_catalog(part, default, store, lambda value, text: _folder(value, root, text))
+    return replace(made, secrets=secrets)
 
 
 def _cleared(part: Section | None) -> Iterator[Path]:

@@ -12,6 +12,7 @@ from engine.compile.declarations.target import Target
 from engine.compile.nodes.manifest import Manifest, Model, Source
 from engine.errors import EngineError
 from engine.lake.catalog import catalog_settings
+from engine.object_store.s3_settings import bucket_and_key
 from engine.relations import Relation
 from engine.sources import location
 
@@ -52,6 +53,10 @@ class DatasetNames:
         short = f"{relation.schema}.{relation.name}"
         if catalog.type != "sqlite":
             return DatasetName(f"iceberg://{catalog.name}", short)
+        if catalog.objects:
+            bucket, key = bucket_and_key(catalog.objects)
+            name = "/".join(part for part in (key.rstrip("/"), relation.schema, relation.name) if part)
+            return DatasetName(f"s3://{bucket}", name, (catalog_settings.database(catalog).as_uri(), short))
         folder = catalog.path / "warehouse" / relation.schema / relation.name
         return DatasetName("file", folder.as_posix(), (catalog_settings.database(catalog).as_uri(), short))
 

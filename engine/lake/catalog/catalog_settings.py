@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
 
 from engine.errors import Location, SetupError
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.catalog.spark_properties import SPARK_CATALOG, spark_properties
+from engine.object_store.s3_settings import FILE_IO, S3Settings, iceberg_properties
 
 PRIVATE = 0o700
 SQLITE = "sqlite"
@@ -23,6 +25,7 @@ SQLITE = "sqlite"
 NO_WAREHOUSE = Path(os.devnull) / "nowhere"
 # Locked jars that a kind of catalog needs beside Iceberg's.
 _JARS = {"jdbc": ("postgres",)}
+OBJECT_STORE_JARS = ("s3",)
 
 
 class CatalogConfig(Protocol):
@@ -41,6 +44,14 @@ class CatalogConfig(Protocol):
         """The folder of a local catalog; of others the folder of the warehouse, if it is on this machine."""
 
     @property
+    def objects(self) -> str:
+        """Where the tables' files are in an object store: `s3://bucket/folder`; `s3://`: anywhere; empty: not there."""
+
+    @property
+    def store(self) -> Callable[[], S3Settings] | None:
+        """What gives the login of the object store."""
+
+    @property
     def place(self) -> Location | None:
         """Where the target has it."""
 
@@ -53,14 +64,16 @@ def is_local(catalog: CatalogConfig) -> bool:
     return catalog.type == SQLITE
 
 
-def warehouse(catalog: CatalogConfig) -> Path:
-    """The folder of the tables' files, if they are on this machine."""
+def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
+    """The folder of the tables' files, if they are on this machine or in an object store."""
+    if catalog.objects and catalog.store is not None:
+        return ObjectWarehouse(catalog.objects, catalog.store)
     return catalog.path / "warehouse" if is_local(catalog) else catalog.path
 
 
 def catalog_jars(catalog: CatalogConfig) -> tuple[str, ...]:
     """The sets of locked jars that the catalog needs."""
-    return _JARS.get(catalog.type, ())
+    return (*_JARS.get(catalog.type, ()), *(OBJECT_STORE_JARS if catalog.store is not None else ()))
 
 
 def database(catalog: CatalogConfig) -> Path:
@@ -80,7 +93,8 @@ def prepare(catalog: CatalogConfig) -> None:
         missing = [folder for folder in (catalog.path, *catalog.path.parents) if not folder.exists()]
         for folder in reversed(missing):
             folder.mkdir(mode=PRIVATE, exist_ok=True)
-        (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
+        if not catalog.objects:
+            (catalog.path / "warehouse").mkdir(mode=0o777 & ~umask(catalog), exist_ok=True)
     except OSError as error:
         hint = "Make the folder writable, or change 'path' of the target's catalog."
         raise SetupError(
@@ -118,7 +132,14 @@ def spark_conf(catalog: CatalogConfig) -> dict[str, str]:
         f"{prefix}.type": "jdbc",
         f"{prefix}.uri": f"jdbc:sqlite:{database(catalog)}?{options}",
         f"{prefix}.jdbc.schema-version": "V1",
-        f"{prefix}.warehouse": (catalog.path / "warehouse").as_uri(),
+        **_sqlite_warehouse(catalog, prefix),
         f"{prefix}.cache-enabled": "false",
         **rewriting,
     }
+
+
+def _sqlite_warehouse(catalog: CatalogConfig, prefix: str) -> dict[str, str]:
+    if catalog.objects and catalog.store is not None:
+        files = {"warehouse": catalog.objects, "io-impl": FILE_IO, **iceberg_properties(catalog.store())}
+        return {f"{prefix}.{key}": value for key, value in files.items()}
+    return {f"{prefix}.warehouse": (catalog.path / "warehouse").as_uri()}

@@ -1,8 +1,9 @@
-"""Metadata files of tables and views, read as plain JSON: regular files below the warehouse, of a bounded size."""
+"""Metadata files of tables and views, read as plain JSON: files or objects below the warehouse, of a bounded size."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import os
 import stat
@@ -11,33 +12,44 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engine.lake.catalog.locations import resolve
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
 # Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
 METADATA_BYTES = 1 << 27
 
 
-def read_document(warehouse: Path, location: str) -> dict[str, Any]:
+def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str, Any]:
     """Return the content of a metadata file of a table or view.
 
     Raises:
         OutsideError: it is not below the warehouse.
         OSError, EOFError, zlib.error: it cannot be read.
         ValueError, RecursionError: it does not hold the metadata of a table.
+        SetupError: the object store denies it, or does not answer.
     """
+    packed = urlsplit(location).path.endswith(".gz.metadata.json")
+    if isinstance(warehouse, ObjectWarehouse):
+        content = warehouse.read(location, METADATA_BYTES + 1)
+    else:
+        content = _of_file(warehouse, location)
+    if packed:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as source:
+            content = source.read(METADATA_BYTES + 1)
+    if len(content) > METADATA_BYTES:
+        message = f"{location} is too large"
+        raise ValueError(message)
+    known = json.loads(content)
+    if not isinstance(known, dict):
+        message = f"{location} is not the metadata of a table"
+        raise ValueError(message)  # noqa: TRY004 - as the JSON reader says it
+    return known
+
+
+def _of_file(warehouse: Path, location: str) -> bytes:
     path = resolve(warehouse, location)
     descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             message = f"{path} is not a file"
             raise ValueError(message)
-        packed = urlsplit(location).path.endswith(".gz.metadata.json")
-        source: Any = gzip.GzipFile(fileobj=stream) if packed else stream
-        content = source.read(METADATA_BYTES + 1)
-    if len(content) > METADATA_BYTES:
-        message = f"{path} is too large"
-        raise ValueError(message)
-    known = json.loads(content)
-    if not isinstance(known, dict):
-        message = f"{path} is not the metadata of a table"
-        raise ValueError(message)  # noqa: TRY004 - as the JSON reader says it
-    return known
+        return stream.read(METADATA_BYTES + 1)

@@ -28,7 +28,7 @@ def moved(config: CatalogConfig) -> SetupError | None:
     Raises:
         SetupError: `lake-outside`, `catalog-unusable`.
     """
-    if not is_local(config):
+    if not is_local(config) or config.objects:
         return None
     here = (config.path / "warehouse").absolute()
     elsewhere = (path for path in _locations(config) if not path.is_relative_to(here))

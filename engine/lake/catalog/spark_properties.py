@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from engine.object_store.s3_settings import FILE_IO, is_s3
+
 SPARK_CATALOG: Final = "org.apache.iceberg.spark.SparkCatalog"
 # Nobody waits for a server without end: a connection, and one answer.
 _REST: Final = {"rest.client.connection-timeout-ms": "10000", "rest.client.socket-timeout-ms": "60000"}
@@ -22,7 +24,7 @@ _JDBC: Final = {
     "jdbc.socketTimeout": "60",
     "jdbc.tcpKeepAlive": "true",
 }
-_GLUE: Final = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
+_GLUE: Final = {"io-impl": FILE_IO}
 _BESIDE: Final[Mapping[str, Mapping[str, str]]] = {"rest": _REST, "jdbc": _JDBC, "glue": _GLUE, "hive": {}}
 
 
@@ -37,5 +39,6 @@ def spark_properties(kind: str, name: str, settings: Mapping[str, str]) -> dict[
     prefix = f"spark.sql.catalog.{name}"
     # With its cache Spark would not see for half a minute what others commit.
     renewal = _RENEWAL if "credential" in settings else {}
-    inner = {"type": kind, "cache-enabled": "false", **_BESIDE[kind], **renewal, **settings}
+    files = {"io-impl": FILE_IO} if kind != "rest" and is_s3(settings.get("warehouse", "")) else {}
+    inner = {"type": kind, "cache-enabled": "false", **_BESIDE[kind], **files, **renewal, **settings}
     return {prefix: SPARK_CATALOG, **{f"{prefix}.{key}": value for key, value in inner.items()}}

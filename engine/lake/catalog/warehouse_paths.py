@@ -1,4 +1,4 @@
-"""Files of a warehouse for PyIceberg, which is imported here: regular files below its folder, and nothing else.
+"""Files of a warehouse for PyIceberg, which is imported here: files or objects below its folder, and nothing else.
 
 Locations are in the catalog, in metadata, in manifest lists and in manifests, and a table's properties name classes
 that PyIceberg would import. All of these may come with a project that somebody else wrote: the class that opens files
@@ -20,7 +20,9 @@ from pyiceberg.table import Table
 from typing_extensions import override
 
 from engine.lake.catalog.locations import resolve_below, roots
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.catalog.variant import parse_metadata
+from engine.object_store.s3_settings import pyiceberg_properties
 
 
 class WarehouseIO(PyArrowFileIO):
@@ -65,12 +67,42 @@ class WarehouseIO(PyArrowFileIO):
         raise PermissionError(location)
 
 
-def open_table(warehouse: Path, identifier: tuple[str, str], location: str, document: Mapping[str, Any]) -> Table:
+class ObjectIO(PyArrowFileIO):
+    """Reads the objects of a warehouse in an object store; writes and deletes nothing."""
+
+    def __init__(self, warehouse: ObjectWarehouse) -> None:
+        super().__init__(pyiceberg_properties(warehouse.store()))
+        self._warehouse = warehouse
+
+    @override
+    def new_input(self, location: str) -> PyArrowFile:
+        """An object of the warehouse.
+
+        Raises:
+            OutsideError: it is not below the warehouse.
+        """
+        self._warehouse.resolve(location)
+        return super().new_input(location)
+
+    @override
+    def new_output(self, location: str) -> PyArrowFile:
+        """Nothing is written."""
+        raise PermissionError(location)
+
+    @override
+    def delete(self, location: Any) -> None:
+        """Nothing is deleted."""
+        raise PermissionError(location)
+
+
+def open_table(
+    warehouse: Path | ObjectWarehouse, identifier: tuple[str, str], location: str, document: Mapping[str, Any]
+) -> Table:
     """A table by its metadata; what its properties say about code, endpoints and credentials counts for nothing.
 
     Raises:
         ValueError: the document is not the metadata of a table.
     """
-    files = WarehouseIO(warehouse)
+    files = ObjectIO(warehouse) if isinstance(warehouse, ObjectWarehouse) else WarehouseIO(warehouse)
     metadata = parse_metadata(json.dumps(document))
     return Table(identifier, metadata, location, files, NoopCatalog("none"))

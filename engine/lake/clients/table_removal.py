@@ -1,10 +1,10 @@
 """Removing tables and views without Java: what is in the catalog, and the files of a table.
 
 A server of the REST protocol is asked to remove the files itself. In other catalogs the files of a table are its
-folder, as Iceberg lays them out: `<warehouse>/<schema>/<table>/`. A folder goes only if it is below the warehouse,
-holds the table's own metadata, and no other table of the catalog has its metadata in it or around it; else the files
-stay. Links are removed as links. Source: Iceberg's JdbcCatalog (a drop is the DELETE of one row) and
-CatalogUtil.dropTableData, which leaves files alone where `gc.enabled` is false.
+folder, on this machine or in an object store, as Iceberg lays them out: `<warehouse>/<schema>/<table>/`. A folder goes
+only if it is below the warehouse, holds the table's own metadata, and no other table of the catalog has its metadata in
+it or around it; else the files stay. Links are removed as links. Source: Iceberg's JdbcCatalog (a drop is the DELETE of
+one row) and CatalogUtil.dropTableData, which leaves files alone where `gc.enabled` is false.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import shutil
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 from engine.errors import SetupError
@@ -22,6 +22,7 @@ from engine.lake.catalog import catalog_database
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.locations import OutsideError, resolve, roots
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.postgres_catalog import PostgresCatalog
 
@@ -47,7 +48,7 @@ class StoredRelation:
     entry: CatalogEntry
     uuid: str = ""
     properties: Mapping[str, str] = field(default_factory=dict)
-    folder: Path | None = None
+    folder: PurePath | None = None
     kept: str = ""
     rows: int | None = None
     size: int | None = None
@@ -63,7 +64,7 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     catalog = client(config)
     try:
         metadata = catalog.document(entry)
-        folder = None if catalog.purges else resolve(warehouse(config), str(metadata.get("location", "")))
+        folder = None if catalog.purges else _resolved(config, str(metadata.get("location", "")))
     except OutsideError:
         return StoredRelation(entry, kept="its metadata is outside the warehouse")
     except FileNotFoundError:
@@ -79,7 +80,7 @@ def stored(config: CatalogConfig, entry: CatalogEntry) -> StoredRelation:
     return StoredRelation(entry, uuid, properties, None if kept else folder, kept, rows, size)
 
 
-def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = None) -> str:
+def why_kept(config: CatalogConfig, folder: PurePath, own: CatalogEntry | None = None) -> str:
     """Why a folder is not removed with a table; empty: it is the folder of that table, and of nothing else.
 
     Args:
@@ -91,10 +92,11 @@ def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = Non
         SetupError: `lake-outside`, `catalog-unusable`: the catalog cannot be read.
     """
     files = warehouse(config)
-    root = next((root for root in roots(files) if folder.is_relative_to(root)), None)
+    folders = (files.root,) if isinstance(files, ObjectWarehouse) else roots(files)
+    root = next((root for root in folders if folder.is_relative_to(root)), None)
     if root is None or len(folder.relative_to(root).parts) < _DEPTH:
         return "its folder is not a table folder in the warehouse"
-    if own is not None and not resolve(files, own.location).is_relative_to(folder):
+    if own is not None and not _resolved(config, own.location).is_relative_to(folder):
         return "its metadata and data are in different folders"
     others = _every_location(config)
     if own is not None and own.location in others:
@@ -102,7 +104,7 @@ def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = Non
         others.remove(own.location)
     for location in others:
         try:
-            path = resolve(files, location)
+            path = _resolved(config, location)
         except OutsideError:
             continue
         # <table>/metadata/<file>
@@ -111,12 +113,23 @@ def why_kept(config: CatalogConfig, folder: Path, own: CatalogEntry | None = Non
     return ""
 
 
-def remove_folder(config: CatalogConfig, folder: Path) -> bool:
+def folder_of(config: CatalogConfig, text: str) -> PurePath:
+    """Return a folder that was noted as text."""
+    return PurePosixPath(text) if isinstance(warehouse(config), ObjectWarehouse) else Path(text)
+
+
+def remove_folder(config: CatalogConfig, folder: PurePath) -> bool:
     """Remove the files of a table that has left the catalog; False if they are not its alone, and stay.
 
     Raises:
-        SetupError: `catalog-unusable`: a file cannot be removed.
+        SetupError: `catalog-unusable`: a file cannot be removed; `s3-denied`, `s3-unreachable`.
     """
+    files = warehouse(config)
+    if isinstance(files, ObjectWarehouse):
+        if why_kept(config, folder):
+            return False
+        files.remove(PurePosixPath(folder))
+        return True
     if Path(os.path.realpath(folder)) != folder or why_kept(config, folder):
         return False
     try:
@@ -127,6 +140,11 @@ def remove_folder(config: CatalogConfig, folder: Path) -> bool:
         message = f"the files in {folder} cannot be removed: {error.strerror}"
         raise SetupError("catalog-unusable", message, "Make the folder writable and run the command again.") from error
     return True
+
+
+def _resolved(config: CatalogConfig, location: str) -> PurePath:
+    files = warehouse(config)
+    return files.resolve(location) if isinstance(files, ObjectWarehouse) else resolve(files, location)
 
 
 def _every_location(config: CatalogConfig) -> list[str]:

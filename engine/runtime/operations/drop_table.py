@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import PurePath
 from typing import Any
 
 from engine.compile import Materialized, Model, Target
@@ -53,7 +53,7 @@ class Part:
     schema: str
     name: str
     uuid: str
-    folder: Path | None
+    folder: PurePath | None
     stored: StoredRelation | None = None
 
 
@@ -92,7 +92,7 @@ def look(target: Target, known: KnownTable) -> Drop:
             role = _role(name.removeprefix(folder.table), beside.properties)
             if role and beside.properties.get("engine.model") in owners:
                 parts.append(_part(role, beside))
-    parts += _left(begun, {(part.schema, part.name, part.uuid) for part in parts})
+    parts += _left(config, begun, {(part.schema, part.name, part.uuid) for part in parts})
     kept += [
         f"the files of {folder.catalog}.{part.schema}.{part.name} stay: {part.stored.kept}"
         for part in parts
@@ -169,7 +169,7 @@ def _note(drop: Drop, environment: Mapping[str, str]) -> dict[str, Any]:
     return {"model": known.model, "environment": dict(built_in), "parts": parts}
 
 
-def _left(begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterator[Part]:
+def _left(config: CatalogConfig, begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterator[Part]:
     """What a drop before has taken out of the catalog, and may not have removed the files of."""
     parts = begun.get("parts")
     for item in parts if isinstance(parts, list) else ():
@@ -177,7 +177,7 @@ def _left(begun: Mapping[str, Any], found: set[tuple[str, str, str]]) -> Iterato
             continue
         role, schema, name, uuid, folder = (str(item.get(k, "")) for k in ("role", "schema", "name", "uuid", "folder"))
         if (schema, name, uuid) not in found:
-            yield Part(role, schema, name, uuid, Path(folder) if folder else None)
+            yield Part(role, schema, name, uuid, table_removal.folder_of(config, folder) if folder else None)
 
 
 def _remove(config: CatalogConfig, part: Part) -> None:

@@ -1,0 +1,98 @@
+"""A warehouse in an object store, read and removed without Java: `s3://bucket/folder`.
+
+A location is compared as a path that begins with the bucket, so that what holds for folders holds here, too. Locations
+are in the catalog, in metadata and in what state kept of them; all of these may come with a project that somebody else
+wrote, so that nothing outside the folder is read with the login of who runs the command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+from typing import Any
+
+from engine.lake.catalog.locations import OutsideError
+from engine.object_store.s3_client import explained, is_missing, s3_client, s3_errors
+from engine.object_store.s3_settings import S3Settings, bucket_and_key, is_s3
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectWarehouse:
+    """The folder of the tables' files.
+
+    Attributes:
+        location: `s3://bucket/folder`, or `s3://`: anywhere in the store.
+        store: gives the login.
+    """
+
+    location: str
+    store: Callable[[], S3Settings] = field(repr=False, compare=False)
+
+    @property
+    def root(self) -> PurePosixPath:
+        """Its path, which begins with the bucket."""
+        bucket, key = bucket_and_key(self.location)
+        return PurePosixPath("/", bucket, key)
+
+    def resolve(self, location: str) -> PurePosixPath:
+        """Return the path of a location; it begins with the bucket.
+
+        Raises:
+            OutsideError: it is not below the warehouse.
+        """
+        if not is_s3(location) or "\0" in location:
+            raise OutsideError(location)
+        bucket, key = bucket_and_key(location)
+        path = PurePosixPath("/", bucket, key)
+        # Keys are literal in a store; what clients make of dots and empty parts differs.
+        literal = f"/{bucket}/{key}".rstrip("/") == str(path) and ".." not in path.parts
+        if not bucket or not literal or not path.is_relative_to(self.root):
+            raise OutsideError(location)
+        return path
+
+    def read(self, location: str, limit: int) -> bytes:
+        """Return the first bytes of an object.
+
+        Raises:
+            OutsideError: it is not below the warehouse.
+            FileNotFoundError: there is none.
+            SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+        """
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        bucket, key = _parts(self.resolve(location))
+        try:
+            body = s3_client(self.store()).get_object(Bucket=bucket, Key=key)["Body"]
+            return bytes(body.read(limit))
+        except (BotoCoreError, ClientError) as error:
+            if is_missing(error):
+                raise FileNotFoundError(location) from error
+            raise explained(error, location) from error
+
+    def remove(self, folder: PurePosixPath) -> None:
+        """Remove all objects of a folder.
+
+        Raises:
+            SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+        """
+        bucket, key = _parts(folder)
+        client = s3_client(self.store())
+        with s3_errors(f"s3:/{folder}"):
+            for keys in _keys(client, bucket, f"{key}/"):
+                answer = client.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys]})
+                if failed := answer.get("Errors"):
+                    from botocore.exceptions import ClientError
+
+                    raise ClientError({"Error": failed[0]}, "DeleteObjects")
+
+
+def _keys(client: Any, bucket: str, prefix: str) -> Iterator[list[str]]:
+    """The names of all objects with a prefix, a page at a time."""
+    for page in client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix):
+        if keys := [entry["Key"] for entry in page.get("Contents", ())]:
+            yield keys
+
+
+def _parts(path: PurePosixPath) -> tuple[str, str]:
+    return path.parts[1], "/".join(path.parts[2:])
