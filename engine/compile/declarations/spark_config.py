@@ -117,7 +117,7 @@ def check_folders(section: Section, catalog: Catalog, state: str, master: str) -
 
 
 def _local_folders(catalog: Catalog, state: str) -> Iterator[str]:
-    if catalog.type == SQLITE or _local_warehouse(catalog.keys):
+    if not catalog.objects and (catalog.type == SQLITE or _local_warehouse(catalog.keys)):
         yield "the warehouse"
     if is_folder_here(state):
         yield "the state"
