@@ -56,8 +56,8 @@ _BY_PAGE = {
         type-mismatch subquery-place subquery-over-union query-too-deep query-failed
     """,
     "state-and-tables": """
-        build-rejected table-locked model-changed materialization-changed source-changed state-missing
-        state-copied state-schema defer-catalog defer-missing state-unreadable state-unwritable
+        build-rejected table-locked lease-lost state-unsafe model-changed materialization-changed source-changed
+        state-missing state-copied state-schema defer-catalog defer-missing state-unreadable state-unwritable
         checkpoint-lost checkpoint-damaged checkpoint-reset reset-duplicates reset-position reset-totals
         batch-unfinished table-missing table-replaced table-rolled-back table-schema name-taken
         orphan-table drop-unfinished full-refresh-protected downstream-stops upstream-history

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine import faults
 from engine.lake.commits import STAGED, STAGED_LAYOUT, until_committed
+from engine.lake.fencing.table_fence import Fence
 from engine.lake.staged_replacement import becomes_main
 from engine.lake.table_writer import load
 
@@ -38,35 +39,51 @@ def begin(session: SparkSession, relation: str, markers: Mapping[str, str]) -> N
     change.commit()
 
 
-def publish(session: SparkSession, relation: str) -> int:
+def publish(session: SparkSession, relation: str, fence: Fence | None = None) -> int:
     """Show the staged rows to readers, in one commit: the id of the snapshot that they read from then on.
 
     Where only files were rewritten in main since the branch began, main becomes the branch all the same: its rows are
     there, in the files of before. A replacement of the whole table takes the
     place of main, whatever was committed to it.
 
+    Args:
+        session: of Spark.
+        relation: the table, quoted.
+        fence: of a writer that has a lease.
+
     Raises:
+        StateError: `lease-lost`.
         Py4JJavaError: others have committed rows to the table since the branch began, or commit all the time.
     """
 
     def attempt() -> int:
         table = load(session, relation)
+        if fence is not None:
+            fence.check(table.operations().current())
         if table.properties().containsKey(STAGED_LAYOUT):
             operations = table.operations()
             before = operations.current()
             operations.commit(before, becomes_main(session, before))
-        elif _only_rewritten_since(session, table) is None:
+        elif _only_rewritten_since(session, table) is None and (fence is None or not _descends(session, table)):
             table.manageSnapshots().fastForwardBranch(_MAIN, STAGED).removeBranch(STAGED).commit()
         else:
             staged = int(table.snapshot(STAGED).snapshotId())
-            _swap(session, table, lambda changed: changed.setBranchSnapshot(staged, _MAIN).removeRef(STAGED))
+            before = table.snapshot(STAGED).parentId() if fence is not None else None
+
+            def shown(changed: Any) -> Any:
+                if before is not None and table.snapshot(before) is not None:
+                    # A REST catalog compares a branch that is moved, and not one that is removed.
+                    changed.setBranchSnapshot(int(before), STAGED)
+                return changed.setBranchSnapshot(staged, _MAIN).removeRef(STAGED)
+
+            _swap(session, table, shown)
         table.refresh()
         return int(table.currentSnapshot().snapshotId())
 
     faults.reach("publishing", relation)
-    shown = until_committed(attempt, (_CONFLICT,))
+    snapshot = until_committed(attempt, (_CONFLICT,))
     faults.reach("published", relation)
-    return shown
+    return snapshot
 
 
 def undo_rewriting(session: SparkSession, relation: str) -> bool:
@@ -99,6 +116,13 @@ def _only_rewritten_since(session: SparkSession, table: Any) -> int | None:
         if snapshot is None and util.isParentAncestorOf(table, staged.snapshotId(), parent):
             return parent
     return None
+
+
+def _descends(session: SparkSession, table: Any) -> bool:
+    """Whether the branch begins at the head of main."""
+    util: Any = session._jvm.org.apache.iceberg.util.SnapshotUtil  # type: ignore[union-attr] # noqa: SLF001
+    main = table.currentSnapshot()
+    return main is None or bool(util.isAncestorOf(table, table.snapshot(STAGED).snapshotId(), main.snapshotId()))
 
 
 def _swap(session: SparkSession, table: Any, change: Callable[[Any], Any]) -> None:

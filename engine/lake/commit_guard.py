@@ -9,11 +9,12 @@ and what came in between is found afterwards and taken back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from engine.errors import REBUILD, StateError
+from engine.lake.fencing.table_fence import Fence, fence_of
 from engine.spark.executions import spark_exceptions
 
 _MAIN = "main"
@@ -48,6 +49,7 @@ class Guard:
         table: Iceberg's, in Java.
         branch: to which the commit is made; None: main.
         expected: what the table must be.
+        fence: of a writer that has a lease; None: it has a lock of the operating system.
         head: the newest snapshot that was found to be in order; None: none yet, or there is none.
     """
 
@@ -55,16 +57,19 @@ class Guard:
     table: Any
     branch: str | None
     expected: ExpectedTable
+    fence: Fence | None = None
     head: int | None = None
 
     def check(self) -> None:
         """Look at the table as it is now.
 
         Raises:
-            StateError: `table-missing`, `table-replaced`, `table-rolled-back`.
+            StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `lease-lost`.
         """
         expected = self.expected
         self.refresh()
+        if self.fence is not None:
+            self.fence.check(self.table.operations().current())
         if expected.uuid is not None and str(self.table.uuid()) != expected.uuid:
             raise self._replaced()
         self.head = head_of(self.table, self.branch)
@@ -98,9 +103,14 @@ class Guard:
 
     def validated(self, change: Any) -> Any:
         """A change of the table that Iceberg makes only onto what was checked, in each of its attempts."""
-        if self.expected.snapshot is None:
+        last = self.expected.snapshot
+        if last is None and self.fence is None:
             return change
-        return change.validateWith(_Ancestry(frozenset({self.expected.snapshot, self.head})))
+        return change.validateWith(_Ancestry(frozenset({last, self.head} if last is not None else ()), self._is_behind))
+
+    def _is_behind(self) -> bool:
+        """Whether what an attempt commits onto names a later lease: Iceberg has just read it."""
+        return self.fence is not None and self.fence.is_behind(self.table.operations().current())
 
     def made_onto(self, snapshot: Any) -> bool:
         """Whether a commit that was made has what was checked behind it."""
@@ -141,9 +151,14 @@ class _Ancestry:
     """
 
     allowed: frozenset[int | None]
+    is_behind: Callable[[], bool]
 
     def validate(self, ancestors: Any) -> bool:
-        """Whether one of them is what was checked."""
+        """Whether one of them is what was checked, and no later lease is named; nothing allowed allows all."""
+        if self.is_behind():
+            return False
+        if not self.allowed:
+            return True
         each = ancestors.iterator()
         while each.hasNext():
             if int(each.next().snapshotId()) in self.allowed:
@@ -152,7 +167,7 @@ class _Ancestry:
 
     def errorMessage(self) -> str:  # noqa: N802 - Java's name
         """What Iceberg's error says."""
-        return "the table was rolled back"
+        return "the table was rolled back, or is written by another run"
 
     class Java:
         """For Py4J."""
@@ -160,13 +175,20 @@ class _Ancestry:
         implements = ("org.apache.iceberg.SnapshotAncestryValidator",)
 
 
-def guard(session: Any, table: Any, branch: str | None, expected: ExpectedTable | None) -> Guard:
-    """The guard of a commit; without `expected` any table will do."""
+def guard(
+    session: Any, table: Any, branch: str | None, expected: ExpectedTable | None, markers: Mapping[str, str]
+) -> Guard:
+    """The guard of a commit with some markers; without `expected` any table will do.
+
+    Raises:
+        StateError: `lease-lost`.
+    """
     from pyspark.java_gateway import ensure_callback_server_started
 
     # Java asks back.
     ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # noqa: SLF001
-    return Guard(session._jvm, table, branch, expected or ExpectedTable("", None, None))  # noqa: SLF001
+    made_onto = expected or ExpectedTable("", None, None)
+    return Guard(session._jvm, table, branch, made_onto, fence_of(markers))  # noqa: SLF001
 
 
 def head_of(table: Any, branch: str | None) -> int | None:

@@ -14,6 +14,7 @@ from engine.errors import RunError
 from engine.events import Metrics
 from engine.lake.clients.outage import awaited, is_outage
 from engine.lake.commit_guard import Guard, take_back, whole
+from engine.lake.fencing.merge_apart import HeadMovedError
 from engine.spark.executions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")
@@ -100,17 +101,18 @@ def settled(table: Any, markers: Mapping[str, str], attempt: Callable[[], object
 
     Raises:
         RunError: `commit-conflict` after the last attempt; nothing was committed.
-        StateError: `table-missing`, `table-replaced`, `table-rolled-back`; nothing was committed.
+        StateError: `table-missing`, `table-replaced`, `table-rolled-back`, `lease-lost`; nothing was committed.
         Py4JError, PySparkException: anything else that went wrong.
     """
     place = markers.get("model", ""), batch_of(markers), str(table.name())
     faults.reach("committing", *place)
+    failures: tuple[type[Exception], ...] = (*spark_exceptions(), HeadMovedError)
     for pause in (*_PAUSES, None):
         try:
             awaited(guard.check, str(table.name()))
             faults.reach("checked", *place)
             attempt()
-        except spark_exceptions() as error:
+        except failures as error:
             if _committed_after_all(table, markers, guard, error):
                 break
             text = str(error)

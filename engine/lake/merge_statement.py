@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from engine.lake.commit_guard import ExpectedTable, guard
 from engine.lake.commits import Commit, settled
+from engine.lake.fencing.merge_apart import MergeApart
 from engine.lake.quoted_names import quoted
 from engine.lake.table_writer import load
 
@@ -105,13 +107,16 @@ def merge(
     rows.createOrReplaceTempView(_SOURCE)
     table = load(session, relation)
     columns = tuple(str(column.name()) for column in table.schema().columns())
-    target = f"{relation}.`branch_{branch}`" if branch else relation
-    text = _sql(target, columns, frozenset(rows.columns), how)
-    bounds = _bounds(how.ranges)
+    given, bounds = frozenset(rows.columns), _bounds(how.ranges)
+    guarded = guard(session, table, branch, expected, markers)
+
+    def into(name: str | None) -> object:
+        target = f"{relation}.`branch_{name}`" if name else relation
+        return session.sql(_sql(target, columns, given, how), args=bounds)
+
+    attempt = MergeApart(guarded, guarded.fence, into) if guarded.fence is not None else partial(into, branch)
     with _settings(session, {**_as_settings(options or {}), **_marked(markers)}):
-        return settled(
-            table, markers, lambda: session.sql(text, args=bounds), 0, guard(session, table, branch, expected)
-        )
+        return settled(table, markers, attempt, 0, guarded)
 
 
 def _as_settings(options: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from engine import faults
 from engine.lake import table_replacement
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, remade
+from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_layout import TableLayout
 from engine.lake.table_writer import commit_marked, load, stage_in
 
@@ -39,6 +40,7 @@ def stage_replacement(
     """
     session = frame.sparkSession
     faults.reach("staging", relation)
+    fence = fence_of(markers)
 
     def attempt() -> Commit:
         change = table_replacement.begin(session, relation, frame, layout)
@@ -50,7 +52,9 @@ def stage_replacement(
         made = change.table().operations().current()
         operations = load(session, relation).operations()
         base = operations.current()
-        beside = _beside(session, base, made)
+        if fence is not None:
+            fence.check(base)
+        beside = _beside(session, base, made, fenced=fence is not None)
         faults.reach("written", relation)
         operations.commit(base, beside)
         return Commit(int(made.currentSnapshot().snapshotId()), staged.rows)
@@ -60,8 +64,11 @@ def stage_replacement(
     return done
 
 
-def _beside(session: SparkSession, base: Any, made: Any) -> Any:
-    """The table's metadata with the snapshot of a replacement on the branch."""
+def _beside(session: SparkSession, base: Any, made: Any, *, fenced: bool) -> Any:
+    """The table's metadata with the snapshot of a replacement on the branch.
+
+    A REST catalog compares only what a commit changes: with a fence main is moved and moved back, to be compared.
+    """
     change = _metadata(session).buildFrom(base).upgradeFormatVersion(made.formatVersion())
     # In the order of their numbers: they get the same here.
     for schema in sorted(made.schemas(), key=lambda schema: int(schema.schemaId())):
@@ -79,7 +86,11 @@ def _beside(session: SparkSession, base: Any, made: Any) -> Any:
         "properties": {key: text for key, text in dict(made.properties()).items() if known.get(key) != text},
     }
     change.setProperties(_java_map(session, {STAGED_LAYOUT: json.dumps(becomes, sort_keys=True)}))
-    done = change.setBranchSnapshot(made.currentSnapshot(), STAGED).build()
+    change.setBranchSnapshot(made.currentSnapshot(), STAGED)
+    if fenced and (main := base.currentSnapshot()) is not None:
+        change.setBranchSnapshot(made.currentSnapshot().snapshotId(), "main")
+        change.setBranchSnapshot(main.snapshotId(), "main")
+    done = change.build()
     same = done.schemasById().get(made.currentSchemaId()).sameSchema(made.schema())
     if not same or not done.specsById().get(made.defaultSpecId()).equals(made.spec()):
         raise RuntimeError("the staged table lost its columns or partitioning")

@@ -93,6 +93,12 @@ def _catalog(session: SparkSession, relation: str) -> tuple[Any, Any]:
     return tables, iceberg.catalog.TableIdentifier.parse(name)
 
 
+def find_table(session: SparkSession, relation: str) -> Any | None:
+    """A table of Iceberg's, in Java; None: there is no such table."""
+    tables, identifier = _catalog(session, relation)
+    return tables.loadTable(identifier) if tables.tableExists(identifier) else None
+
+
 def not_older(session: SparkSession, relation: str, layout: TableLayout) -> TableLayout:
     """The layout with the format of the table that it is to replace, if that is a newer one: there is no way back."""
     tables, identifier = _catalog(session, relation)

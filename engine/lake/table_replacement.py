@@ -20,12 +20,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def begin(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout) -> Any:
+def begin(session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout, *, new: bool = False) -> Any:
     """Begin to replace a table, or to make it: Iceberg's transaction, in Java.
 
-    Its table has the new columns and no rows; branches stay. Nothing is committed.
+    Its table has the new columns and no rows; branches stay. Nothing is committed. One that is made as `new` fails if
+    others make it meanwhile.
     """
-    change = builder(session, relation, columns, not_older(session, relation, layout)).createOrReplaceTransaction()
+    made_by = builder(session, relation, columns, not_older(session, relation, layout))
+    if new:
+        return made_by.createTransaction()
+    change = made_by.createOrReplaceTransaction()
     made = change.table().operations().current()
     jvm: Any = session._jvm  # noqa: SLF001
     catalog, name = relation.replace("`", "").split(".", 1)

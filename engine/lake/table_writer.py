@@ -16,6 +16,7 @@ from engine import faults
 from engine.lake import table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
+from engine.lake.fencing import fenced_replacement
 from engine.lake.table_layout import TableLayout, activate, builder, iceberg_schema
 from engine.spark.executions import each, spark_exceptions
 
@@ -168,7 +169,7 @@ def append(
     _reach("written", staged, markers)
     if not staged.files:
         return None
-    guarded = guard(staged.session, staged.table, branch, expected)
+    guarded = guard(staged.session, staged.table, branch, expected, markers)
 
     def begin() -> Any:
         change = guarded.validated(staged.table.newAppend())
@@ -186,7 +187,7 @@ def overwrite(staged: Staged, markers: Mapping[str, str], expected: ExpectedTabl
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
     _reach("written", staged, markers)
-    guarded = guard(staged.session, staged.table, None, expected)
+    guarded = guard(staged.session, staged.table, None, expected, markers)
     snapshot = staged.table.currentSnapshot()
     if not staged.files and (snapshot is None or snapshot.summary().get("total-data-files") == "0"):
         return None
@@ -206,10 +207,10 @@ def overwrite_partitions(staged: Staged, markers: Mapping[str, str], branch: str
     _reach("written", staged, markers)
     if not staged.files:
         return None
-    guarded = guard(staged.session, staged.table, branch, None)
+    guarded = guard(staged.session, staged.table, branch, None, markers)
 
     def begin() -> Any:
-        change = staged.table.newReplacePartitions()
+        change = guarded.validated(staged.table.newReplacePartitions())
         return change if branch is None else change.toBranch(branch)
 
     return _put(staged, markers, guarded, begin)
@@ -224,7 +225,7 @@ def exchange(
         RunError: `commit-conflict`.
         StateError: the table is not as expected (see `engine.lake.commit_guard`).
     """
-    guarded = guard(staged.session, staged.table, None, expected)
+    guarded = guard(staged.session, staged.table, None, expected, markers)
 
     def begin() -> Any:
         change = guarded.validated(staged.table.newOverwrite())
@@ -268,7 +269,8 @@ def replace(
     faults.reach("replacing", relation)
 
     def attempt() -> Commit:
-        change = table_replacement.begin(session, relation, frame, layout)
+        before = fenced_replacement.begin(session, relation, markers)
+        change = table_replacement.begin(session, relation, frame, layout, new=before.is_new)
         staged = stage_in(frame, change.table(), relation, options or {})
         added = change.newFastAppend()
         for file in staged.files:
@@ -282,7 +284,7 @@ def replace(
             for key in gone:
                 update.remove(key)
             update.commit()
-        change.commitTransaction()
+        before.commit(change)
         return current(load(session, relation), staged.rows)
 
     done = remade(attempt, lambda: load(session, relation), markers)

@@ -41,6 +41,7 @@ from engine.plan.deployed.work_size import is_little
 from engine.plan.test_passes.known_passes import KnownPasses, PassCache
 from engine.runtime.context.needed_jars import CORE, jar_sets
 from engine.runtime.context.nothing_new import nothing_new
+from engine.runtime.context.remote_state import state_conf, state_jars
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
 from engine.spark.jars import jar_paths
@@ -143,7 +144,7 @@ def build(
 
     if any(source.fault is not None for source in sources.values()):
         planned()  # which raises before anything is made
-    for folder in (*_own_lake(target), target.state):
+    for folder in (*_own_lake(target), *([target.state] if isinstance(target.state, Path) else [])):
         own_folder(folder, root)
     catalog_settings.prepare(target.catalog)
     lake = Lake(target.catalog)
@@ -156,6 +157,7 @@ def build(
         # What Spark needs is imported when it is clear that it is needed.
         from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
         from engine.runtime.lifecycle.full_refresh import settle
+        from engine.runtime.lifecycle.raise_fences import raise_fences
         from engine.runtime.turns import run_nodes
 
         for model in models:
@@ -166,6 +168,7 @@ def build(
         with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
+            raise_fences(run, [*models, *decided_by_tests(manifest, order)])
             log = options.target_dir / "logs" / LOG_NAME
             run_nodes(run, order, run_unit, log, passes, threads=options.threads, fail_fast=options.fail_fast)
             expire_snapshots(run, _written(events, models))
@@ -266,9 +269,10 @@ def session_settings(
         SetupError: Java or jars cannot be had.
     """
     java = find_java()
-    jars = jar_paths((*sets, *catalog_settings.catalog_jars(target.catalog)), fetch=True, java=java, notify=_log.info)
+    sets = tuple(dict.fromkeys((*sets, *catalog_settings.catalog_jars(target.catalog), *state_jars(target))))
+    jars = jar_paths(sets, fetch=True, java=java, notify=_log.info)
     files = hadoop_conf(target.s3()) if target.s3 is not None else {}
-    conf = {**catalog_settings.spark_conf(target.catalog), **files, **target.spark_conf()}
+    conf = {**catalog_settings.spark_conf(target.catalog), **files, **state_conf(target), **target.spark_conf()}
     if target.driver_memory:
         conf["spark.driver.memory"] = target.driver_memory
     return SessionSettings(

@@ -365,7 +365,7 @@ TARGET: Final = ConfigBlock(
             "state",
             ValueForm.PATH,
             "`.engine/state`",
-            "the folder of checkpoints and facts, not in an object store; back it up with the tables",
+            "the folder of checkpoints, facts and locks, or `s3a://bucket/folder`; back it up with the tables",
             "state: /var/lib/shop/state",
         ),
         ConfigKey("s3", ValueForm.BLOCK, NONE, "the object store", "s3: {region: eu-central-1}", block="s3"),

@@ -33,6 +33,9 @@ class Store(Protocol):
     def put_if_absent(self, key: str, content: bytes) -> bool:
         """Write a file that is not there; False, and nothing written, if it is. Of several writers one wins."""
 
+    def age(self, key: str, /) -> float | None:
+        """How many seconds ago a file was written, by the store's own clock; None: it has none that all agree on."""
+
     def list(self, prefix: str) -> tuple[str, ...]:
         """The names directly under a prefix, of files and of what has files under it; in order."""
 
@@ -84,6 +87,10 @@ class Folder:
         finally:
             temporary.unlink(missing_ok=True)
         return True
+
+    def age(self, _: str) -> float | None:
+        """See `Store`; the clocks of machines that share a folder may differ."""
+        return None
 
     def list(self, prefix: str) -> tuple[str, ...]:
         """See `Store`."""

@@ -39,15 +39,22 @@ def remove(folder: TableState) -> None:
         StateError: `state-unwritable`.
     """
     path = folder.folder
+    if isinstance(path, ObjectPath):
+        for name in _names(path):
+            if name.isdigit():
+                folder.discard(int(name))
+        _remove(path / DROP_FILE)
+    else:
+        _remove_folder(path)
+
+
+def _remove_folder(path: StatePath) -> None:
     for name in _names(path):
         if name.isdigit():
             if not (path / name).is_symlink():
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    if isinstance(path, ObjectPath):
-        _remove(path / DROP_FILE)
-        return
     for name in (DROP_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.

@@ -1,30 +1,44 @@
 """One writer a table where no operating system can lock: a lease in a store, by conditional create alone.
 
 A lease is the file `<table>/lock/<n>`; the highest number counts. It is taken by creating the next number, so of those
-that see a lease run out one wins; its holder alone writes it again. Whether a holder is gone is shown by its file not
-changing for a while, as the clocks of two machines are never compared. A holder that was stopped for longer than that
-(suspended, cut off) finds a higher number when it reads the lease again, which is to be done before each commit.
+that see a lease run out one wins. Whoever holds leases renews one file for all of them, `.runs/<owner>`, and removes it
+in the end: a lease whose file is gone was released. A file that is not renewed for a minute is that of a run that is
+gone. No clocks of two machines are compared: how old the file is says the store, or it is watched.
 
-No store but the local file system is part of this version, and that has locks that need no such care
-(`engine.state.lock`).
+A holder that was stopped for longer than that (suspended, cut off) finds a higher number when it reads the lease
+again, before each commit. What could happen between that and the commit is the table's affair: see
+`engine.lake.fencing`. Who takes over owes the table a fence; `fenced` in the lease says whether it was paid, so that a
+debt is not forgotten by those who come later.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
+import socket
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
 
-from engine.errors import StateError
+from engine.errors import EngineError, StateError
 from engine.state.blob_store import Store
 
 RENEWED_EVERY = 10.0
 GONE_AFTER = 60.0
 _POLL = 1.0
+# A store answers in some ten milliseconds, and a project may have thousands of tables.
+_AT_ONCE = 8
+_RUNS = ".runs"
+_log = logging.getLogger("engine.state")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,117 +53,246 @@ _CLOCK = LeaseClock()
 
 
 @dataclass(slots=True)
+class Holder:
+    """A run that holds leases.
+
+    Attributes:
+        store: where they are.
+        place: the address of the store.
+        owner: what no other run has.
+        who: the process, for people.
+    """
+
+    store: Store
+    place: str
+    owner: str
+    who: Mapping[str, Any]
+    _turn: int = field(default=0)
+
+    def begin(self) -> None:
+        """Show that the run is there, for the first time.
+
+        Raises:
+            StateError: `state-unsafe`: the store overwrites an object that was to be created.
+        """
+        key = f"{_RUNS}/{self.owner}"
+        self.store.put_if_absent(key, self._content())
+        if self.store.put_if_absent(key, b"{}"):
+            self.store.delete(key)
+            message = f"the store of {self.place} ignores 'If-None-Match: *', so that two runs could hold one lock"
+            raise StateError(
+                "state-unsafe", message, "Keep the state in a store with conditional writes, or in a folder."
+            )
+
+    def renew(self) -> None:
+        """Show that the run is there."""
+        self._turn += 1
+        self.store.put(f"{_RUNS}/{self.owner}", self._content())
+
+    def _content(self) -> bytes:
+        return json.dumps({**self.who, "turn": self._turn}).encode()
+
+    def release(self) -> None:
+        """Let others take its leases at once."""
+        self.store.delete(f"{_RUNS}/{self.owner}")
+
+
+@dataclass(slots=True)
 class Lease:
     """A lease that was taken.
 
     Attributes:
-        store: where it is.
+        holder: the run that has it.
         folder: of the table, in the store.
-        number: of the lease.
-        owner: what no other holder says.
+        number: of the lease; each later one has a higher number.
+        fenced: no run that held an earlier lease can still commit to the table.
+        mark: what no other lease has.
     """
 
-    store: Store
+    holder: Holder
     folder: str
     number: int
-    owner: str
-    _turn: int = field(default=0)
+    fenced: bool
+    mark: str = field(default_factory=lambda: uuid.uuid4().hex[:12])
+
+    @property
+    def token(self) -> str:
+        """The number, and what tells it from leases of that number of other tables; commits carry it."""
+        return f"{self.number}-{self.mark}"
 
     def check(self) -> None:
         """Read it again.
 
         Raises:
-            StateError: `table-locked`: it was taken over; nothing may be committed any more.
+            StateError: `lease-lost`: it was taken over; nothing may be committed any more.
         """
-        if _newest(self.store, self.folder) != self.number or not self._ours():
-            message = f"another run took over the lock of {self.folder} while this one did not respond"
-            raise StateError("table-locked", message, "Committed rows stay; the other run continues from there.")
+        newest, record = _newest(self.holder.store, self.folder)
+        if newest != self.number or record.get("owner") != self.holder.owner:
+            raise self.lost(record)
 
-    def renew(self) -> None:
-        """Say that the holder is there.
+    def lost(self, record: Mapping[str, Any] | None = None) -> StateError:
+        """The error of a run whose lease was taken over."""
+        by = f" by {_who(record)}" if record and record.get("owner") != self.holder.owner else ""
+        message = (
+            f"the lock of {_name(self.folder)} was taken over{by}, as this run did not respond for "
+            f"{GONE_AFTER:.0f} seconds"
+        )
+        hint = "Nothing more is written by this run; committed rows stay, and the other run continues from there."
+        return StateError("lease-lost", message, hint)
 
-        Raises:
-            StateError: `table-locked`.
-        """
-        self.check()
-        self._turn += 1
-        self.store.put(_key(self.folder, self.number), _content(self.owner, self._turn))
+    def fence_raised(self) -> None:
+        """Note that no earlier holder can commit to the table any more."""
+        self.fenced = True
+        self.holder.store.put(_key(self.folder, self.number), self.record())
 
-    def release(self) -> None:
-        """Let others take it at once."""
-        if self._ours():
-            self.store.put(_key(self.folder, self.number), b"")
-
-    def _ours(self) -> bool:
-        content = self.store.get(_key(self.folder, self.number))
-        return bool(content) and json.loads(content or b"{}").get("owner") == self.owner
+    def record(self) -> bytes:
+        """The content of its file."""
+        return json.dumps({**self.holder.who, "owner": self.holder.owner, "fenced": self.fenced}).encode()
 
 
-def take(store: Store, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
-    """Take the lease of a table; one whose holder seems gone is watched for a while first.
+# The leases that this process holds, by their tokens.
+_held: dict[str, Lease] = {}
+
+
+def held_lease(place: str, folder: str) -> Lease | None:
+    """The lease of a table that this process holds; None: none, or the table has a lock of the operating system."""
+    return next((e for e in _held.values() if (e.holder.place, e.folder) == (place, folder)), None)
+
+
+def lease_of_token(token: str | None) -> Lease | None:
+    """The lease that a commit is made under."""
+    return _held.get(token) if token else None
+
+
+@contextmanager
+def leased(store: Store, place: str, folders: Sequence[str], clock: LeaseClock = _CLOCK) -> Iterator[tuple[Lease, ...]]:
+    """Hold the leases of some tables, renewed until the end; those whose holders seem gone are watched for a while.
+
+    Args:
+        store: where they are.
+        place: its address, which tells it from others.
+        folders: of the tables, in the store.
+        clock: by which holders are watched.
+
+    Raises:
+        StateError: `table-locked`: another run holds one of them.
+    """
+    from concurrent.futures import ThreadPoolExecutor
+
+    holder = Holder(store, place, uuid.uuid4().hex, process())
+    holder.begin()
+    done = threading.Event()
+    thread = threading.Thread(target=_renewing, args=(holder, done), name="lease", daemon=True)
+    thread.start()
+    taken: list[Lease] = []
+    try:
+        # Of two runs that want the same tables one gets the first, and the other is refused before it has any.
+        ordered = sorted(folders)
+        taken += [take(holder, folder, clock) for folder in ordered[:1]]
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            taken += pool.map(partial(take, holder, clock=clock), ordered[1:])
+        _held.update({lease.token: lease for lease in taken})
+        yield tuple(taken)
+    finally:
+        done.set()
+        thread.join()
+        for lease in taken:
+            _held.pop(lease.token, None)
+        try:
+            holder.release()
+        except EngineError as error:
+            _log.warning("the lock could not be released, and is free in a minute: %s", error)
+
+
+def _renewing(holder: Holder, done: threading.Event) -> None:
+    while not done.wait(RENEWED_EVERY):
+        try:
+            holder.renew()
+        except EngineError as error:
+            # The store may be back before others may take over; if not, the next check says so.
+            _log.warning("the lock could not be renewed: %s", error)
+
+
+def take(holder: Holder, folder: str, clock: LeaseClock = _CLOCK) -> Lease:
+    """Take the lease of a table.
 
     Raises:
         StateError: `table-locked`: another run holds it.
     """
-    number = _newest(store, folder)
-    seen, since = _held(store, folder, number), clock.now()
-    while seen and clock.now() - since < GONE_AFTER:
-        clock.sleep(_POLL)
-        if _newest(store, folder) != number or (now := _held(store, folder, number)) not in {seen, b""}:
-            raise _taken(folder)
-        seen = now
-    lease = Lease(store, folder, number + 1, str(uuid.uuid4()))
-    if not store.put_if_absent(_key(folder, lease.number), _content(lease.owner, 0)):
-        raise _taken(folder)
-    for old in store.list(f"{folder}/lock"):
+    number, record = _newest(holder.store, folder)
+    gone = _is_gone(holder.store, folder, number, record, clock)
+    lease = Lease(holder, folder, number + 1, fenced=not gone and bool(record.get("fenced", True)))
+    if not holder.store.put_if_absent(_key(folder, lease.number), lease.record()):
+        raise _taken(folder, _newest(holder.store, folder)[1])
+    for old in holder.store.list(f"{folder}/lock"):
         if int(old) < lease.number:
-            store.delete(f"{folder}/lock/{old}")
+            holder.store.delete(_key(folder, int(old)))
     return lease
 
 
-@contextmanager
-def held(store: Store, folder: str) -> Iterator[Lease]:
-    """Hold the lease of a table, renewed until the end.
+def _is_gone(store: Store, folder: str, number: int, record: Mapping[str, Any], clock: LeaseClock) -> bool:
+    """Whether the holder of a lease is gone, after watching it; False: it released the lease, or there is none.
 
     Raises:
-        StateError: `table-locked`.
+        StateError: `table-locked`: it is there.
     """
-    lease, done = take(store, folder), threading.Event()
-
-    def renewing() -> None:
-        while not done.wait(RENEWED_EVERY):
-            try:
-                lease.renew()
-            except StateError:
-                return  # the next check says so
-
-    thread = threading.Thread(target=renewing, name="lease", daemon=True)
-    thread.start()
-    try:
-        yield lease
-    finally:
-        done.set()
-        thread.join()
-        lease.release()
+    run = f"{_RUNS}/{record.get('owner')}"
+    seen = store.get(run) if record else None
+    since = clock.now() - (store.age(run) or 0.0) if seen is not None else 0.0
+    while seen is not None:
+        if clock.now() - since >= GONE_AFTER:
+            return True
+        clock.sleep(_POLL)
+        now, newest = store.get(run), _newest(store, folder)[0]
+        if newest != number or now not in {seen, None}:
+            raise _taken(folder, record)
+        seen = now
+    return False
 
 
-def _newest(store: Store, folder: str) -> int:
-    return max((int(name) for name in store.list(f"{folder}/lock")), default=0)
+def process() -> dict[str, Any]:
+    """This process, for people who meet its lock."""
+    return {
+        "pid": os.getpid(),
+        "host": socket.gethostname(),
+        "since": datetime.now(UTC).isoformat(timespec="seconds"),
+        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]),
+    }
 
 
-def _held(store: Store, folder: str, number: int) -> bytes:
-    """What the holder of a lease wrote last; empty: it was released, or there is none."""
-    return store.get(_key(folder, number)) or b""
+def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:
+    """The highest number of a table's leases and what it says; 0 and nothing: there is none."""
+    while True:
+        number = max((int(name) for name in store.list(f"{folder}/lock") if name.isdigit()), default=0)
+        if not number:
+            return 0, {}
+        content = store.get(_key(folder, number))
+        if content is None:
+            # Taken over between the two.
+            continue
+        try:
+            record = json.loads(content)
+        except ValueError as error:
+            message = f"the lock of {_name(folder)} cannot be read: {error}"
+            raise StateError("state-unreadable", message, f"Remove {_key(folder, number)} from the state.") from error
+        return number, record if isinstance(record, dict) else {}
 
 
 def _key(folder: str, number: int) -> str:
     return f"{folder}/lock/{number}"
 
 
-def _content(owner: str, turn: int) -> bytes:
-    return json.dumps({"owner": owner, "turn": turn}).encode()
+def _name(folder: str) -> str:
+    return folder.replace("/", ".")
 
 
-def _taken(folder: str) -> StateError:
-    hint = "Wait until it has ended, or stop it; the lock of a killed run is released."
-    return StateError("table-locked", f"{folder} is being written by another run", hint)
+def _who(record: Mapping[str, Any] | None) -> str:
+    if not record or "pid" not in record:
+        return "another run"
+    return f"process {record['pid']} on {record.get('host')} ({record.get('command')}, since {record.get('since')})"
+
+
+def _taken(folder: str, record: Mapping[str, Any]) -> StateError:
+    message = f"{_name(folder)} is being written by {_who(record)}"
+    hint = f"Wait until it has ended, or stop it; the lock of a killed run is released after {GONE_AFTER:.0f} seconds."
+    return StateError("table-locked", message, hint)

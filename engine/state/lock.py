@@ -1,7 +1,7 @@
-"""One writer a table: an OS lock that the driver's JVM inherits.
+"""One writer a table: an OS lock that the driver's JVM inherits, or a lease where state is in a bucket.
 
-The lock is flock(2) on an open file description. The JVM gets the same description, so the lock is free
-only when both processes are gone: a JVM outlives a killed Python by some seconds (measured: 2) and may
+The lock of the operating system is flock(2) on an open file description. The JVM gets the same description, so the
+lock is free only when both processes are gone: a JVM outlives a killed Python by some seconds (measured: 2) and may
 still commit in that time.
 """
 
@@ -13,17 +13,17 @@ import json
 import os
 import resource
 import socket
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from engine.errors import StateError
 from engine.state.blob_store import make_private
+from engine.state.lease import leased, process
 from engine.state.model_state import TableState
+from engine.state.object_path import ObjectPath
 from engine.state.state_path import local
 
 # How long to wait for the JVM of a process that is gone already: two seconds on an idle machine, many on a busy one.
@@ -34,14 +34,19 @@ _ATTEMPTS = 10
 
 @contextmanager
 def locked(states: Sequence[TableState]) -> Iterator[tuple[int, ...]]:
-    """Hold the locks of some tables.
+    """Hold the locks of some tables of one state folder.
 
     Yields:
-        The descriptors, for the JVM to inherit.
+        The descriptors, for the JVM to inherit; none are yielded of leases.
 
     Raises:
         StateError: `table-locked` if another run holds one of them, `state-unwritable`.
     """
+    root = states[0].root if states else None
+    if isinstance(root, ObjectPath):
+        with leased(root.as_store(), str(root), [state.key for state in states]):
+            yield ()
+        return
     _allow_files(len(states))
     descriptors: list[int] = []
     try:
@@ -103,14 +108,8 @@ def _locked(state: TableState) -> int:
 
 
 def _sign(descriptor: int) -> None:
-    owner = {
-        "pid": os.getpid(),
-        "host": socket.gethostname(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]),
-    }
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, json.dumps(owner).encode(), 0)
+    os.pwrite(descriptor, json.dumps(process()).encode(), 0)
 
 
 def _owner(path: Path) -> dict[str, Any]:

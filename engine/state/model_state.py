@@ -16,6 +16,8 @@ from typing import Any
 from engine import faults
 from engine.errors import StateError
 from engine.state.blob_store import Store
+from engine.state.lease import Lease, held_lease
+from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, store_of
 
 MODEL_FILE = "model.json"
@@ -109,10 +111,24 @@ class TableState:
         """Spark's checkpoint of a generation."""
         return self.generation(number) / "checkpoint"
 
+    @property
+    def lease(self) -> Lease | None:
+        """The lease of the table, if this process holds it; a table of local state has none."""
+        return held_lease(str(self.root), self.key) if isinstance(self.root, ObjectPath) else None
+
     def generations(self) -> tuple[int, ...]:
         """Numbers of the generations that have a model.json, ascending."""
-        numbers = (int(name) for name in self._store.list(self._key) if name.isdigit())
-        return tuple(sorted(n for n in numbers if MODEL_FILE in self._store.list(f"{self._key}/{n}")))
+        numbers = (int(name) for name in self._store.list(self.key) if name.isdigit())
+        return tuple(sorted(n for n in numbers if self._model_files(n)))
+
+    def _model_files(self, number: int) -> list[str]:
+        """The names of what is model.json of a generation, the one that counts last.
+
+        Whoever holds a lease writes a file of its own, with the lease's number: a holder that was taken over may
+        still write its file, and nobody reads it.
+        """
+        names = self._store.list(f"{self.key}/{number}")
+        return sorted((name for name in names if name.startswith(MODEL_FILE)), key=_lease_number)
 
     def load(self) -> ModelState | None:
         """The state of the table: the newest published generation, or the first one while it is being made.
@@ -144,13 +160,15 @@ class TableState:
         return self.kept or store_of(self.root)
 
     @property
-    def _key(self) -> str:
+    def key(self) -> str:
+        """The folder, in the store of the state."""
         return f"{self.catalog}/{self.schema}/{self.table}"
 
     def _read(self, number: int) -> ModelState:
-        path = self.generation(number) / MODEL_FILE
+        name = self._model_files(number)[-1] if isinstance(self.root, ObjectPath) else MODEL_FILE
+        path = self.generation(number) / name
         try:
-            data = json.loads(self._store.get(f"{self._key}/{number}/{MODEL_FILE}") or b"")
+            data = json.loads(self._store.get(f"{self.key}/{number}/{name}") or b"")
             known = {f.name for f in fields(ModelState)}
             state = ModelState(**{k: v for k, v in data.items() if k in known})
             said = {str(key): str(text) for key, text in state.environment.items()}
@@ -162,17 +180,18 @@ class TableState:
 
     def save(self, state: ModelState) -> None:
         """Write model.json."""
-        self._store.put(f"{self._key}/{state.generation}/{MODEL_FILE}", as_json(asdict(state)))
+        name = MODEL_FILE if (lease := self.lease) is None else f"{MODEL_FILE}.{lease.number}"
+        self._store.put(f"{self.key}/{state.generation}/{name}", as_json(asdict(state)))
         if state.generation > 1:
             faults.reach("renewed", self.table)
 
     def save_facts(self, generation: int, fingerprint: str, facts: Mapping[str, Any]) -> None:
         """Write the facts of a fingerprint, once."""
-        self._store.put_if_absent(f"{self._key}/{generation}/facts/{fingerprint}.json", as_json(facts))
+        self._store.put_if_absent(f"{self.key}/{generation}/facts/{fingerprint}.json", as_json(facts))
 
     def facts(self, state: ModelState) -> Mapping[str, Any] | None:
         """The facts of the query that wrote last."""
-        key = f"{self._key}/{state.generation}/facts/{state.fingerprint}.json"
+        key = f"{self.key}/{state.generation}/facts/{state.fingerprint}.json"
         content = self._store.get(key)
         if content is None:
             return None
@@ -188,7 +207,7 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        return self._json(f"{self._key}/{number}/{name}")
+        return self._json(f"{self.key}/{number}/{name}")
 
     def drop(self) -> Mapping[str, Any] | None:
         """What a drop of the table that was begun and not finished removes, or None.
@@ -196,11 +215,11 @@ class TableState:
         Raises:
             StateError: `state-unreadable`.
         """
-        return self._json(f"{self._key}/{DROP_FILE}")
+        return self._json(f"{self.key}/{DROP_FILE}")
 
     def save_drop(self, what: Mapping[str, Any]) -> None:
         """Note that the table is being dropped, and what goes with it."""
-        self._store.put(f"{self._key}/{DROP_FILE}", as_json(what))
+        self._store.put(f"{self.key}/{DROP_FILE}", as_json(what))
 
     def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)
@@ -212,25 +231,32 @@ class TableState:
 
     def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:
         """Write a small JSON file of a generation."""
-        self._store.put(f"{self._key}/{number}/{name}", as_json(data))
+        self._store.put(f"{self.key}/{number}/{name}", as_json(data))
 
     def discard(self, number: int) -> None:
         """Remove a generation as a whole; half a checkpoint would lose rows silently (measured).
 
         Without model.json it is not a generation: that goes first.
         """
-        self._store.delete(f"{self._key}/{number}/{MODEL_FILE}")
+        for name in self._model_files(number) or (MODEL_FILE,):
+            self._store.delete(f"{self.key}/{number}/{name}")
         if number == 1:
             faults.reach("half discarded", self.table)
-        self._store.delete(f"{self._key}/{number}")
+        self._store.delete(f"{self.key}/{number}")
         if number == 1:
             faults.reach("discarded", self.table)
 
     def discard_before(self, number: int) -> None:
         """Remove the generations before one, and what a kill left of them."""
-        for name in self._store.list(self._key):
+        for name in self._store.list(self.key):
             if name.isdigit() and int(name) < number:
                 self.discard(int(name))
+
+
+def _lease_number(name: str) -> int:
+    """The number behind the name of a model.json; 0: there is none."""
+    number = name.removeprefix(f"{MODEL_FILE}.")
+    return int(number) if number.isdigit() else 0
 
 
 def as_json(data: Mapping[str, Any]) -> bytes:

@@ -14,10 +14,12 @@ _ANY_FOLDERS = "**"
 _PIECES = re.compile(r"\[[^]]+]|\*|[^*\[]+")
 
 
-class ObjectStore(Store, Protocol):
+class KeyedStore(Store, Protocol):
     """A store of objects; folders are the parts of their keys between slashes."""
 
-    uri: str
+    @property
+    def uri(self) -> str:
+        """The address of the store, as Hadoop takes it."""
 
     def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
         """The names directly under a prefix, in order, each with whether it is a folder."""
@@ -39,7 +41,7 @@ class ObjectPath:
         found: `file` or `folder` if a listing has just shown it, so that nobody asks again.
     """
 
-    store: ObjectStore = field(compare=False, repr=False)
+    store: KeyedStore = field(compare=False, repr=False)
     key: str = ""
     found: str = field(default="", compare=False, repr=False)
 
@@ -171,6 +173,9 @@ class _Below:
 
     def put_if_absent(self, key: str, content: bytes) -> bool:
         return self.root.store.put_if_absent(self._full(key), content)
+
+    def age(self, key: str) -> float | None:
+        return self.root.store.age(self._full(key))
 
     def list(self, prefix: str) -> tuple[str, ...]:
         return self.root.store.list(self._full(prefix))

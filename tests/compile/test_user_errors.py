@@ -273,7 +273,7 @@ TARGETS = [
     ("dev: {schema: x, catalog: {type: sqlite}, connections: {m: {bootstrap_servers: 'a:1', security: {pasword: x}}}}",
      "unknown-key project.yml:3:100 security has no key 'pasword'", "'password'"),
     ("dev: {schema: x, catalog: {type: sqlit}}", "bad-value project.yml:3:36 'type' cannot be 'sqlit'", "sqlite"),
-    ("dev: {schema: x, state: 's3a://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' must be a local folder", ""),
+    ("dev: {schema: x, state: 'gs://bucket/state', catalog: {type: sqlite}}", "not-supported project.yml:3:27 'state' cannot be at 'gs://bucket/state'", "s3a://bucket/engine-state"),
     ("dev: {schema: x, catalog: {type: nessie, uri: y}}", "not-supported project.yml:3:36 the catalog type 'nessie' is not supported in this version", "rest"),
     ("dev: {schema: x, catalog: {type: sqlite}, spark: {mastr: y}}", "unknown-key project.yml:3:53 spark has no key 'mastr'", "master"),
     ("dev: {catalog: {type: sqlite}}\n  prod: {schema: x}", "missing-key project.yml:3:3 target 'dev' has no 'schema'", "schema: dev"),

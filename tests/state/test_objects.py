@@ -40,6 +40,9 @@ class Table:
     def put_if_absent(self, key: str, content: bytes) -> bool:
         return self._do("insert or ignore into objects values (?, ?)", key, content)[1] == 1
 
+    def age(self, _: str) -> float | None:
+        return None
+
     def list(self, prefix: str) -> tuple[str, ...]:
         rows, _ = self._do("select key from objects where key glob ?", f"{prefix}/*")
         return tuple(sorted({str(key)[len(prefix) + 1 :].split("/")[0] for (key,) in rows}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -32,6 +33,8 @@ from engine.spark_master import is_on_this_machine
 LATE_KEYS = ("connections", "schema_registries")
 # Of OpenLineage's settings: they are in events, and in names of files.
 NAMING_KEYS = ("type", "path", "namespace", "timeout")
+# A bucket and a folder in it.
+_STATE_IN_S3 = re.compile(r"s3[an]?://([a-z0-9][a-z0-9.-]+(?:/[\w.=-]+)*)/*")
 # The target of a project that names none; its keys all have defaults.
 DEFAULT_TARGET = "dev"
 
@@ -82,7 +85,7 @@ class Target:
     Attributes:
         catalog: the Iceberg catalog.
         schema: the namespace of models that name none.
-        state: the folder of checkpoints and facts.
+        state: the folder of checkpoints and facts; text: its address in a bucket, `s3a://bucket/folder`.
         master: Spark's master URL.
         conf: Spark settings of the user; what a session is started with is `spark_conf`.
         driver_memory: heap of the driver, in Java's form (2g), or None for Spark's default.
@@ -99,7 +102,7 @@ class Target:
     name: str
     catalog: Catalog
     schema: str
-    state: Path
+    state: Path | str
     master: str = "local[*]"
     conf: Mapping[str, str] = field(default_factory=dict)
     driver_memory: str | None = None
@@ -317,12 +320,16 @@ def _cleared(part: Section | None) -> Iterator[Path]:
             yield Path(text)
 
 
-def _state(section: Section, root: Path) -> Path:
+def _state(section: Section, root: Path) -> Path | str:
     part = section.child("state")
     if part is None:
         return _folder(section, root, ".engine/state")
     if "://" in part.text():
-        part.report("not-supported", "'state' must be a local folder", "Name a folder.")
+        if (address := _STATE_IN_S3.fullmatch(part.text())) is not None:
+            return f"s3a://{address[1]}"
+        message = f"'state' cannot be at '{part.text()}'"
+        hint = "Name a folder, or one in a bucket: 's3a://bucket/engine-state'. Locks need a store with S3's interface."
+        part.report("not-supported", message, hint)
     return _folder(part, root, part.text() or ".engine/state")
 
 

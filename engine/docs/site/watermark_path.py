@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from engine.compile import Target
 from engine.compile.nodes.manifest import Manifest
 from engine.errors import EngineError
-from engine.state import TableState
+from engine.plan.deployed.state_folder import table_state
 from engine.state.checkpoint import next_watermark
 
 _log = logging.getLogger("engine.docs")
@@ -20,8 +20,7 @@ def read_watermarks(manifest: Manifest, target: Target) -> dict[str, datetime]:
     for model in manifest.models:
         if not model.streaming:
             continue
-        relation = model.relation
-        folder = TableState(target.state, relation.catalog, relation.schema, relation.name)
+        folder = table_state(target, model)
         try:
             state = folder.load()
             mark = next_watermark(folder.checkpoint(state.generation)) if state else None

@@ -3,15 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
 
 from engine.compile import Manifest, Model, Target
+from engine.object_store.s3_client import s3_client
+from engine.object_store.s3_settings import S3Settings, bucket_and_key
 from engine.state import TableState
+from engine.state.object_path import ObjectPath
+from engine.state.s3_store import S3Store
+from engine.state.state_path import StatePath
+
+
+def state_root(target: Target) -> StatePath:
+    """Return the state folder of a target."""
+    if isinstance(target.state, Path):
+        return target.state
+    bucket, key = bucket_and_key(target.state)
+    return ObjectPath(S3Store(bucket, partial(_client, target)), key)
+
+
+def _client(target: Target) -> Any:
+    return s3_client(target.s3() if target.s3 is not None else S3Settings())
 
 
 def table_state(target: Target, model: Model) -> TableState:
     """Return the state folder of a model's table."""
     relation = model.relation
-    return TableState(target.state, relation.catalog, relation.schema, relation.name)
+    return TableState(state_root(target), relation.catalog, relation.schema, relation.name)
 
 
 def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:

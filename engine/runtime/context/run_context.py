@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from engine import __version__
 from engine.compile import Manifest, Model, Target
 from engine.events import Emit
+from engine.lake.fencing.table_fence import MARKER
 from engine.lake.lake_reader import Lake
 from engine.plan import Plan, Reset
 from engine.plan.deployed import generations
@@ -65,6 +66,11 @@ class Run:
             spark_version=self.spark.version,
         )
 
+    def lease_marker(self, model: Model) -> Mapping[str, str]:
+        """The marker of commits that are made under a lease; none where the lock is the operating system's."""
+        lease = self.state(model).lease
+        return {MARKER: lease.token} if lease is not None else {}
+
     def markers(self, model: Model, state: ModelState, batch: int | None = None) -> Mapping[str, str]:
         """What a commit of the model's generation carries in its snapshot's summary, without the prefix `engine.`."""
         known = {
@@ -74,5 +80,6 @@ class Run:
             "run-id": self.id,
             "fingerprint": model.fingerprint,
             "version": __version__,
+            **self.lease_marker(model),
         }
         return known if batch is None else {**known, "batch-id": str(batch)}

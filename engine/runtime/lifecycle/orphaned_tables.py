@@ -13,7 +13,7 @@ from pathlib import Path
 
 from engine.compile import Manifest, Model, Target
 from engine.errors import Diagnostic, Level, StateError
-from engine.plan.deployed.state_folder import environment
+from engine.plan.deployed.state_folder import environment, state_root
 from engine.sources import location
 from engine.state import ModelState, TableState
 from engine.state.known_tables import tables_in
@@ -75,10 +75,10 @@ def orphans(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable,
 
 
 def _tables(manifest: Manifest, target: Target, root: Path, without: frozenset[str]) -> Iterator[KnownTable]:
-    inside = target.state.resolve().is_relative_to(root.resolve())
+    inside = isinstance(target.state, Path) and target.state.resolve().is_relative_to(root.resolve())
     schemas = {target.schema, *((model.deferred_from or model.relation).schema for model in manifest.models)}
     now = environment(manifest, target)
-    for folder in tables_in(target.state, target.catalog.name):
+    for folder in tables_in(state_root(target), target.catalog.name):
         # Those of models are not read: a build without changes looks at thousands.
         if folder.name in without:
             continue

@@ -20,6 +20,7 @@ from engine.events import Status
 from engine.lake import branches
 from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED
+from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.staged_rows import WAYS, decided_by_tests, staged_fault, waits
 from engine.runtime.context.run_context import Run
@@ -80,7 +81,7 @@ def publish(run: Run, model: Model) -> int | None:
     if table is None or STAGED not in table.branches:
         return None
     _check(run, model, table)
-    snapshot = branches.publish(run.spark, relation.sql)
+    snapshot = branches.publish(run.spark, relation.sql, fence_of(run.lease_marker(model)))
     if not model.streaming:
         # The columns of a replacement came with it, without their comments.
         describe(run, model)

@@ -16,6 +16,7 @@ from engine.lake.catalog.catalog_settings import is_local
 from engine.lake.catalog.moved_lake import check as lake_check
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.catalog_errors import address
+from engine.plan.deployed.state_folder import state_root
 from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
 from engine.sources.registry.registry_client import Registry, is_open, read_settings
@@ -23,6 +24,8 @@ from engine.sources.spec import reader_options
 from engine.spark import archive, archive_writer
 from engine.spark.jars import JarState, status
 from engine.spark.java import Java, find_java
+from engine.state.lease import leased
+from engine.state.state_path import store_of
 
 _REGISTRY_SECONDS = 5.0
 
@@ -114,8 +117,15 @@ def _server(target: Target) -> Finding:
 
 
 def _state(target: Target, root: Path, manifest: Manifest | None) -> Finding:
-    if not _writable(target.state):
+    if isinstance(target.state, Path) and not _writable(target.state):
         return Finding("state", False, f"{target.state} cannot be written", "Make the folder writable.")
+    if not isinstance(target.state, Path):
+        try:
+            # Which writes, reads and removes, and finds out whether the store can keep a lock.
+            with leased(store_of(state_root(target)), target.state, ()):
+                pass
+        except EngineError as error:
+            return Finding("state", False, error.diagnostic.message, error.diagnostic.hint)
     # Of a project with errors not every model is known.
     found = orphans(manifest, target, root) if manifest is not None and not manifest.errors else ()
     if not found:

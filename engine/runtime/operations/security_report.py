@@ -96,7 +96,9 @@ def _folders(target: Target, target_dir: Path) -> Iterator[Check]:
     cache = cache_dir().parent
     # The tables of a server are open to whom it lets in.
     lake = {"lake": target.catalog.path} if is_local(target.catalog) else {}
-    places = {"state": target.state, **lake, "target": target_dir, "cache": cache}
+    # Whom a bucket lets in says the store.
+    state = {"state": target.state} if isinstance(target.state, Path) else {}
+    places = {**state, **lake, "target": target_dir, "cache": cache}
     for part, path in places.items():
         yield _folder(part, path)
     for path in sorted(Path(tempfile.gettempdir()).glob(f"{SCRATCH}*")):

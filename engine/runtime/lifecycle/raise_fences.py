@@ -1,0 +1,25 @@
+"""Before a run that took a lease over writes: whoever held it can commit no more, even if he wakes up."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from engine.compile import Model, Relation
+from engine.lake.fencing.raise_fence import raise_fence
+from engine.runtime.context.run_context import Run
+
+# What is made beside the table of a model: quarantine, remembered deletes, staging tables, initial snapshots.
+_BESIDE = r"(__(quarantine|deleted|g\d+|seed\w+))?"
+
+
+def raise_fences(run: Run, models: Iterable[Model]) -> None:
+    """Raise a fence in the existing tables of those models whose earlier holder did not release them."""
+    for model in models:
+        lease, relation = run.state(model).lease, model.relation
+        if lease is None or lease.fenced:
+            continue
+        ours = re.compile(re.escape(relation.name) + _BESIDE)
+        names = sorted(name for name in run.lake.names(relation.schema) if ours.fullmatch(name))
+        tables = (Relation(relation.catalog, relation.schema, name) for name in names)
+        raise_fence(run.spark, [table.sql for table in tables], lease)

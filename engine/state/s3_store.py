@@ -1,0 +1,135 @@
+"""Files of state in a bucket, through the AWS SDK for Python.
+
+Taken for granted: whoever reads or lists after a write sees it (S3 since 2020, and the stores that copy it), and
+`If-None-Match: *` on a PUT, by which of several that create an object one wins. Nothing is renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from engine.errors import StateError
+from engine.object_store.s3_client import is_conflict, is_missing, s3_errors
+
+# So many keys a request removes.
+_AT_ONCE = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class S3Store:
+    """A bucket as a store (see `engine.state.object_path.KeyedStore`).
+
+    Whatever fails raises SetupError: `s3-denied`, `s3-missing`, `s3-unreachable`, `s3-client`.
+
+    Attributes:
+        bucket: its name.
+        client: gives botocore's client, when something is asked for.
+    """
+
+    bucket: str
+    client: Callable[[], Any] = field(compare=False, repr=False)
+
+    @property
+    def uri(self) -> str:
+        """As Hadoop takes it."""
+        return f"s3a://{self.bucket}"
+
+    def get(self, key: str) -> bytes | None:
+        """See `engine.state.blob_store.Store`."""
+        found = self._asked(key, "get_object")
+        if found is None:
+            return None
+        with s3_errors(f"{self.uri}/{key}"):
+            content: bytes = found["Body"].read()
+        return content
+
+    def put(self, key: str, content: bytes) -> None:
+        """See `engine.state.blob_store.Store`."""
+        with s3_errors(f"{self.uri}/{key}"):
+            self.client().put_object(Bucket=self.bucket, Key=key, Body=content)
+
+    def put_if_absent(self, key: str, content: bytes) -> bool:
+        """See `engine.state.blob_store.Store`.
+
+        A request whose answer was lost is repeated by the client, and then finds what it made itself.
+        """
+        from botocore.exceptions import ClientError
+
+        with s3_errors(f"{self.uri}/{key}"):
+            try:
+                self.client().put_object(Bucket=self.bucket, Key=key, Body=content, IfNoneMatch="*")
+            except ClientError as error:
+                if not is_conflict(error):
+                    raise
+                return self.get(key) == content
+        return True
+
+    def age(self, key: str) -> float | None:
+        """See `engine.state.blob_store.Store`."""
+        found = self._asked(key, "head_object")
+        if found is None or not (now := found["ResponseMetadata"]["HTTPHeaders"].get("date")):
+            return None
+        age: float = (parsedate_to_datetime(now) - found["LastModified"]).total_seconds()
+        return max(age, 0.0)
+
+    def list(self, prefix: str) -> tuple[str, ...]:
+        """See `engine.state.blob_store.Store`."""
+        return tuple(name for name, _ in self.entries(prefix))
+
+    def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
+        """See `engine.state.object_path.KeyedStore`."""
+        begin = f"{prefix}/" if prefix else ""
+        names: dict[str, bool] = {}
+        for page in self._pages(begin, Delimiter="/"):
+            names |= {entry["Prefix"][len(begin) : -1]: True for entry in page.get("CommonPrefixes", ())}
+            # Hadoop makes an object of a folder's own name, with a slash.
+            names |= {name: False for entry in page.get("Contents", ()) if (name := entry["Key"][len(begin) :])}
+        return tuple(sorted(names.items()))
+
+    def keys(self, prefix: str) -> tuple[str, ...]:
+        """See `engine.state.object_path.KeyedStore`."""
+        begin = f"{prefix}/" if prefix else ""
+        return tuple(sorted(key[len(begin) :] for key in self._all(begin) if not key.endswith("/")))
+
+    def delete(self, prefix: str) -> None:
+        """See `engine.state.blob_store.Store`."""
+        self.remove((prefix, *self._all(f"{prefix}/")))
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """See `engine.state.object_path.KeyedStore`."""
+        waiting = list(keys)
+        for at in range(0, len(waiting), _AT_ONCE):
+            objects = [{"Key": key} for key in waiting[at : at + _AT_ONCE]]
+            with s3_errors(f"{self.uri}/{objects[0]['Key']}"):
+                if len(objects) == 1:
+                    self.client().delete_object(Bucket=self.bucket, **objects[0])
+                    continue
+                done = self.client().delete_objects(Bucket=self.bucket, Delete={"Objects": objects, "Quiet": True})
+            for error in done.get("Errors", ()):
+                message = f"{self.uri}/{error['Key']} cannot be removed: {error.get('Message') or error.get('Code')}"
+                raise StateError("state-unwritable", message, "Check that the login may delete there.")
+
+    def _all(self, begin: str) -> Iterator[str]:
+        for page in self._pages(begin):
+            yield from (entry["Key"] for entry in page.get("Contents", ()))
+
+    def _pages(self, begin: str, **asked: str) -> Iterator[dict[str, Any]]:
+        with s3_errors(f"{self.uri}/{begin}"):
+            yield from (
+                self.client().get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=begin, **asked)
+            )
+
+    def _asked(self, key: str, method: str) -> dict[str, Any] | None:
+        from botocore.exceptions import ClientError
+
+        with s3_errors(f"{self.uri}/{key}"):
+            try:
+                answer: dict[str, Any] = getattr(self.client(), method)(Bucket=self.bucket, Key=key)
+            except ClientError as error:
+                if is_missing(error):
+                    return None
+                raise
+        return answer
