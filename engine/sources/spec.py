@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from engine.errors import Diagnostic, EngineError, ProjectError
 from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.object_store.s3_settings import S3Settings
 from engine.schema import ValueForm
 from engine.secrets import register
 from engine.sources.credentials import credentials_of
@@ -120,6 +121,7 @@ class Place:
         registry: settings of a schema registry by name; secrets are in it.
         settled: what a generation keeps of a source, by its name: a reader's schema; reading adds to it.
         catalog: of the target.
+        store: gives the login of object storage; None: the target has no `s3:`.
     """
 
     root: Path
@@ -127,6 +129,7 @@ class Place:
     registry: Callable[[str], Mapping[str, Any]] = _none
     settled: dict[str, str] = field(default_factory=dict)
     catalog: CatalogConfig | None = None
+    store: Callable[[], S3Settings] | None = None
 
 
 def connected(spec: SourceSpec, place: Place, reserved: Collection[str] = ()) -> SourceSpec:

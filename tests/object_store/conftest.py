@@ -83,6 +83,18 @@ def stored(
         yield StoreLab(tmp_path, lab_session, capsys, catalog=catalog, written=written, server=s3_server, bucket=bucket)
 
 
+@pytest.fixture
+def landing(
+    s3_server: S3Server, bucket: str, lab_session: LabSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Iterator[StoreLab]:
+    """A project whose tables are on this machine, and whose sources are in the store."""
+    name = f"lake{uuid.uuid4().hex[:8]}"
+    catalog = Catalog("sqlite", name, tmp_path / "lake")
+    written = yaml.safe_dump({"type": "sqlite", "name": name, "path": str(tmp_path / "lake")})
+    with share_session(lab_session):
+        yield StoreLab(tmp_path, lab_session, capsys, catalog=catalog, written=written, server=s3_server, bucket=bucket)
+
+
 @pytest.fixture(autouse=True)
 def own_clients(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process keeps its clients; a test has those of its own."""

@@ -138,6 +138,7 @@ class Target:
             partial(_called, self.connections, "connection"),
             partial(_called, self.registries, "registry"),
             catalog=self.catalog,
+            store=self.s3,
         )
 
 

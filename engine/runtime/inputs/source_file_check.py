@@ -8,7 +8,7 @@ the two is read as it is by then. See docs/design/011-files-that-change.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -52,19 +52,26 @@ class Landed:
     def refused(self, batch: int) -> EngineError | None:
         """Why a micro-batch that was computed cannot be committed: a file of it changed meanwhile, or does not fit."""
         changed, unfit = [], []
-        for source in file_sources(self.checkpoint) if self.specs else ():
-            begin, end = (reaches(self.checkpoint, source, number) for number in (batch - 1, batch))
-            for file in logged(self.checkpoint, source, after=begin, to=end):
-                uri = listing.decoded(file.uri)
-                path = listing.local(uri)
-                if path is not None and modified(path) != self.time_of(uri, file):
-                    changed.append(uri)
-                elif path is not None:
-                    spec = self.spec_of(uri)
-                    unfit += [f"{self.some([uri])}: {what}" for what in file_schema.misfits(path, spec)]
+        files = {listing.decoded(file.uri): file for file in self._of_batch(batch)}
+        elsewhere = {uri for uri in files if listing.local(uri) is None}
+        now = listing.times_now(elsewhere, self.specs, self.run.place)
+        for uri, file in files.items():
+            path = listing.local(uri)
+            if path is None and now is None:
+                continue
+            if (modified(path) if path is not None else (now or {}).get(uri)) != self.time_of(uri, file):
+                changed.append(uri)
+            else:
+                misfits = file_schema.misfits(path or uri, self.spec_of(uri), self.run.place)
+                unfit += [f"{self.some([uri])}: {what}" for what in misfits]
         if changed:
             return _changed_meanwhile(self, changed)
         return file_schema.unfit(unfit) if unfit else None
+
+    def _of_batch(self, batch: int) -> Iterator[Logged]:
+        for source in file_sources(self.checkpoint) if self.specs else ():
+            begin, end = (reaches(self.checkpoint, source, number) for number in (batch - 1, batch))
+            yield from logged(self.checkpoint, source, after=begin, to=end)
 
     def time_of(self, uri: str, file: Logged) -> int:
         """The time of a file that its rows are of, in milliseconds."""

@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import RunError
+from engine.object_store.s3_settings import is_s3
+from engine.sources.files import s3_listing
 from engine.sources.files.listing import listed
 from engine.sources.spec import Place, SourceSpec
 
@@ -58,21 +60,22 @@ def check(session: SparkSession, spec: SourceSpec, place: Place) -> None:
     """
     if spec.format not in FORMATS:
         return
-    files = [file.path for file in listed(session, spec, place) if file.path is not None]
-    if found := [f"{path}: {what}" for path in files for what in misfits(path, spec)]:
+    files = [(file.path or file.uri) for file in listed(session, spec, place)]
+    if found := [f"{path}: {what}" for path in files for what in misfits(path, spec, place)]:
         raise unfit(found)
 
 
-def misfits(path: Path, spec: SourceSpec) -> list[str]:
+def misfits(path: Path | str, spec: SourceSpec, place: Place) -> list[str]:
     """What does not fit in a file, each in a few words; a file without content, or whose schema is not read, fits.
 
     Args:
-        path: of a file on this machine.
+        path: of a file on this machine, or an address: in an object store that the target names it is read as well.
         spec: its source.
+        place: where sources are read.
     """
     from pyspark.sql.types import StructType
 
-    schema = _schema(str(path), spec.format) if spec.format in FORMATS else None
+    schema = _of_file(path, spec.format, place) if spec.format in FORMATS else None
     if schema is None:
         return []
     declared: Any = StructType.fromDDL(spec.schema)
@@ -93,7 +96,19 @@ def unfit(found: Sequence[str]) -> RunError:
     return RunError("source-unreadable", message, hint)
 
 
-def _schema(path: str, format_: str) -> Any:
+def _of_file(path: Path | str, format_: str, place: Place) -> Any:
+    if isinstance(path, Path):
+        return _schema(str(path), format_)
+    if place.store is None or not is_s3(path):
+        return None
+    file = s3_listing.opened(path, place.store())
+    if file is None:
+        return None
+    with file:
+        return _schema(file, format_)
+
+
+def _schema(path: Any, format_: str) -> Any:
     import pyarrow as pa
     from pyarrow import orc, parquet
 

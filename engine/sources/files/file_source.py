@@ -16,10 +16,11 @@ from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import SetupError
+from engine.object_store.s3_settings import is_s3
 from engine.schema import ValueForm
 from engine.schema.format_keys import FILE_KEYS
 from engine.sources.credentials import masked, shown
-from engine.sources.files import file_formats, file_schema, listing
+from engine.sources.files import file_formats, file_schema, listing, s3_listing
 from engine.sources.spec import Place, Resumption, SourceSpec, SpecFault, connected, connection_line
 
 if TYPE_CHECKING:
@@ -108,17 +109,22 @@ def location(spec: SourceSpec) -> str:
 
 
 def check(spec: SourceSpec, place: Place) -> None:
-    """Make sure that there is something to read; of a place that is not on this machine nothing is known.
+    """Make sure that there is something to read; of places that only Spark reaches nothing is known.
 
     Raises:
         ProjectError: `unknown-connection`, `connection-settings`.
+        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
         SetupError: `source-folder-missing` if the folder does not exist.
     """
     with_connection(spec, place)
     folder = listing.folder(spec, place)
+    where = masked(location(spec), "path")
+    missing = listing.base(where) or where
+    if place.store is not None and is_s3(missing) and not s3_listing.exists(missing, place.store()):
+        hint = "Correct 'path' of the source, or write its first file: an object store has no empty folders."
+        message = f"the folder '{missing}' of source '{spec.name}' does not exist"
+        raise SetupError("source-folder-missing", message, hint)
     if folder is not None and not folder.exists():
-        where = masked(location(spec), "path")
-        missing = listing.base(where) or where
         hint = f"Correct 'path' of the source, or create the folder: mkdir -p {shlex.quote(missing)}"
         message = f"the folder '{missing}' of source '{spec.name}' does not exist"
         raise SetupError("source-folder-missing", message, hint)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
+from engine.object_store.s3_settings import is_s3
+from engine.sources.files import s3_listing
 from engine.sources.spec import Place, SourceSpec, connected
 
 if TYPE_CHECKING:
@@ -74,6 +76,18 @@ def decoded(uri: str) -> str:
     return _LOCAL.sub("file:/", unquote(uri), count=1)
 
 
+def times_now(uris: Collection[str], specs: Iterable[SourceSpec], place: Place) -> Mapping[str, int] | None:
+    """The times of files in an object store, in milliseconds; None: they are elsewhere, or nobody can ask for them.
+
+    Raises:
+        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+    """
+    if place.store is None or not uris or not all(is_s3(uri) for uri in uris):
+        return None
+    folders = [base(path) for spec in specs if is_s3(path := str(spec.settings.get("path", "")))]
+    return s3_listing.times(uris, folders, place.store())
+
+
 def for_spark(spec: SourceSpec, place: Place) -> str:
     """The path for Spark's reader: patterns stay, but what is meant by its letter is not taken for one.
 
@@ -112,6 +126,10 @@ def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed
 def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
     """The same without Spark; None: only Spark can list them (another file system, a pattern, a filter)."""
     path = str(spec.settings.get("path", ""))
+    if place.store is not None and is_s3(path):
+        if base(path) != path or any(key in spec.options for key in _FILTERS):
+            return None
+        return sorted((Listed(*found) for found in s3_listing.walk(path, place.store())), key=lambda file: file.uri)
     found = folder(spec, place)
     plain = found is not None and not is_uri(path) and (place.root / path).exists()
     if found is None or not plain or any(key in spec.options for key in _FILTERS):
