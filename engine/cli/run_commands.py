@@ -136,4 +136,27 @@ def retry(threads: int | None, *, fail_fast: bool | None, **shared: Any) -> int:
     return carry_out(work, stopped=_STOPPED, **shared)
 
 
-COMMANDS = (plan, build, run, test, retry)
+@click.command(cls=Command, context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option(
+    "--deploy-mode",
+    type=click.Choice(["client", "cluster"]),
+    help="Where the driver runs. Default: cluster, where it can.",
+)
+@click.option(
+    "--environment", default="", metavar="ARCHIVE", help="A packed Python environment for the cluster (venv-pack)."
+)
+@click.option("--dry-run", is_flag=True, help="Print the command, its settings and files; start nothing.")
+@project_options
+@click.argument("command", nargs=-1, type=click.UNPROCESSED)
+def submit(command: tuple[str, ...], deploy_mode: str | None, environment: str, *, dry_run: bool, **shared: Any) -> int:
+    """Run a COMMAND, such as build -s name, as an application of spark-submit on the target's cluster."""
+
+    def work(chosen: CommandSettings) -> bool:
+        from engine.cli.submission.submit_command import submit_command
+
+        return submit_command(chosen, command, deploy_mode, environment, dry_run=dry_run)
+
+    return carry_out(work, **shared)
+
+
+COMMANDS = (plan, build, run, test, retry, submit)

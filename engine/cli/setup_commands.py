@@ -17,14 +17,15 @@ from engine.cli.shell_completion import SHELLS, of_codes, script
 
 @click.command(cls=Command)
 @click.option("--security", is_flag=True, help="Check ports, file permissions, settings and secrets instead.")
+@click.option("--show-spark-conf", is_flag=True, help="Print the settings of the session instead, secrets masked.")
 @project_options
-def debug(security: bool, **shared: Any) -> int:
+def debug(*, security: bool, show_spark_conf: bool, **shared: Any) -> int:
     """Check Java, jars, catalog and state, with a fix for each."""
 
     def work(chosen: CommandSettings) -> bool:
         from engine.cli.commands.debug_command import debug
 
-        return debug(chosen, security=security)
+        return debug(chosen, security=security, spark_conf=show_spark_conf)
 
     return carry_out(work, **shared)
 

@@ -44,8 +44,9 @@ from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.remote_state import state_conf, state_jars
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
+from engine.spark.cluster.submitted import is_submitted
 from engine.spark.jars import jar_paths
-from engine.spark.java import find_java
+from engine.spark.java import NO_JAVA, find_java
 from engine.spark.jvm import LOG_NAME
 from engine.spark.session import SessionSettings, open_session
 from engine.spark_master import runs_locally
@@ -268,21 +269,34 @@ def session_settings(
     Raises:
         SetupError: Java or jars cannot be had.
     """
+    if is_submitted():
+        # Java runs, with the jars that spark-submit was given.
+        conf = target_conf(target)
+        return SessionSettings(NO_JAVA, target_dir / "logs", master=target.master, conf=conf, inherit_fds=locks)
     java = find_java()
     sets = tuple(dict.fromkeys((*sets, *catalog_settings.catalog_jars(target.catalog), *state_jars(target))))
     jars = jar_paths(sets, fetch=True, java=java, notify=_log.info)
-    files = hadoop_conf(target.s3()) if target.s3 is not None else {}
-    conf = {**catalog_settings.spark_conf(target.catalog), **files, **state_conf(target), **target.spark_conf()}
-    if target.driver_memory:
-        conf["spark.driver.memory"] = target.driver_memory
     return SessionSettings(
         java=java,
         log_dir=target_dir / "logs",
         jar_paths=jars,
         master=target.master,
-        conf=conf,
+        conf=target_conf(target),
         inherit_fds=locks,
         keep_classes=True,
         brief=brief,
         umask=catalog_settings.umask(target.catalog),
     )
+
+
+def target_conf(target: Target) -> dict[str, str]:
+    """Return what a target sets of a session, with secrets; they are masked in all texts from now on.
+
+    Raises:
+        ProjectError: `env-missing`, a secret is not set.
+    """
+    files = hadoop_conf(target.s3()) if target.s3 is not None else {}
+    conf = {**catalog_settings.spark_conf(target.catalog), **files, **state_conf(target), **target.spark_conf()}
+    if target.driver_memory:
+        conf["spark.driver.memory"] = target.driver_memory
+    return conf

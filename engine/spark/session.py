@@ -22,9 +22,10 @@ from engine.spark import archive_writer, local_files
 from engine.spark._command import AVRO_LIMITS, STACK
 from engine.spark.archive import OPTION_VARIABLES
 from engine.spark.cluster.executors import await_executors, check_masters, executor_python, usable_cores
+from engine.spark.cluster.submitted import SubmittedJvm, is_submitted, runtime_conf
 from engine.spark.java import Java
 from engine.spark.java_packages import know_packages
-from engine.spark.jvm import EXIT_SECONDS, Jvm, open_log, start_jvm
+from engine.spark.jvm import EXIT_SECONDS, LOG_NAME, Jvm, open_log, start_jvm
 from engine.spark.private import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, guard_callbacks
 from engine.spark_master import is_loopback, runs_locally
 
@@ -107,7 +108,7 @@ class Session:
     """A running session with the JVM that belongs to it."""
 
     spark: SparkSession
-    jvm: Jvm
+    jvm: Jvm | SubmittedJvm
     _own_python: bool
     _keep_classes: bool = False
 
@@ -142,7 +143,24 @@ def open_session(settings: SessionSettings) -> Session:
     if SparkContext._active_spark_context is not None:
         raise SetupError("spark-session", "this process already has a Spark session", "Close it first.")
     check_masters(settings.master)
-    jvm = start_jvm(
+    jvm = _driver(settings)
+    # A worker of a session on this machine is this Python, not whatever python3 is on the path.
+    python = executor_python(settings.master, settings.conf)
+    own_python = python is not None and _PYTHON_VARIABLE not in os.environ
+    if own_python and python is not None:
+        os.environ[_PYTHON_VARIABLE] = python
+    with _closing_on_failure(jvm, own_python=own_python):
+        spark = _connect(jvm, runtime_conf(session_conf(settings)) if isinstance(jvm, SubmittedJvm) else {})
+        if not settings.local:
+            await_executors(spark, settings.master, jvm.log)
+            _spread(spark, settings.conf)
+        return Session(spark, jvm, own_python, settings.keep_classes)
+
+
+def _driver(settings: SessionSettings) -> Jvm | SubmittedJvm:
+    if is_submitted():
+        return SubmittedJvm(settings.log_dir / LOG_NAME)
+    return start_jvm(
         settings.java,
         conf=session_conf(settings),
         log_dir=settings.log_dir,
@@ -152,17 +170,6 @@ def open_session(settings: SessionSettings) -> Session:
         archiving=settings.archiving,
         umask=settings.umask,
     )
-    # A worker of a session on this machine is this Python, not whatever python3 is on the path.
-    python = executor_python(settings.master, settings.conf)
-    own_python = python is not None and _PYTHON_VARIABLE not in os.environ
-    if own_python and python is not None:
-        os.environ[_PYTHON_VARIABLE] = python
-    with _closing_on_failure(jvm, own_python=own_python):
-        spark = _connect(jvm)
-        if not settings.local:
-            await_executors(spark, settings.master, jvm.log)
-            _spread(spark, settings.conf)
-        return Session(spark, jvm, own_python, settings.keep_classes)
 
 
 def _spread(spark: SparkSession, conf: Mapping[str, str]) -> None:
@@ -244,7 +251,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
     return conf
 
 
-def _connect(jvm: Jvm) -> SparkSession:
+def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
@@ -255,7 +262,7 @@ def _connect(jvm: Jvm) -> SparkSession:
         PySparkLogger.getLogger(name).disabled = True
     try:
         with _own_interrupts(), _unwarned():
-            spark = SparkSession.builder.getOrCreate()
+            spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
         know_packages(spark._jvm)
         guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
@@ -298,7 +305,7 @@ def _one_line(trace: str) -> str:
 
 
 @contextmanager
-def _closing_on_failure(jvm: Jvm, *, own_python: bool) -> Iterator[None]:
+def _closing_on_failure(jvm: Jvm | SubmittedJvm, *, own_python: bool) -> Iterator[None]:
     done = False
     try:
         yield
@@ -308,7 +315,9 @@ def _closing_on_failure(jvm: Jvm, *, own_python: bool) -> Iterator[None]:
             _close(jvm, None, own_python=own_python)
 
 
-def _close(jvm: Jvm, spark: SparkSession | None, *, own_python: bool, exit_seconds: float = EXIT_SECONDS) -> None:
+def _close(
+    jvm: Jvm | SubmittedJvm, spark: SparkSession | None, *, own_python: bool, exit_seconds: float = EXIT_SECONDS
+) -> None:
     from py4j.protocol import Py4JError
 
     try:

@@ -11,7 +11,7 @@ from engine.project import is_project, missing_project
 from engine.runtime.operations.debug import Finding, checkup, machine
 
 
-def debug(chosen: CommandSettings, *, security: bool) -> bool:
+def debug(chosen: CommandSettings, *, security: bool, spark_conf: bool = False) -> bool:
     """Print what is checked; False if something will not do.
 
     In a folder that is not a project only the machine is checked, and nothing is made there.
@@ -20,6 +20,13 @@ def debug(chosen: CommandSettings, *, security: bool) -> bool:
         finding = missing_project(chosen.root)
         _print([*machine(), Finding("project", False, finding.message, finding.hint)])
         return False
+    if spark_conf:
+        from engine.runtime.operations.shown_conf import shown_conf
+
+        result = compiled(chosen, warnings=Warnings.DAILY)
+        for key, value in shown_conf(result.target, chosen.target_dir, result.manifest).items():
+            write(f"{key} {one_line(value)}")
+        return True
     result = compiled(chosen, must_hold=False, warnings=Warnings.DAILY)
     target = result.target
     if security:

@@ -10,6 +10,7 @@ import logging
 import re
 import secrets
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 from urllib.parse import quote
@@ -122,6 +123,12 @@ class SecretSettings:
             return [self.masked(inner) for inner in value]
         return self._without(value, MASK) if self._holds(value) else value
 
+    def masking(self) -> SecretSettings:
+        """The same, with a mask as the value of each secret: for people who want to see all settings together."""
+        masked = copy(self)
+        masked._env = _Masks()  # noqa: SLF001 - its own
+        return masked
+
     def _holds(self, value: Any) -> bool:
         return isinstance(value, str) and self._token in value
 
@@ -167,6 +174,13 @@ class SecretSettings:
             message = "the secret %s has fewer than %d characters and is not masked in the output"
             _log.warning(message, secret.name, MIN_LENGTH)
         return value
+
+
+class _Masks(dict[str, str]):
+    """An environment in which every variable is a mask."""
+
+    def get(self, _: str, default: Any = None) -> Any:  # noqa: ARG002
+        return MASK
 
 
 # Variables whose secrets are too short to be masked: reported once.

@@ -1,0 +1,1 @@
+"""`engine submit`, on both sides of spark-submit."""

@@ -1,0 +1,50 @@
+"""`engine submit`: hand a command to spark-submit, or show what would be handed over."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from engine.characters import one_line
+from engine.cli.command_setup import CommandSettings, Warnings, compiled
+from engine.cli.console.terminal import write
+from engine.runtime.operations.submit import DeployMode, Submission, submission, submit
+
+
+def submit_command(
+    chosen: CommandSettings, command: Sequence[str], mode: str | None, environment: str, *, dry_run: bool
+) -> bool:
+    """Submit, and return whether the command ended well."""
+    result = compiled(chosen, warnings=Warnings.DAILY)
+    made = submission(
+        result.target,
+        result.manifest,
+        chosen.root,
+        chosen.target_dir,
+        command,
+        DeployMode(mode) if mode else None,
+        environment,
+    )
+    if dry_run:
+        _show(made)
+        return True
+    # Readable by its owner alone.
+    with tempfile.TemporaryDirectory(prefix="headrace-") as folder:
+        return submit(made, Path(folder)) == 0
+
+
+def _show(made: Submission) -> None:
+    files = {"properties": "spark.properties", "archive": "headrace.tar.gz", "main": "headrace_main.py"}
+    shown = [part.format(**files) if part.startswith("{") else part for part in made.arguments]
+    write(one_line(shlex.join(["spark-submit", *shown])))
+    write("\nspark.properties:")
+    for key, value in made.conf.items():
+        write(f"  {key} {one_line(value)}")
+    if made.members:
+        size = sum(path.stat().st_size for path in made.members.values())
+        write(f"\nheadrace.tar.gz: {len(made.members)} files, {size / 1e6:.1f} MB")
+        for name in made.members:
+            if name.startswith("project/"):
+                write(f"  {one_line(name)}")

