@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from engine.compile.declarations.s3_config import ObjectStore
+from engine.compile.declarations.s3_config import ObjectStoreConfig
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Location, near
 from engine.object_store.s3_settings import ANYWHERE, bucket_and_key, iceberg_properties, is_s3
@@ -66,7 +66,7 @@ class Catalog:
     place: Location | None = None
     secrets: SecretSettings | None = field(default=None, repr=False, compare=False)
     objects: str = ""
-    store: ObjectStore | None = field(default=None, repr=False, compare=False)
+    store: ObjectStoreConfig | None = field(default=None, repr=False, compare=False)
 
     def settings(self) -> Mapping[str, str]:
         """The keys with secrets in them, which are masked in all texts from now on.
@@ -82,7 +82,7 @@ class Catalog:
 
 
 def load_catalog(
-    part: Section, default: Catalog, store: ObjectStore | None, folder: Callable[[Section, str], Path]
+    part: Section, default: Catalog, store: ObjectStoreConfig | None, folder: Callable[[Section, str], Path]
 ) -> Catalog:
     """Read the block; what is wrong is a finding, and the default takes the place of a catalog that is unknown.
 
@@ -113,7 +113,7 @@ def load_catalog(
     return Catalog(chosen, named, _warehouse(part, keys, folder), keys, part.place, objects=objects, store=store)
 
 
-def _objects(part: Section, chosen: str, store: ObjectStore | None) -> str:
+def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str:
     """Where the tables' files are in an object store; empty: not there, or they are no concern of ours."""
     value = part.child("warehouse")
     address = value.text() if value is not None and isinstance(value.value, str) else ""

@@ -17,7 +17,7 @@ _SHOWN = ("endpoint", "region", "path_style_access")
 
 
 @dataclass(frozen=True, slots=True)
-class ObjectStore:
+class ObjectStoreConfig:
     """The block of a target; placeholders stand for secrets.
 
     Attributes:
@@ -41,7 +41,7 @@ class ObjectStore:
         return S3Settings.of(settings)
 
 
-def load_object_store(part: Section | None, secrets: SecretSettings | None) -> ObjectStore | None:
+def load_object_store(part: Section | None, secrets: SecretSettings | None) -> ObjectStoreConfig | None:
     """Read the block; what is wrong is a finding. None: the target has none."""
     if part is None:
         return None
@@ -54,7 +54,7 @@ def load_object_store(part: Section | None, secrets: SecretSettings | None) -> O
             keys[key] = text
     _check_login(part, keys)
     _check_endpoint(part.child("endpoint"))
-    return ObjectStore(keys, secrets)
+    return ObjectStoreConfig(keys, secrets)
 
 
 def without_secrets(part: Section, secrets: SecretSettings) -> Section:

@@ -14,7 +14,7 @@ import msgspec
 
 from engine.compile.config.session_settings import meaning
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
-from engine.compile.declarations.s3_config import ObjectStore, load_object_store
+from engine.compile.declarations.s3_config import ObjectStoreConfig, load_object_store
 from engine.compile.declarations.s3_config import without_secrets as without_s3_secrets
 from engine.compile.declarations.spark_config import check_folders, is_argument, read_spark
 from engine.compile.templates.rendered_values import ValueRenderer
@@ -112,7 +112,7 @@ class Target:
     openlineage: Late | None = None
     require_replayable: bool = False
     allow_after_reading: tuple[Path, ...] = ()
-    s3: ObjectStore | None = None
+    s3: ObjectStoreConfig | None = None
     schema_varies: bool = False
     secrets: SecretSettings | None = field(default=None, repr=False)
 
@@ -301,7 +301,7 @@ def _no_target(chosen: str, top: Section, targets: Section | None, *, named: boo
     place.report("unknown-target", f"there is no target '{chosen}'", hint)
 
 
-def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store: ObjectStore | None) -> Catalog:
+def _catalog(section: Section, root: Path, secrets: SecretSettings | None, store: ObjectStoreConfig | None) -> Catalog:
     part = section.child("catalog")
     default = Catalog(SQLITE, NAME, _folder(section, root, ".engine/lake"), store=store)
     if part is None:

@@ -23,7 +23,8 @@ def masked(target: Target) -> Target:
         return target
     secrets = target.secrets.masking()
     s3 = replace(target.s3, secrets=secrets) if target.s3 is not None else None
-    return replace(target, secrets=secrets, catalog=replace(target.catalog, secrets=secrets), s3=s3)
+    store = s3 if target.catalog.store is not None else None
+    return replace(target, secrets=secrets, catalog=replace(target.catalog, secrets=secrets, store=store), s3=s3)
 
 
 def shown_conf(target: Target, target_dir: Path, manifest: Manifest) -> dict[str, str]:
