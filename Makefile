@@ -33,7 +33,8 @@ PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
 # The inner loop: without those of tests/slow_tests.txt.
 INNER := $(FAST) and not slow
 # More processes than two cores, each with one Spark session: a test waits for disks and triggers a third of its time.
-PYTEST_REST := $(PYTEST) -n 3 --dist loadgroup -m 'not ($(FAST))'
+# Who shares a process, and who begins first: tests/distribution.py.
+PYTEST_REST := $(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST))'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.

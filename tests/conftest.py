@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from engine import secrets
-from tests import slow_tests
+from tests import distribution, slow_tests
 from tests.lab import Lab, LabSession, share_session
 
 if TYPE_CHECKING:
@@ -26,13 +26,6 @@ settings.load_profile("untimed")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# What is started once in each process that has tests for it; those tests share a process.
-_STARTED = {
-    "broker": "services", "registry": "services", "s3_server": "object_store", "browser": "browser",
-    "postgres_server": "catalogs", "rest_server": "catalogs", "shared": "catalogs", "rest_lab": "catalogs",
-    "cluster": "cluster",
-}  # fmt: skip
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     note = "write the tests that take longer than this into tests/slow_tests.txt"
@@ -46,16 +39,24 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(slow_tests.Stopwatch(seconds))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> distribution.Distribution | None:
+    """Let files that share something run in one process, where tests are to be grouped (`--dist loadgroup`)."""
+    return distribution.Distribution(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the slow ones, and keep those together that share something slow to start (`--dist loadgroup`)."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the slow ones and those with a broker, and sort them for several processes."""
     slow_tests.mark(items)
+    if faults := distribution.misplaced(items):
+        raise pytest.UsageError(*faults)
+    if config.getoption("loadgroup", default=False):
+        distribution.in_order(items)
     for item in items:
         names = getattr(item, "fixturenames", ())
         if "broker" in names:
             item.add_marker(pytest.mark.kafka)
-        for group in sorted({_STARTED[name] for name in names if name in _STARTED})[:1]:
-            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -1,0 +1,76 @@
+"""Which tests of `make test` share a process, and which begin first.
+
+A process runs a file as a whole, with the fixtures of its module and one Spark session; files that need the same server
+run in the same process, so that it starts once. The parts that take longest begin first: at the end all are busy.
+
+pytest-xdist has `xdist_group` for that, which pytest 9.2 ignores silently (pytest-xdist, issue 1386): each process
+started each server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from xdist.scheduler import LoadScopeScheduling
+
+# What files and folders share. Those of `jvms` end the session that the others share.
+_SHARED = {
+    "kafka": (
+        "tests/kafka/", "tests/example/test_kafka.py", "tests/fault_injection/test_matrix.py",
+        "tests/runtime/test_freshness.py", "tests/sources/test_avro_kafka.py", "tests/sources/test_examples.py",
+        "tests/sources/test_inspect.py", "tests/sources/test_upstream_columns.py",
+    ),
+    "jvms": ("tests/spark/", "tests/api/test_runs.py", "tests/security/test_other_users.py"),
+    "catalogs": ("tests/catalogs/",),
+    "registry": ("tests/sources/test_avro_decode.py", "tests/sources/test_registry.py"),
+    "browser": ("tests/browser/",),
+    "cluster": ("tests/cluster/",),
+    "object_store": ("tests/object_store/",),
+}  # fmt: skip
+# What a process starts once, by the fixture's name, and where it may be used.
+_STARTING = {
+    "broker": {"kafka"}, "registry": {"kafka", "registry"}, "s3_server": {"object_store"}, "browser": {"browser"},
+    "postgres_server": {"catalogs"}, "rest_server": {"catalogs"}, "cluster": {"cluster"},
+}  # fmt: skip
+# The longest first, by what was measured; the others follow in their order.
+_FIRST = (
+    "kafka", "jvms", "catalogs", "tests/cli/test_watch.py", "tests/runtime/test_bad_records.py",
+    "tests/runtime/test_crash.py", "tests/runtime/test_materialization.py", "tests/runtime/test_refresh.py",
+    "tests/histories/test_histories.py", "tests/pages/test_tutorial.py", "tests/kills/test_kills.py",
+    "tests/fault_injection/test_killed.py", "tests/runtime/test_bad_records_crash.py",
+    "tests/runtime/test_merge_crash.py", "tests/fault_injection/test_catalog.py", "tests/runtime/test_state.py",
+    "tests/runtime/test_streams.py", "tests/runtime/test_expectations.py", "tests/runtime/test_maintain.py",
+    "tests/packaging/test_installed.py", "tests/unit_tests/test_runs.py", "tests/example/test_unit_tests.py",
+    "tests/example/test_targets.py", "registry", "tests/compile/test_batch_queries.py", "browser", "cluster",
+)  # fmt: skip
+
+
+def unit_of(node_id: str) -> str:
+    """What a test runs together with: a name of `_SHARED`, or its file."""
+    file = node_id.partition("::")[0]
+    return next((name for name, paths in _SHARED.items() if file.startswith(paths)), file)
+
+
+def misplaced(items: Iterable[pytest.Item]) -> list[str]:
+    """Tests that start something in a process where it is not shared, as lines for people."""
+    found = []
+    for item in items:
+        for name in getattr(item, "fixturenames", ()):
+            if unit_of(item.nodeid) not in _STARTING.get(name, {unit_of(item.nodeid)}):
+                wanted = " or ".join(sorted(_STARTING[name]))
+                found.append(f"{item.nodeid} starts '{name}': add its file to {wanted} in tests/distribution.py")
+    return found
+
+
+class Distribution(LoadScopeScheduling):
+    """Hands parts to processes, the longest first."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return unit_of(nodeid)
+
+
+def in_order(items: list[pytest.Item]) -> None:
+    """Sort tests by when their parts begin; xdist takes the parts in the order of their first tests."""
+    rank = {name: number for number, name in enumerate(_FIRST)}
+    items.sort(key=lambda item: rank.get(unit_of(item.nodeid), len(rank)))
