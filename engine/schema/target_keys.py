@@ -147,7 +147,8 @@ OBJECT_STORE: Final = ConfigBlock(
     "s3",
     "s3",
     "The object store: S3, or one with its interface. One block for the tables, the state and the files of sources, in "
-    "Spark and in Python. What is left out is found by the AWS SDK; `s3: {}` therefore uses the role of the machine.",
+    "Spark and in Python. What is left out is found by the AWS SDK; `s3: {}` therefore uses the role of the machine. "
+    "See [object storage](../how-to/object-storage.md).",
     (
         ConfigKey(
             "endpoint",

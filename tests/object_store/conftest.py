@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from engine.compile import Catalog
-from engine.compile.declarations.s3_config import ObjectStore
+from engine.compile.declarations.s3_config import ObjectStoreConfig
 from engine.lake.clients import catalog_client
 from engine.object_store.s3_settings import hadoop_conf
 from tests.catalogs.conftest import CatalogLab
@@ -73,7 +73,7 @@ def stored(
     lake, files = tmp_path / "lake", f"s3://{bucket}/warehouse"
     name = f"lake{uuid.uuid4().hex[:8]}"
     given = s3_server.settings
-    store = ObjectStore({
+    store = ObjectStoreConfig({
         "endpoint": s3_server.endpoint, "region": given.region or "", "access_key_id": s3_server.access_key_id,
         "secret_access_key": s3_server.secret_access_key, "path_style_access": "true",
     })  # fmt: skip

@@ -1,4 +1,4 @@
-"""Errors by which Java says that a catalog's server was not there, or did not answer: nobody knows what it did.
+"""Errors by which Java says that a catalog's server or an object store did not answer: nobody knows what it did.
 
 The texts are those of Iceberg's REST client (HTTPClient, ErrorHandlers), of Apache's HTTP client, of Java's sockets and
 of the PostgreSQL driver (SQLSTATE classes 08 and 57P).
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from engine.object_store.java_errors import is_store_outage
 from engine.spark.executions import spark_exceptions
 
 _log = logging.getLogger("engine.lake")
@@ -48,7 +49,7 @@ Found = TypeVar("Found")
 
 def is_outage(text: str) -> bool:
     """Whether an error of Java's says that a server was away."""
-    return any(sign in text for sign in _SIGNS)
+    return any(sign in text for sign in _SIGNS) or is_store_outage(text)
 
 
 def is_denial(text: str) -> bool:

@@ -8,6 +8,7 @@ from engine.compile import DataTest, Model, Source
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.clients.outage import is_denial, is_outage
 from engine.lake.table_writer import plain_name
+from engine.object_store.java_errors import is_bucket_missing, is_store_denial, is_store_outage
 from engine.runtime.quality.bad_records import from_text
 from engine.runtime.spark_support.error_places import READERS, ErrorSpot, called, place_in_model, place_in_test
 from engine.runtime.spark_support.error_texts import deepest, explained, summary
@@ -66,7 +67,21 @@ _RIGHTS = (
 )
 
 
-def _of_catalog(code: str, message: str, hint: str, text: str) -> Diagnostic:
+_STORE_AWAY = f"Check the network and 'endpoint' in 's3:' of the target, and build again. {_ON}"
+_BUCKET = f"Create it, or correct its name, and 'endpoint' and 'region' in 's3:' of the target. {_ON}"
+_STORE_RIGHTS = (
+    "Renew the login in 's3:' of the target (access_key_id, secret_access_key, session_token), and check that it may "
+    f"list, read, write and delete there. {_ON}"
+)
+
+_STORE = (
+    ("s3-denied", is_store_denial, "the object store denies access", _STORE_RIGHTS),
+    ("s3-missing", is_bucket_missing, "a bucket of the object store is missing", _BUCKET),
+    ("s3-unreachable", is_store_outage, "the object store does not answer", _STORE_AWAY),
+)
+
+
+def _of_server(code: str, message: str, hint: str, text: str) -> Diagnostic:
     return Diagnostic(code, message, f"{hint} Its message: {scrub(deepest(text))}")
 
 
@@ -133,11 +148,14 @@ def _named(text: str, model: Model | Source) -> str:
 
 def surroundings(text: str) -> Diagnostic | None:
     """What is wrong around a query rather than in it: the disk, the catalog, the checkpoint."""
+    for code, holds, message, hint in _STORE:
+        if holds(text):
+            return _of_server(code, message, hint, text)
     of_catalog = "org.apache.iceberg" in text or "PSQLException" in text
     if of_catalog and is_denial(text):
-        return _of_catalog("catalog-denied", "the catalog denies access", _RIGHTS, text)
+        return _of_server("catalog-denied", "the catalog denies access", _RIGHTS, text)
     if of_catalog and is_outage(text):
-        return _of_catalog("catalog-unreachable", "the catalog's server does not answer", _AWAY, text)
+        return _of_server("catalog-unreachable", "the catalog's server does not answer", _AWAY, text)
     for code, signs, message, hint in _SURROUNDINGS:
         if any(sign in text for sign in signs):
             return Diagnostic(code, message, f"{hint} Spark's message: {scrub(deepest(text))}")
