@@ -22,16 +22,16 @@ _SHARED = {
         "tests/sources/test_inspect.py", "tests/sources/test_upstream_columns.py",
     ),
     "jvms": ("tests/spark/", "tests/api/test_runs.py", "tests/security/test_other_users.py"),
+    "object_store": ("tests/object_store/", "tests/catalogs/test_two_machines.py"),
     "catalogs": ("tests/catalogs/",),
     "registry": ("tests/sources/test_avro_decode.py", "tests/sources/test_registry.py"),
     "browser": ("tests/browser/",),
     "cluster": ("tests/cluster/",),
-    "object_store": ("tests/object_store/",),
 }  # fmt: skip
 # What a process starts once, by the fixture's name, and where it may be used.
 _STARTING = {
     "broker": {"kafka"}, "registry": {"kafka", "registry"}, "s3_server": {"object_store"}, "browser": {"browser"},
-    "postgres_server": {"catalogs"}, "rest_server": {"catalogs"}, "cluster": {"cluster"},
+    "postgres_server": {"catalogs", "object_store"}, "rest_server": {"catalogs", "object_store"}, "cluster": {"cluster"},
 }  # fmt: skip
 # The longest first, by what was measured; the others follow in their order.
 _FIRST = (
