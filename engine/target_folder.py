@@ -23,6 +23,7 @@ from engine.errors import ProjectError
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
 Buffer = bytes | memoryview
+_PLAIN = "Rename it: files below target/ have plain relative names, without '..'."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _APPEND = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -173,7 +174,7 @@ class TargetFolder:
 
     def _checked(self, name: str) -> str:
         if not is_plain(name):
-            raise ProjectError("path-outside", f"the path '{name}' leads out of {self.path}")
+            raise ProjectError("path-outside", f"the path '{name}' leads out of {self.path}", _PLAIN)
         return name
 
     def _folder(self, name: str, *, make: bool) -> int:

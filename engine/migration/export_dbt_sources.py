@@ -69,7 +69,8 @@ def write_sources(text: str, path: Path) -> None:
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError("usage", f"'{path}' cannot be written: {error.strerror}") from None
+        hint = "Name a file in a folder that exists and is writable: --out FILE."
+        raise UsageError("usage", f"'{path}' cannot be written: {error.strerror}", hint) from None
 
 
 def _table(manifest: Manifest, model: Model) -> dict[str, Any]:

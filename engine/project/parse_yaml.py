@@ -86,7 +86,8 @@ def load_yaml(text: str, file: str) -> tuple[Yaml, list[Diagnostic]]:
     except _TooLargeError as error:
         reader.found.append(Diagnostic("yaml-too-large", f"YAML: {error}", _TOO_LARGE, location=error.place))
     except (pyyaml.YAMLError, ValueError) as error:
-        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", location=Location(file)))
+        hint = "Correct the file; a value with special characters goes in quotes."
+        reader.found.append(Diagnostic("yaml-syntax", f"YAML: {error}", hint, location=Location(file)))
     return Yaml(data, file, reader.values, reader.keys, reader.written, Location(file)), reader.found
 
 

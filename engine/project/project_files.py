@@ -13,6 +13,7 @@ from engine.project.model_header import location_of
 
 # Of a file that somebody writes.
 MAX_BYTES = 10_000_000
+_READABLE = "Make it readable for this user, or remove it from the project."
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -60,7 +61,8 @@ def _below(root: Path, folder: str, prefix: str, suffixes: tuple[str, ...], foun
             entries = sorted(listed, key=lambda entry: entry.name)
     except OSError as error:
         message = f"the folder cannot be read: {error.strerror}"
-        found.append(Diagnostic("file-unreadable", message, location=Location(prefix.rstrip("/") or ".")))
+        place = Location(prefix.rstrip("/") or ".")
+        found.append(Diagnostic("file-unreadable", message, _READABLE, location=place))
         return
     for entry in entries:
         if entry.name.startswith("."):
@@ -142,7 +144,7 @@ def read(path: Path | str, shown: str, found: list[Diagnostic]) -> str | None:
         return None
     except OSError as error:
         message = f"the file cannot be read: {error.strerror}"
-        found.append(Diagnostic("file-unreadable", message, location=Location(shown)))
+        found.append(Diagnostic("file-unreadable", message, _READABLE, location=Location(shown)))
         return None
     control = _CONTROL.search(text)
     if control:

@@ -108,7 +108,8 @@ def reader_faults(
 
 
 def _none(name: str) -> Mapping[str, Any]:
-    raise EngineError("unknown-connection", f"the target has no '{name}'")
+    hint = f"Add '{name}' under 'connections:' of the target in project.yml."
+    raise EngineError("unknown-connection", f"the target has no '{name}'", hint)
 
 
 @dataclass(frozen=True, slots=True)

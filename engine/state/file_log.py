@@ -99,4 +99,5 @@ def accepted_times(generation: StatePath) -> dict[str, int]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, AttributeError) as error:
-        raise StateError("state-unreadable", f"{path} cannot be read: {error}") from error
+        hint = "Restore the file from a backup: it records which changed files were accepted."
+        raise StateError("state-unreadable", f"{path} cannot be read: {error}", hint) from error

@@ -23,6 +23,8 @@ from engine.state.state_path import StatePath, store_of
 MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
 
+_RESTORE = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
+
 
 class Phase(StrEnum):
     """Whether the generation's table is still being made, is whole and waits for its tests, or is."""
@@ -198,7 +200,7 @@ class TableState:
         try:
             known: Mapping[str, Any] = json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
+            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
 
     def note(self, number: int, name: str) -> Mapping[str, Any] | None:
@@ -226,7 +228,7 @@ class TableState:
         try:
             known: Mapping[str, Any] | None = None if content is None else json.loads(content)
         except (ValueError, RecursionError) as error:
-            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}") from error
+            raise StateError("state-unreadable", f"{self.root / key} cannot be read: {error}", _RESTORE) from error
         return known
 
     def save_note(self, number: int, name: str, data: Mapping[str, Any]) -> None:

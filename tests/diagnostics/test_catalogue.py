@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 import pty
@@ -44,6 +45,18 @@ def test_a_code_that_nothing_reports_is_not_explained() -> None:
     sources = (path for path in Path(engine.__file__).parent.rglob("*.py") if path.parent != FOLDER)
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
     assert sorted(code for code in CODES if f'"{code}"' not in text and f"[{code}]" not in text) == []
+
+
+def test_every_error_that_is_written_out_has_a_hint() -> None:
+    without = []
+    for path in sorted(Path(engine.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
+                continue
+            hinted = len(node.args) > 2 or any(keyword.arg == "hint" for keyword in node.keywords)
+            if node.args[0].value in CODES and isinstance(node.func, ast.Name) and len(node.args) > 1 and not hinted:
+                without.append(f"{path.name}:{node.lineno}")
+    assert without == []
 
 
 def test_a_section_of_the_form_is_read() -> None:

@@ -257,7 +257,8 @@ class _Exceptions(Opaque):
 
     @staticmethod
     def raise_compiler_error(message: str) -> NoReturn:
-        raise ProjectError("compiler-error", str(message))
+        hint = "A macro rejects this on purpose: correct the call as its message says, or change the macro."
+        raise ProjectError("compiler-error", str(message), hint)
 
     def warn(self, message: str) -> str:
         self._names.repeatable = False

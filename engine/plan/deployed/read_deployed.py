@@ -128,7 +128,8 @@ def _steady(read: Callable[[], DeployedModel]) -> DeployedModel:
 def _diagnostics(error: EngineError | OSError) -> tuple[Diagnostic, ...]:
     if isinstance(error, EngineError):
         return error.diagnostics
-    return (Diagnostic("state-unreadable", f"{error.filename} cannot be read: {error.strerror}"),)
+    hint = "Wait for the build that writes there, or restore the file from a backup."
+    return (Diagnostic("state-unreadable", f"{error.filename} cannot be read: {error.strerror}", hint),)
 
 
 def _upstream(lake: Lake, model: Model) -> DeployedModel:

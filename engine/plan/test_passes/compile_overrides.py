@@ -59,7 +59,8 @@ class Versions:
         if not isinstance(node, Model) or node.broken:
             found = tuple(d for d in result.manifest.errors if d.node in {None, test.model.partition(".")[2]})
             message = f"the model of '{test.name}' cannot be compiled with its overrides"
-            raise EngineError.of((Diagnostic("unit-test-input", message, location=test.location), *found))
+            hint = "Correct 'vars' and 'macros' under 'overrides:' of the test; the errors below name what fails."
+            raise EngineError.of((Diagnostic("unit-test-input", message, hint, location=test.location), *found))
         return result
 
     def _above(self, model: str) -> set[str]:

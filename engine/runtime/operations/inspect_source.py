@@ -64,7 +64,9 @@ def _sampled(source: Source, target: Target, root: Path, target_dir: Path) -> tu
         try:
             return _columns(sampled(spark, spec, place))
         except spark_exceptions() as error:
-            raise RunError("source-unreadable", f"'{source.name}' cannot be read: {summary(str(error))}") from error
+            message = f"'{source.name}' cannot be read: {summary(str(error))}"
+            hint = f"Check 'format', 'path' and 'options' of the source in {source.file}."
+            raise RunError("source-unreadable", message, hint) from error
 
 
 def _columns(schema: StructType) -> tuple[avro.AvroColumn, ...]:

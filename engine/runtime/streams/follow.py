@@ -123,7 +123,7 @@ def follow(prepared: PreparedQuery, started: StartedQuery) -> Outcome:
 def _heed_stop(run: Run, query: StreamingQuery) -> None:
     if run.stop.is_set():
         query.stop()
-        raise RunError("interrupted", "stopped before it had read all data")
+        raise RunError("interrupted", "stopped before it had read all data", "The next build continues from there.")
 
 
 def _until_done(started: StartedQuery) -> Iterator[None]:

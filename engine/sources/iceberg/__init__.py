@@ -35,6 +35,7 @@ MEANING: tuple[str, ...] = ("table",)
 REPLAYABLE = True
 LISTED = False
 
+_NO_CATALOG = "Add 'catalog' to the target in project.yml."
 # Numbers hold all values of these.
 _WIDER = {("int", "bigint"), ("float", "double")}
 
@@ -73,7 +74,7 @@ def full_name(spec: SourceSpec, place: Place) -> str:
 def table_parts(spec: SourceSpec, place: Place) -> tuple[str, str, str]:
     """Catalog, namespace and name of the table."""
     if place.catalog is None:
-        raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'")
+        raise SetupError("catalog-unusable", f"no catalog is configured for the source '{spec.name}'", _NO_CATALOG)
     *levels, name = iceberg_options.parts(spec)
     if len(levels) > 1 and levels[0] == place.catalog.name:
         levels = levels[1:]
@@ -94,7 +95,7 @@ def facts(spec: SourceSpec, place: Place) -> TableFacts:
 
 def _lake(place: Place) -> Lake:
     if place.catalog is None:
-        raise SetupError("catalog-unusable", "no catalog is configured")
+        raise SetupError("catalog-unusable", "no catalog is configured", _NO_CATALOG)
     return Lake(place.catalog)
 
 

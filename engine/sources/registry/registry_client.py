@@ -32,6 +32,7 @@ from engine.sources.registry.registry_answers import answer as read_answer
 from engine.sources.registry.registry_answers import versions as read_versions
 from engine.sources.registry.registry_http import BodyTooLargeError, fetch
 
+_AVRO_ONLY: Final = "Register an Avro schema, or read the value as another format ('value: {format: string}')."
 _SUBJECT_SECONDS: Final = 5.0
 _SILENCE: Final = 10.0
 _PATIENCE: Final = 20.0
@@ -243,14 +244,15 @@ class Registry:
 
     def _registered(self, schema_id: int, answer: Answer, deadline: float) -> Registered:
         if answer.kind != "AVRO":
-            raise MissingSchemaError("registry-schema", f"schema id {schema_id} has the type {answer.kind}, not Avro")
+            message = f"schema id {schema_id} has the type {answer.kind}, not Avro"
+            raise MissingSchemaError("registry-schema", message, _AVRO_ONLY)
         imported: dict[Reference, str] = {}
         try:
             self._import(answer, imported, (), deadline)
             text = to_json(parse(answer.schema, imported.values()), docs=True)
         except AvroError as error:
             message = f"schema id {schema_id} is not a readable Avro schema: {error}"
-            raise MissingSchemaError("registry-schema", message) from error
+            raise MissingSchemaError("registry-schema", message, _AVRO_ONLY) from error
         return Registered(schema_id, text)
 
     def _import(
