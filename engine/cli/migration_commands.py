@@ -24,6 +24,10 @@ _OUT = click.option(
     help="Folder of the new project; it must be new or empty.",
 )
 
+_ALL = click.option(
+    "--must-compile", is_flag=True, help="Exit with 1 unless every model was imported and compiles (for scripts)."
+)
+
 
 @click.group("import", cls=Group)
 def import_() -> None:
@@ -40,15 +44,17 @@ def import_() -> None:
     show_default=True,
     help="What incremental models become: drafts to decide on, or tables that are rebuilt.",
 )
+@_ALL
 @output_options
-def dbt(folder: Path, out: Path, incremental: Any, **shared: Any) -> int:
+def dbt(folder: Path, out: Path, incremental: Any, *, must_compile: bool, **shared: Any) -> int:
     """Import a dbt project from the folder with its manifest.json, mostly target/; nothing of it is executed."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(chosen: CommandSettings) -> bool:
         from engine.migration.dbt.import_dbt import import_dbt
 
         report = import_dbt(chosen.root / folder, chosen.root / out, incremental=incremental)
         _show(chosen, report, out, as_json=shared["log_format"] == "json")
+        return report.whole or not must_compile
 
     return carry_out(work, **shared)
 
@@ -56,15 +62,17 @@ def dbt(folder: Path, out: Path, incremental: Any, **shared: Any) -> int:
 @import_.command()
 @click.argument("file", metavar="JOB.yml", type=click.Path(path_type=Path))
 @_OUT
+@_ALL
 @output_options
-def flare(file: Path, out: Path, **shared: Any) -> int:
+def flare(file: Path, out: Path, *, must_compile: bool, **shared: Any) -> int:
     """Import a Flare job: inputs become sources, steps models, outputs tables."""
 
-    def work(chosen: CommandSettings) -> None:
+    def work(chosen: CommandSettings) -> bool:
         from engine.migration.flare.import_flare import import_flare
 
         report = import_flare(chosen.root / file, chosen.root / out)
         _show(chosen, report, out, as_json=shared["log_format"] == "json")
+        return report.whole or not must_compile
 
     return carry_out(work, **shared)
 

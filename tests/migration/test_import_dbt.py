@@ -273,6 +273,9 @@ def test_the_command_prints_what_is_left_to_do(tmp_path, capsys):
     assert "does not compile: model qualified (models/marts/qualified.sql): line 6: Spark has no QUALIFY" in out
     assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "json"), "--log-format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["models"]["total"] == 11
+    assert invoke(["import", "dbt", str(target), "--out", str(tmp_path / "all"), "--must-compile"]) == 1
+    assert "7 of 11 models compile" in capsys.readouterr().out
+    assert (tmp_path / "all" / "import-report.md").is_file()
 
 
 def test_an_existing_project_is_never_touched(tmp_path, capsys):

@@ -72,6 +72,11 @@ class ImportReport:
         return [item for item in self.items if item.kind == "model"]
 
     @property
+    def whole(self) -> bool:
+        """Whether every model was imported and compiles."""
+        return all(item.outcome is ImportOutcome.COMPILES for item in self.models)
+
+    @property
     def summary(self) -> str:
         """The result in one line."""
         counts = Counter(item.outcome for item in self.models)
