@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import pty
+import select
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -91,13 +95,54 @@ def test_the_script_is_valid_for_its_shell(shell, tmp_path):
         assert subprocess.run([path, "-n"], input=ended.stdout, text=True, check=False).returncode == 0
 
 
-def test_bash_completes_with_the_script(shop, tmp_path):
-    script = engine(shop, "completion", "bash").stdout
-    program = tmp_path / "bin" / "engine"
-    program.parent.mkdir()
+@pytest.fixture
+def env(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment of a shell in which `engine` is a command."""
+    program = tmp_path_factory.mktemp("bin") / "engine"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m engine "$@"\n')
     program.chmod(0o755)
-    env = {**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
+    return {**os.environ, "PYTHONPATH": str(REPOSITORY), "PATH": path, "TERM": "dumb"}
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish")
+def test_fish_completes(shop, env):
+    asked = 'engine completion fish | source; complete -C "engine build -s orders_"'
+    ended = subprocess.run(
+        ["fish", "--no-config", "-c", asked], cwd=shop, env=env, capture_output=True, text=True, check=True
+    )
+    assert ended.stdout.split() == ["orders_hourly"]
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh")
+def test_zsh_completes_at_the_tab_key(shop, env):
+    process, terminal = pty.fork()
+    if process == 0:
+        os.chdir(shop)
+        os.execvpe("zsh", ["zsh", "-f", "-i"], env)
+    try:
+        # The echo of the line that is typed does not have the word as it is printed.
+        os.write(terminal, b"autoload -Uz compinit; compinit -u -D; eval \"$(engine completion zsh)\"; echo rea''dy\n")
+        assert b"ready" in until(terminal, b"ready")
+        os.write(terminal, b"engine build -s orders_\t")
+        assert b"engine build -s orders_hourly" in until(terminal, b"orders_hourly")
+    finally:
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        os.close(terminal)
+
+
+def until(terminal: int, word: bytes) -> bytes:
+    """What a terminal shows until there is a word, for a minute at most."""
+    shown, end = b"", time.monotonic() + 60
+    while word not in shown and time.monotonic() < end:
+        if select.select([terminal], [], [], 0.2)[0]:
+            shown += os.read(terminal, 4096)
+    return shown
+
+
+def test_bash_completes_with_the_script(shop, env):
+    script = engine(shop, "completion", "bash").stdout
     asked = 'COMP_WORDS=(engine build -s orders_); COMP_CWORD=3; _engine_completion engine; echo "${COMPREPLY[@]}"'
     ended = subprocess.run(
         ["bash", "-c", f"{script}\n{asked}"], cwd=shop, env=env, capture_output=True, text=True, check=True
