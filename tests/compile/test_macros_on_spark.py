@@ -155,3 +155,41 @@ def test_a_stream_takes_them_all(spark, tmp_path: Path):
         results.append(spark.table(name).count())
         assert query.exception() is None
     assert results == [5, 5]
+
+
+# What dbt-core 1.12.0 with dbt-duckdb 1.11.1 gives for generate_surrogate_key() of dbt_utils over the same rows: of a,
+# of a and b, of all columns. Rows 2 and 3 share a key there, too.
+ROWS_OF_KEYS = """
+values
+    ('ann', 'bob', 7, true, date '2024-05-01', cast(1.50 as decimal(10, 2))),
+    ('ann-', 'bob', -7, false, date '1999-12-31', cast(0 as decimal(10, 2))),
+    ('ann', '-bob', 0, null, null, null),
+    (null, 'bob', null, true, date '0099-01-02', cast(-12.30 as decimal(10, 2))),
+    ('', '', 9007199254740993, false, date '2024-02-29', cast(99999999.99 as decimal(10, 2))),
+    (null, null, 2, null, null, cast(1 as decimal(10, 2))),
+    ('Zoë ☃', "O'Brien", 3, true, date '2024-01-01', cast(2.5 as decimal(10, 2))),
+    ('_dbt_utils_surrogate_key_null_', 'x', 4, false, date '2024-01-01', cast(2.5 as decimal(10, 2)))
+    as rows(a, b, i, t, d, m)
+"""
+KEYS_OF_DBT = [
+    ("7e0d7f8a5d96c24ffcc840f31bce72b2", "c1b15c531ec7407244415a1926b05bf5", "0c500d8b7f4fa6623a6a8e4b3ffda53e"),
+    ("ef828bfef543fa1500d62911f8de5666", "749b38c796158e1040f2a52d1265e257", "90fe06b3aef53c9f20acafdf7124526f"),
+    ("7e0d7f8a5d96c24ffcc840f31bce72b2", "749b38c796158e1040f2a52d1265e257", "08b1777d6174c5777a1298a700d65632"),
+    ("f14cc5cdce0420f4a5a6b6d9d7b85f39", "d929d7955992ec9da2c7b4827502b882", "04265f17d3be958ae9b011c3e08ccb1e"),
+    ("d41d8cd98f00b204e9800998ecf8427e", "336d5ebc5436534e61d16e63ddfca327", "0af304e5b752dc6e5723216ca76dd266"),
+    ("f14cc5cdce0420f4a5a6b6d9d7b85f39", "92fd475bc0821b474d4c2da142257152", "3a1e0b1efbfa56c54f3396a7cd0a39eb"),
+    ("e513284752aefb18023eca8e1db3c631", "001f6203b748600ee5a06b699ac6ddc6", "26831431b91d7a2700c6177476f63076"),
+    ("f14cc5cdce0420f4a5a6b6d9d7b85f39", "3b4eefe862272d14394cff0e43854ab0", "53b12ee153032c85e57a493d0198f8d7"),
+]
+
+
+def test_keys_of_imported_models_are_those_that_dbt_gives(spark):
+    from engine.jinja import MacroFile
+    from engine.migration.dbt.compatible_macros import package_text
+
+    sandbox = Sandbox(TemplateNames({}).for_models())
+    sandbox.add_macros([MacroFile("packages/dbt_utils/macros/dbt_utils.sql", package_text("dbt_utils"), "dbt_utils")])
+    keys = [["a"], ["a", "b"], ["a", "b", "i", "t", "d", "m"]]
+    calls = ", ".join(f"{{{{ dbt_utils.generate_surrogate_key({key}) }}}} as k{n}" for n, key in enumerate(keys))
+    query = sandbox.render(f"select {calls} from {ROWS_OF_KEYS}", "a.sql").text
+    assert [tuple(row) for row in spark.sql(query).collect()] == KEYS_OF_DBT
