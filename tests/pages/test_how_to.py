@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import configparser
+import importlib
 import json
+import shlex
 import shutil
 import subprocess
 import sys
@@ -65,7 +68,11 @@ def test_a_wrong_command_is_noticed(arguments: list[str]) -> None:
 @pytest.mark.parametrize("page", HOW_TO, ids=lambda page: page.name)
 def test_the_files_of_a_project_have_no_errors(page: Path, tmp_path: Path) -> None:
     project = {"project.yml", "sources", "models", "tests"}
-    shown = [block for block in blocks_of(page.read_text(encoding="utf-8")) if block.file.split("/")[0] in project]
+    shown = [
+        block
+        for block in blocks_of(page.read_text(encoding="utf-8"))
+        if block.file.split("/")[0] in project and block.language != "diff"
+    ]
     (tmp_path / "project.yml").write_text("name: shop\n")
     for block in shown:
         put(block, tmp_path)
@@ -81,6 +88,28 @@ def test_ci_files_run_commands(page: str, file: str) -> None:
     job = settings["jobs"]["test"] if "jobs" in settings else settings["headrace"]
     lines = [step.get("run", "") for step in job["steps"]] if "steps" in job else job["script"]
     assert sum(line.startswith("engine ") for line in lines) == 2
+
+
+def test_the_container_runs_commands_that_exist() -> None:
+    (text,) = [block.text for block in blocks("how-to/deploy.md") if block.language == "dockerfile"]
+    lines = dict(line.split(" ", 1) for line in text.splitlines() if line.startswith(("ENTRYPOINT", "CMD")))
+    program, *arguments = [*json.loads(lines["ENTRYPOINT"]), *json.loads(lines["CMD"])]
+    assert program == "engine"
+    check_command(arguments)
+
+
+@pytest.mark.parametrize("page", [DOCS / "python-api.md", *HOW_TO], ids=lambda page: page.name)
+def test_python_is_python_and_what_it_imports_of_the_engine_exists(page: Path) -> None:
+    for block in blocks_of(page.read_text(encoding="utf-8")):
+        if block.language != "python":
+            continue
+        for node in ast.walk(ast.parse(block.text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "engine":
+                module = importlib.import_module(node.module or "")
+                assert all(hasattr(module, name.name) for name in node.names), f"{page.name}:{block.line}"
+            if isinstance(node, ast.Call) and any(keyword.arg == "bash_command" for keyword in node.keywords):
+                (command,) = [ast.literal_eval(k.value) for k in node.keywords if k.arg == "bash_command"]
+                check_command(shlex.split(command)[1:])
 
 
 def test_units_of_systemd(tmp_path: Path) -> None:
