@@ -30,10 +30,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
 
 
-# Requests to a server at the same time.
-_AT_A_TIME = 8
-
-
 @dataclass(frozen=True, slots=True)
 class TableColumn:
     """A column of a table: its name, its type as Spark DDL, and its comment."""
@@ -71,7 +67,7 @@ class Lake:
         if is_local(self._config) or not wanted:
             return
         catalog = self._client
-        with ThreadPoolExecutor(_AT_A_TIME) as pool:
+        with ThreadPoolExecutor(catalog.at_a_time) as pool:
             found = pool.map(lambda table: catalog.table(*table), wanted)
             self._loaded |= dict(zip(wanted, found, strict=True))
 

@@ -16,6 +16,8 @@ from engine.object_store.s3_settings import S3Settings
 # Seconds. A store that is away for longer is reported; who can wait for it asks again.
 _CONNECT_SECONDS: Final = 5
 _READ_SECONDS: Final = 30
+# A plan reads the state of so many models at a time.
+_CONNECTIONS: Final = 32
 _ATTEMPTS: Final = 4
 _INSTALL: Final = "Install it: pip install 'headrace[s3]'."
 _DENIED: Final = (
@@ -43,6 +45,7 @@ def s3_client(settings: S3Settings) -> Any:
     config = Config(
         connect_timeout=_CONNECT_SECONDS,
         read_timeout=_READ_SECONDS,
+        max_pool_connections=_CONNECTIONS,
         retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
         s3={"addressing_style": addressing},
         # Stores that are not AWS's need not know its newer sums.

@@ -99,7 +99,8 @@ def register_settings(settings: Any, key: str = "") -> None:
 def secret_values(env: Mapping[str, str] | None = None) -> tuple[str, ...]:
     """The values to hide, longest first, so that a secret inside another one leaves no rest."""
     environment = os.environ if env is None else env
-    values = {v for k, v in environment.items() if k.startswith(PREFIX) and len(v.strip()) >= MIN_LENGTH}
+    # Asked for with each text: of the other variables only the names are looked at.
+    values = {v for k in environment if k.startswith(PREFIX) and len((v := environment[k]).strip()) >= MIN_LENGTH}
     return tuple(sorted(values | _registered, key=lambda value: (-len(value), value)))
 
 

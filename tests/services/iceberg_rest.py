@@ -112,6 +112,7 @@ class Door:
         lifetime: seconds that a token is good for.
         forbidden: what is answered with 403: begins of "METHOD /path".
         committed: called after each commit was made, before it is answered; True: the answer is lost.
+        delay: seconds before each answer.
         asked: what came, as "METHOD /path".
         tokens: how many were issued.
     """
@@ -121,6 +122,7 @@ class Door:
     lifetime: float = 3600.0
     forbidden: tuple[str, ...] = ()
     committed: Callable[[str], bool] = lambda _: False
+    delay: float = 0.0
     asked: list[str] = field(default_factory=list)
     tokens: int = 0
     _known: dict[str, float] = field(default_factory=dict)
@@ -136,6 +138,7 @@ class Door:
         """Status and body of an answer; None: the connection ends without one."""
         method, path = handler.command, handler.path
         self.asked.append(f"{method} {path}")
+        time.sleep(self.delay)
         if path.startswith("/v1/oauth/tokens") and self.login is not None:
             return self._token(body)
         if self.login is not None and not self._welcome(handler.headers.get("Authorization") or ""):

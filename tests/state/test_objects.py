@@ -14,6 +14,8 @@ import pytest
 from engine.errors import StateError
 from engine.state import ModelState, Phase, TableState
 from engine.state.blob_store import Folder, Store
+from engine.state.object_path import ObjectPath
+from engine.state.read_once import ReadOnce
 
 
 class Table:
@@ -118,3 +120,32 @@ def test_files_are_for_their_owner_only(tmp_path: Path) -> None:
     found = [tmp_path / "a", *(tmp_path / "a").rglob("*")]
     assert {stat.S_IMODE(path.stat().st_mode) for path in found if path.is_dir()} == {0o700}
     assert sorted(p.name for p in found) == ["a", "b", "c", "d", "e.json"]
+
+
+def test_what_is_read_once_is_what_there_is_until_it_is_written(tmp_path: Path) -> None:
+    asked: list[tuple[str, str]] = []
+
+    class Counted(Table):
+        def get(self, key: str) -> bytes | None:
+            asked.append(("get", key))
+            return super().get(key)
+
+        def entries(self, prefix: str) -> tuple[tuple[str, bool], ...]:
+            asked.append(("entries", prefix))
+            return super().entries(prefix)
+
+    store = Counted(tmp_path / "state.db")
+    plain = TableState(ObjectPath(store, "state"), "lake", "shop", "orders")
+    for generation in (1, 2):
+        plain.save(ModelState("lake.shop.orders", generation, Phase.PUBLISHED, fingerprint=f"f{generation}"))
+    once = TableState(ObjectPath(ReadOnce(store), "state"), "lake", "shop", "orders")
+    expected = (plain.load(), plain.pending(), list(plain.generations()))
+    asked.clear()
+    for _ in range(3):
+        assert (once.load(), once.pending(), list(once.generations())) == expected
+        assert not (once.generation(2) / "batches").exists()
+    assert len(asked) >= 4
+    assert len(asked) == len(set(asked))
+    once.save(ModelState("lake.shop.orders", 2, Phase.PUBLISHED, fingerprint="new"))
+    assert once.load() == plain.load()
+    assert once.load() != expected[0]

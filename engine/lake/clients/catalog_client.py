@@ -46,11 +46,16 @@ class CatalogClient(Protocol):
     def purges(self) -> bool:
         """Whether `remove` lets the server remove the files."""
 
+    @property
+    def at_a_time(self) -> int:
+        """How many questions a server is asked at the same time."""
+
 
 class SqliteCatalog:
     """The SQLite file of a local warehouse."""
 
     purges = False
+    at_a_time = 1
 
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config

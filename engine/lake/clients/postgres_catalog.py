@@ -39,6 +39,7 @@ class PostgresCatalog:
     """
 
     purges = False
+    at_a_time = 1
 
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config

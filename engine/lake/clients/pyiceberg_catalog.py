@@ -25,6 +25,7 @@ class PyIcebergCatalog:
     """
 
     purges = True
+    at_a_time = 8
 
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config

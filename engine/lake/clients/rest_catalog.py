@@ -27,7 +27,7 @@ from engine.lake.clients.catalog_errors import denied, insecure, unreachable, un
 _SECONDS = (10.0, 60.0)
 _OK, _NOT_FOUND, _UNAUTHORIZED, _FORBIDDEN, _EXPIRED, _FAILED = 200, 404, 401, 403, 419, 500
 _MISSING = ("NoSuchTableException", "NoSuchViewException", "NoSuchNamespaceException", "NotFoundException", "")
-_PARALLEL = 8
+_PARALLEL = 32
 
 
 class RestClient:
@@ -38,6 +38,7 @@ class RestClient:
     """
 
     purges = True
+    at_a_time = _PARALLEL
 
     def __init__(self, config: CatalogConfig) -> None:
         self._config = config

@@ -6,7 +6,6 @@ could not be read is read again.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -23,6 +22,7 @@ from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.killed_refresh import published_refresh
+from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.deployed.stream_order import in_text, recorded
 from engine.sources import KINDS, Place, iceberg, kafka
@@ -32,7 +32,7 @@ from engine.state import ModelState, Phase, TableState
 _ATTEMPTS, _PAUSE = 3, 0.05
 _BATCHES = "batches"
 # Clients keep ten connections.
-_AT_ONCE = 8
+_AT_ONCE = 32
 
 
 def read_deployed(
@@ -55,8 +55,8 @@ def read_deployed(
     models = [node for i in selected if isinstance(node := manifest.nodes[i], Model)]
     read = dict.fromkeys(i for model in models for i in read_by(manifest, model))
     upstream = [n for i in read if isinstance(n := manifest.nodes[i], Model) and n not in models]
-    names = {schema: lake.names(schema) for schema in {m.relation.schema for m in models}}
-    there = [m for m in models if m.relation.name in names[m.relation.schema]]
+    names = {schema: schema_names(lake.names(schema)) for schema in {m.relation.schema for m in models}}
+    there = [m for m in models if m.relation.name in names[m.relation.schema].tables]
     lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
     reads = [partial(_steady, partial(_model, target, lake, m, names[m.relation.schema])) for m in models]
     found = dict(zip((m.id for m in models), _all_of(target, reads), strict=True))
@@ -137,8 +137,8 @@ def _upstream(lake: Lake, model: Model) -> DeployedModel:
     return DeployedModel(table=lake.table(model.relation.schema, model.relation.name))
 
 
-def _model(target: Target, lake: Lake, model: Model, names: tuple[str, ...]) -> DeployedModel:
-    folder, relation = table_state(target, model), model.relation
+def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> DeployedModel:
+    folder, relation = table_state(target, model, once=True), model.relation
     dropping = folder.drop() is not None
     pending = folder.pending()
     table = lake.table(relation.schema, relation.name)
@@ -153,7 +153,7 @@ def _model(target: Target, lake: Lake, model: Model, names: tuple[str, ...]) -> 
         written = lake.table(relation.schema, relation.name, STAGED, back_to)
     streamed = model.streaming and state is not None
     checkpoint = read_checkpoint(folder.checkpoint(state.generation)) if streamed and state is not None else None
-    wanted = state is not None and state.batch is None and f"{relation.name}__quarantine" in names
+    wanted = state is not None and state.batch is None and f"{relation.name}__quarantine" in names.tables
     quarantine = lake.table(relation.schema, f"{relation.name}__quarantine") if wanted else None
     return DeployedModel(
         state,
@@ -164,7 +164,7 @@ def _model(target: Target, lake: Lake, model: Model, names: tuple[str, ...]) -> 
         quarantine,
         checkpoint,
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
-        pending is not None or _left(folder, state, relation.name, names),
+        pending is not None or _left(folder, state, names.beside(relation.name)),
         dropping,
     )
 
@@ -188,13 +188,14 @@ def _writer(model: Model, folder: TableState, state: ModelState | None, table: T
     return LastWriter(state.fingerprint, folder.facts(state), began, frozen)
 
 
-def _left(folder: TableState, state: ModelState | None, name: str, names: tuple[str, ...]) -> bool:
-    """Whether a build that was killed left something beside a table."""
+def _left(folder: TableState, state: ModelState | None, beside: Sequence[str]) -> bool:
+    """Whether a build that was killed left something beside a table: a table, a generation or a batch."""
     if state is None:
         return False
     others = any(number != state.generation for number in folder.generations())
-    beside = re.compile(rf"{re.escape(name)}__(g\d+|seed(?!{state.generation}_)\d+_\w+)")
-    return others or (folder.generation(state.generation) / _BATCHES).exists() or any(map(beside.fullmatch, names))
+    own = f"seed{state.generation}_"
+    left = any(not name.startswith(own) for name in beside)
+    return left or others or (folder.generation(state.generation) / _BATCHES).exists()
 
 
 def _source(source: Source, place: Place) -> DeployedSource:

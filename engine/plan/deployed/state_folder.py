@@ -12,6 +12,7 @@ from engine.object_store.s3_client import s3_client
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
 from engine.state import TableState
 from engine.state.object_path import ObjectPath
+from engine.state.read_once import ReadOnce
 from engine.state.s3_store import S3Store
 from engine.state.state_path import StatePath
 
@@ -28,10 +29,18 @@ def _client(target: Target) -> Any:
     return s3_client(target.s3() if target.s3 is not None else S3Settings())
 
 
-def table_state(target: Target, model: Model) -> TableState:
-    """Return the state folder of a model's table."""
-    relation = model.relation
-    return TableState(state_root(target), relation.catalog, relation.schema, relation.name)
+def table_state(target: Target, model: Model, *, once: bool = False) -> TableState:
+    """Return the state folder of a model's table.
+
+    Args:
+        target: where it is built.
+        model: whose table it is.
+        once: what is in a bucket is asked for once, and is from then on what it was.
+    """
+    relation, root = model.relation, state_root(target)
+    if once and isinstance(root, ObjectPath):
+        root = ObjectPath(ReadOnce(root.store), root.key)
+    return TableState(root, relation.catalog, relation.schema, relation.name)
 
 
 def environment(manifest: Manifest, target: Target) -> Mapping[str, str]:
