@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from engine.errors import EngineError, StateError
 from engine.state.blob_store import Store
@@ -38,6 +38,9 @@ _POLL = 1.0
 # A store answers in some ten milliseconds, and a project may have thousands of tables.
 _AT_ONCE = 8
 _RUNS = ".runs"
+# Seconds between attempts to reach a store that is away; its client's own attempts come on top of each.
+_PAUSES = (1.0, 2.0, 4.0, 8.0, 15.0, 25.0)
+Answer = TypeVar("Answer")
 _log = logging.getLogger("engine.state")
 
 
@@ -126,7 +129,7 @@ class Lease:
         Raises:
             StateError: `lease-lost`: it was taken over; nothing may be committed any more.
         """
-        newest, record = _newest(self.holder.store, self.folder)
+        newest, record = while_away(lambda: _newest(self.holder.store, self.folder))
         if newest != self.number or record.get("owner") != self.holder.owner:
             raise self.lost(record)
 
@@ -238,7 +241,13 @@ def _is_gone(store: Store, folder: str, number: int, record: Mapping[str, Any], 
     """
     run = f"{_RUNS}/{record.get('owner')}"
     seen = store.get(run) if record else None
-    since = clock.now() - (store.age(run) or 0.0) if seen is not None else 0.0
+    # After an outage of the store each file is old, and renewed in a moment: it is watched for two turns in any case.
+    age = min(store.age(run) or 0.0, GONE_AFTER - 2 * RENEWED_EVERY) if seen is not None else 0.0
+    since = clock.now() - age
+    left = GONE_AFTER - (clock.now() - since)
+    if seen is not None and left > RENEWED_EVERY:
+        text = "%s was locked by %s: waiting whether that run is there, at most %.0f seconds"
+        _log.warning(text, _name(folder), _who(record), left)
     while seen is not None:
         if clock.now() - since >= GONE_AFTER:
             return True
@@ -258,6 +267,23 @@ def process() -> dict[str, Any]:
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
         "command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:2]]),
     }
+
+
+def while_away(ask: Callable[[], Answer]) -> Answer:
+    """Ask a store, for about a minute if it does not answer: a run that is under way waits for it.
+
+    Raises:
+        EngineError: `s3-unreachable` after that; anything else at once.
+    """
+    for pause in _PAUSES:
+        try:
+            return ask()
+        except EngineError as error:
+            if error.diagnostic.code != "s3-unreachable":
+                raise
+            _log.warning("%s; asking again in %s s", error, pause)
+            time.sleep(pause)
+    return ask()
 
 
 def _newest(store: Store, folder: str) -> tuple[int, Mapping[str, Any]]:

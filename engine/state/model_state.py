@@ -16,7 +16,7 @@ from typing import Any
 from engine import faults
 from engine.errors import StateError
 from engine.state.blob_store import Store
-from engine.state.lease import Lease, held_lease
+from engine.state.lease import Lease, held_lease, while_away
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, store_of
 
@@ -183,7 +183,8 @@ class TableState:
     def save(self, state: ModelState) -> None:
         """Write model.json."""
         name = MODEL_FILE if (lease := self.lease) is None else f"{MODEL_FILE}.{lease.number}"
-        self._store.put(f"{self.key}/{state.generation}/{name}", as_json(asdict(state)))
+        content = as_json(asdict(state))
+        while_away(lambda: self._store.put(f"{self.key}/{state.generation}/{name}", content))
         if state.generation > 1:
             faults.reach("renewed", self.table)
 

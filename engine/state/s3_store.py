@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from email.utils import parsedate_to_datetime
 from typing import Any
 
 from engine.errors import StateError
@@ -69,6 +68,8 @@ class S3Store:
 
     def age(self, key: str) -> float | None:
         """See `engine.state.blob_store.Store`."""
+        from email.utils import parsedate_to_datetime
+
         found = self._asked(key, "head_object")
         if found is None or not (now := found["ResponseMetadata"]["HTTPHeaders"].get("date")):
             return None

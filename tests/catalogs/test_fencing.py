@@ -148,7 +148,13 @@ def partial_method(call: Callable[..., Any], kind: Callable[..., Any]) -> Callab
     return lambda fence, *arguments: call(kind, fence, *arguments)
 
 
-@pytest.mark.parametrize("write", WAYS, ids=lambda way: way.__name__)
+# A REST catalog compares least; one that compares the whole table needs to be seen for each kind of commit only.
+CASES = [*(("rest", way) for way in WAYS), *(("jdbc", way) for way in (append, merge_rows, replace))]
+
+
+@pytest.mark.parametrize(
+    ("shared", "write"), CASES, indirect=["shared"], ids=[f"{name}-{way.__name__}" for name, way in CASES]
+)
 def test_a_writer_that_wakes_up_commits_nothing(
     shared: CatalogLab, tmp_path: Path, write: Callable[[Writer], None]
 ) -> None:
@@ -166,6 +172,8 @@ def test_a_writer_that_wakes_up_commits_nothing(
                 return
             assert "woken" not in writer.written()
             refs = [str(name) for name in lake.load(writer.spark, relation.sql).refs()]
+            if look > 1:
+                continue
             # Whoever took over writes as ever.
             with leased(store, "there", [FOLDER]) as (next_one,):
                 later = Writer(shared, relation, next_one)
@@ -187,6 +195,7 @@ def staged_table(writer: Writer) -> None:
     stage_replacement(writer.frame(9), writer.relation.sql, LAYOUT, {"run-id": "woken"}, {})
 
 
+@pytest.mark.parametrize("shared", ["rest"], indirect=True)
 @pytest.mark.parametrize("stage", [staged_rows, staged_table], ids=lambda way: way.__name__)
 def test_a_writer_that_wakes_up_publishes_nothing(
     shared: CatalogLab, tmp_path: Path, stage: Callable[[Writer], None]

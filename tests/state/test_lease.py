@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.errors import StateError
+from engine.errors import SetupError, StateError
 from engine.lake.fencing.table_fence import Fence, fence_of
 from engine.state import ModelState, TableState
 from engine.state.blob_store import Store
-from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, process, take
+from engine.state.lease import GONE_AFTER, Holder, Lease, LeaseClock, held_lease, leased, process, take, while_away
 from engine.state.lock import locked
 from engine.state.object_path import ObjectPath
 from tests.state.test_objects import Table, store
@@ -96,6 +96,41 @@ def test_one_that_is_gone_is_followed_by_one_of_many_and_cannot_come_back(store:
     # A number that was removed behind a newer one may be made once more; whoever makes it does not hold the lease.
     assert [lease.number for lease in taken].count(newest.number) == 1
     assert not newest.fenced
+
+
+def test_a_store_that_is_away_for_a_while_is_waited_for(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.state.lease._PAUSES", (0.0, 0.0))
+    away = [SetupError("s3-unreachable", "away"), SetupError("s3-unreachable", "away")]
+
+    def ask() -> str:
+        if away:
+            raise away.pop()
+        return "back"
+
+    assert while_away(ask) == "back"
+    away += [SetupError("s3-unreachable", "away")] * 3
+    with pytest.raises(SetupError, match="away"):
+        while_away(ask)
+    away[:] = [SetupError("s3-denied", "no"), SetupError("s3-denied", "no")]
+    with pytest.raises(SetupError, match="no"):
+        while_away(ask)
+    assert len(away) == 1
+
+
+def test_a_holder_that_a_store_had_cut_off_is_given_time_to_come_back(store: Store) -> None:
+    class Old:
+        def __getattr__(self, name: str) -> object:
+            return getattr(store, name)
+
+        def age(self, _: str) -> float:
+            return 1000.0
+
+    first, time = take_over(store, "first"), Time()
+    time.while_asleep = [lambda: None, first.holder.renew]
+    refused(Old(), "second", time)  # type: ignore[arg-type]
+    before = time.seconds
+    assert take(Holder(Old(), "there", "third", process()), TABLE, time.clock()).number == 2  # type: ignore[arg-type]
+    assert 19 <= time.seconds - before <= 21
 
 
 def test_a_fence_that_is_owed_is_not_forgotten(store: Store) -> None:

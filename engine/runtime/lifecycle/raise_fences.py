@@ -1,4 +1,4 @@
-"""Before a run that took a lease over writes: whoever held it can commit no more, even if he wakes up."""
+"""Before a run that took a lease over writes: whoever held it can commit no more, even if it wakes up."""
 
 from __future__ import annotations
 
