@@ -114,18 +114,22 @@ class LabSession:
         """
         from engine.spark.run_sessions import release, run_session
 
-        known = self.spark.sparkContext._jsc.sc().conf()
+        # A session takes its settings when it is first used, and loads a catalog by those of the session that is active.
+        shared = self.spark
+        shared.sql("show namespaces in lake")
+        known = shared.sparkContext._jsc.sc().conf()
         settings = catalog_settings.spark_conf(catalog)
         before = {key: known.get(key, None) for key in settings}
         for key, value in settings.items():
             known.set(key, value)
         try:
-            session, family = run_session(self.spark)
+            session, family = run_session(shared)
             yield session
             release(family)
         finally:
             for key, value in before.items():
                 known.remove(key) if value is None else known.set(key, value)
+            shared._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(shared._jsparkSession)
 
 
 # Who opens a session: in tests they take the shared one.

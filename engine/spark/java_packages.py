@@ -1,4 +1,4 @@
-"""Packages of Java that Python knows by name, instead of asking whether they are classes."""
+"""Packages and classes of Java that Python knows by name, instead of asking Java for them each time."""
 
 from __future__ import annotations
 
@@ -27,13 +27,22 @@ _PACKAGES: Final = (
 )
 
 
+# What PySpark asks its view for again and again, and the class that it means: a name without a package is looked for in
+# each of those that PySpark imports, by most of which every jar is looked through in vain.
+_CLASSES: Final = {
+    "PythonUtils": "org.apache.spark.api.python.PythonUtils",
+    "functions": "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.functions": "org.apache.spark.sql.functions",
+}
+
+
 def know_packages(jvm: Any) -> None:
-    """Give a view of the JVM its packages.
+    """Give a view of the JVM its packages, and the classes that are used all the time.
 
     Py4J asks Java for a class of each name on the way, `org` in a dozen packages, and for a class that is not there
     Java looks into every jar of the class path: a sixth of what a run of unit tests computed (measured).
     """
-    from py4j.java_gateway import JavaPackage
+    from py4j.java_gateway import JavaClass, JavaPackage
 
     client, view = jvm._gateway_client, jvm._id  # noqa: SLF001 - what a package asks with
     for name in _PACKAGES:
@@ -43,3 +52,5 @@ def know_packages(jvm: Any) -> None:
             if part not in vars(above):
                 setattr(above, part, JavaPackage(so_far, client, view))
             above = vars(above)[part]
+    for name, qualified in _CLASSES.items():
+        setattr(jvm, name, JavaClass(qualified, client))

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import pytest
 
@@ -12,6 +10,7 @@ from engine.cli.commands.init_command import TEMPLATES, create_project
 from engine.cli.main import cli, invoke
 from engine.compile import compile_project
 from engine.project import load_project
+from tests.lab import share_session
 
 SALES = {
     (hour, product, 2 if (hour, product) == ("09", "tea") else 1)
@@ -65,14 +64,14 @@ def test_a_folder_that_cannot_be_used(name, hint, tmp_path, capsys):
 
 @pytest.mark.spark
 @pytest.mark.parametrize("template", TEMPLATES)
-def test_a_new_project_builds(template, tmp_path, capsys):
+def test_a_new_project_builds(template, tmp_path, capsys, monkeypatch, lab_session):
     root = tmp_path / "shop"
-    for command in (["init", "shop", "--template", template], ["build", "--project-dir", "shop"]):
-        # A process of its own: that of the tests has a session with another warehouse.
-        ended = subprocess.run(
-            [sys.executable, "-m", "engine", *command], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert ended.returncode == 0, ended.stdout + ended.stderr
+    monkeypatch.chdir(tmp_path)
+    with share_session(lab_session, own_lakes=True):
+        for command in (["init", "shop", "--template", template], ["build", "--project-dir", "shop"]):
+            code = invoke(command)
+            printed = capsys.readouterr()
+            assert code == 0, printed.out + printed.err
     results = json.loads((root / "target/run_results.json").read_text(encoding="utf-8"))["results"]
     assert {result["status"] for result in results} <= {"success", "pass"}
     assert any(result["unique_id"].startswith("unit_test.") for result in results)

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, nullcontext, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -20,18 +20,20 @@ from tests.pages.page_blocks import Command, blocks_of, commands_of, comparable,
 
 # Commands that start Java, or whose output depends on those before.
 NEEDS_TABLES = re.compile(r"engine (build|test|show|plan)\b")
+# Variables, and a command of the engine without anything that is the shell's.
+_PLAIN = re.compile(r"((?:[A-Z_]+=\w+ )*)engine ((?:'[^']*'|\"[^\"$`\\]*\"|[^'\"|&;<>$`*?()\\])*)")
 # Set to write the real output into the pages that are tested.
 UPDATE = "ENGINE_WRITE_PAGES"
 
 
 @dataclass(slots=True)
 class Terminal:
-    """Runs commands one after the other.
+    """Runs commands one after the other: those of the engine in this process, others in a shell.
 
     Attributes:
         folder: where the next command runs.
-        programs: a folder with `engine`, in front of the path.
-        session: where commands of the engine run, in this process; None: each in a process of its own.
+        programs: a folder with `engine`, in front of the path of the shell.
+        session: for commands that need one; None: none does.
     """
 
     folder: Path
@@ -49,30 +51,26 @@ class Terminal:
         if command.text.startswith("cd "):
             self.folder /= command.text.removeprefix("cd ")
             return ""
-        code, printed = self._here(command) if self.session is not None else self._apart(command)
+        plain = _PLAIN.fullmatch(command.text)
+        code, printed = self._here(shlex.split(plain[1]), plain[2]) if plain else self._in_shell(command.text)
         failed = re.search(r"(: |^)error: |^rejected |ERROR=[1-9]", printed, re.MULTILINE)
         assert (code != 0) == bool(failed), f"{command.text} ended with {code}:\n{printed}"
         return printed
 
-    def _here(self, command: Command) -> tuple[int, str]:
-        """Run a command of the engine in this process, with the shared session if it needs one."""
-        assert self.session is not None
-        name, *arguments = shlex.split(command.text)
-        assert name == "engine"
+    def _here(self, variables: list[str], arguments: str) -> tuple[int, str]:
         printed = StringIO()
         with (
-            share_session(self.session, own_lakes=True),
-            patch.dict(os.environ, {"NO_COLOR": "1"}),
+            share_session(self.session, own_lakes=True) if self.session is not None else nullcontext(),
+            patch.dict(os.environ, dict([*(variable.split("=", 1) for variable in variables), ("NO_COLOR", "1")])),
             chdir(self.folder),
             redirect_stdout(printed),
             redirect_stderr(printed),
         ):
-            return invoke(arguments), printed.getvalue()
+            return invoke(shlex.split(arguments)), printed.getvalue()
 
-    def _apart(self, command: Command) -> tuple[int, str]:
-        """Run a command in a process of its own."""
+    def _in_shell(self, text: str) -> tuple[int, str]:
         ended = subprocess.run(
-            ["/bin/sh", "-c", command.text],
+            ["/bin/sh", "-c", text],
             cwd=self.folder,
             env={**os.environ, "PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}", "NO_COLOR": "1"},
             stdout=subprocess.PIPE,
@@ -115,7 +113,7 @@ def follow_page(page: Path, folder: Path, *, session: LabSession | None) -> None
     Args:
         page: its path.
         folder: an empty one.
-        session: for its commands; None: those that need no tables, as processes.
+        session: for its commands; None: only those that need no tables are run.
     """
     empty = folder / "empty"
     empty.mkdir()

@@ -10,12 +10,14 @@ import shlex
 import shutil
 import subprocess
 import sys
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
 import yaml
 
 from engine import Project, events
+from engine.cli.main import invoke
 from engine.runtime.context.run_results import as_dict
 from tests.lab import REPOSITORY
 from tests.pages.command_lines import check_command, engine_commands
@@ -168,13 +170,14 @@ def test_the_script_that_reads_results(tmp_path: Path) -> None:
     assert ended.stdout.split()[-5:] == ["success", "5", "1", "2024-05-01", "09:00:00"]
 
 
-def test_only_what_changed_is_selected(tmp_path: Path) -> None:
+def test_only_what_changed_is_selected(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (block,) = [block for block in blocks("how-to/ci.md") if "state:modified+" in block.text]
     commands = {" ".join(arguments): arguments for _, arguments in engine_commands(block)}
 
     def engine(*arguments: str, folder: str = "shop") -> str:
-        command = [sys.executable, "-m", "engine", *arguments]
-        return subprocess.run(command, cwd=tmp_path / folder, capture_output=True, text=True, check=True).stdout
+        with chdir(tmp_path / folder):
+            assert invoke(arguments) == 0
+        return capsys.readouterr().out
 
     engine("init", "shop", folder=".")
     shutil.copytree(tmp_path / "shop", tmp_path / "base")

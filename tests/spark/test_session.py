@@ -5,9 +5,10 @@ import threading
 from pathlib import Path
 
 import pytest
+from py4j.java_gateway import JVMView
 
 from engine.errors import SetupError
-from engine.spark import SessionSettings, find_java, jar_paths, open_session
+from engine.spark import SessionSettings, find_java, jar_paths, java_packages, open_session
 from engine.spark.java import Java
 from engine.spark.session import ICEBERG_EXTENSIONS, session_conf
 
@@ -201,6 +202,9 @@ def test_a_session(tmp_path, java_env, monkeypatch):
         zone = spark.sql("select reflect('java.lang.System', 'getProperty', 'user.timezone')").first()[0]
         assert zone == "UTC"
         assert spark._jvm.System.getProperty("headrace.test") == option
+        # Classes that Python knows by name are those that Java would find.
+        for name, known in java_packages._CLASSES.items():
+            assert JVMView.__getattr__(spark._jvm, name)._fqn == known
         assert [tuple(r) for r in spark.sql("select a, date_format(ts, 'HH') from lake.f.t").collect()] == [(1, "00")]
         assert (
             spark.sql("select reflect('java.lang.System', 'getProperty', 'java.version')").first()[0]
