@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -85,24 +86,28 @@ def write_events(root: Path, files: int, rows: int, step: timedelta = timedelta(
 
 
 def timed(command: Sequence[str], folder: Path = ROOT, environment: dict[str, str] | None = None) -> Measured:
+    others = _children()
     before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     environment = {**os.environ, "JAVA_HOME": str(find_java().home), "ENGINE_WARMUP": "off", **(environment or {})}
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begin
-    _reap()
+    _reap(others)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"{' '.join(command)}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
     return Measured(seconds, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def _reap() -> None:
-    """Wait for the processes that a command has left."""
-    while True:
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+def _children() -> set[int]:
+    return {int(pid) for path in Path("/proc/self/task").glob("*/children") for pid in path.read_text().split()}
+
+
+def _reap(others: set[int]) -> None:
+    """Wait for the processes that a command has left; others, such as a server, go on."""
+    while left := _children() - others:
+        for pid in left:
+            with suppress(ChildProcessError):
+                os.waitpid(pid, 0)
 
 
 def keep(name: str, results: Sequence[Any], turns: int) -> None:

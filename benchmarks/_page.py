@@ -26,6 +26,7 @@ WORKS = {
     "pipelines": "two tables of one row; the peer is Spark Declarative Pipelines",
 }
 GROWTH = {"append": "rows passed on", "window": "an hourly window", "upsert": "merged into 100,000 keys"}
+CATALOGS = {"sqlite": "SQLite", "jdbc": "PostgreSQL", "rest": "REST (the reference server over SQLite)"}
 _WIDTH, _LEFT, _ROW = 720, 150, 34
 _STYLE = """<style>
 .card{fill:#fbfcfd;stroke:#d5dbe1}.t{fill:#1d2a36}.s{fill:#51606f}
@@ -47,7 +48,7 @@ def pages() -> dict[Path, str]:
     streams, records, tables, hour = map(_newest, ("streams", "records", "tables", "hour"))
     (long,) = hour["results"]
     return {
-        PAGE: _page(streams, records, tables, hour, long),
+        PAGE: _page(streams, records, tables, hour, long) + _scale(),
         IMAGES / "benchmark-ratios.svg": _ratios(streams["results"]),
         IMAGES / "benchmark-hour.svg": _tenths(long["batch_seconds"]),
     }
@@ -107,6 +108,65 @@ What is left below `.engine/` afterwards:
 
 {_table(("files of", "number", "MB"), _left(long))}
 """
+
+
+def _scale() -> str:
+    plan, batches, commits, workers = (_newest(f"scale-{kind}") for kind in ("plan", "batches", "commits", "workers"))
+    return f"""
+## Thousands of tables in a REST catalog
+
+{_conditions(plan)} `engine plan` of streaming tables with nothing
+new, against Iceberg's reference server on the same machine. A proxy that delays each answer stands for a distant
+catalog, and counts the requests; it is a Python process that shares the cores. Other work kept both cores busy, here
+and below: requests and seconds of processor count, not the clock's.
+
+{_table(("tables", "catalog", "seconds", "seconds of processor", "requests"), map(_planned, plan["results"]))}
+
+## Micro-batches with a distant catalog
+
+{_conditions(batches)} What one more
+micro-batch adds to a build.
+
+{_table(("work", "catalog", "seconds", "requests", "which"), map(_batch, batches["results"]))}
+
+## Commits an hour
+
+{_conditions(commits)} Commits that change a property
+through Iceberg's own interface in Spark's JVM, each writer to a table of its own; server and writers share the machine.
+One writer of each catalog was measured first, while Java was still compiling.
+
+{_table(("catalog", "writers", "commits an hour"), map(_committed, commits["results"]))}
+
+## Threads of Spark
+
+{_conditions(workers)} A million records in
+an hourly window, in one process. There are two cores, so that more threads than two cannot help.
+
+{_table(("threads", "seconds", "seconds of processor"), map(_worked, workers["results"]))}
+"""
+
+
+def _planned(result: Mapping[str, Any]) -> list[str]:
+    measured, delay = result["measured"], result["delay"]
+    where = "direct" if delay is None else "by the proxy" if not delay else f"by the proxy, {delay * 1000:.0f} ms"
+    asked = f"{sum(result['requests'].values()):,}" if delay is not None else ""
+    return [f"{result['models']:,}", where, f"{measured['seconds']:.1f}", f"{measured['cpu']:.1f}", asked]
+
+
+def _batch(result: Mapping[str, Any]) -> list[str]:
+    requests = result["requests"]
+    which = ", ".join(f"{count:g} `{kind}`" for kind, count in requests.items())
+    where = f"{result['delay'] * 1000:.0f} ms" if result["delay"] else "near"
+    return [result["work"], where, f"{result['seconds']:.2f}", f"{sum(requests.values()):.1f}", which]
+
+
+def _committed(result: Mapping[str, Any]) -> list[str]:
+    return [CATALOGS[result["catalog"]], str(result["writers"]), f"{result['an_hour']:,}"]
+
+
+def _worked(result: Mapping[str, Any]) -> list[str]:
+    measured = result["measured"]
+    return [str(result["workers"]), f"{measured['seconds']:.1f}", f"{measured['cpu']:.1f}"]
 
 
 def _conditions(document: Mapping[str, Any]) -> str:
