@@ -151,7 +151,7 @@ hostile: $(DEV) ## Damage the example at random, as a stranger might, and compil
 .PHONY: nightly
 nightly: ## The whole suite, then new random queries (500 streaming, 2,000 batch) against Spark, hostile projects, kills, histories (NIGHT)
 	@$(MAKE) --no-print-directory test
-	$(SAY) "all of the example on a cluster"
+	$(SAY) "all of the example in a REST catalog and on a cluster"
 	@ENGINE_WHOLE_EXAMPLE=1 $(PYTEST) tests/example/test_targets.py
 	$(SAY) "500 random queries of the seed $(NIGHT)"
 	@$(MAKE) --no-print-directory fuzz FUZZ_ARGS='--count 500 --seed $(NIGHT)'

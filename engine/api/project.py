@@ -317,7 +317,10 @@ class Project:
         """Where passes of tests are kept: with what else is known of the project from one command to the next."""
         from engine.plan.test_passes.known_passes import PassCache
 
-        settings = {**compiled.target.conf, "master": compiled.target.master}
+        target = compiled.target
+        # What stands for a secret is another text in each process.
+        conf = target.secrets.masked(target.conf) if target.secrets else target.conf
+        settings = {**conf, "master": target.master}
         return PassCache(project_cache(self.target_dir), settings, versions.of, ignored)
 
     @contextmanager

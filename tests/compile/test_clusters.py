@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from engine.api import Project
 from engine.compile import compile_project
 from engine.project import load_project
 
@@ -86,3 +87,15 @@ def test_a_secret_is_not_put_where_ps_shows_it(tmp_path, key):
 )
 def test_a_secret_is_accepted_where_it_stays_one(tmp_path, key):
     assert found(tmp_path, f"spark: {{conf: {{{key}: \"{{{{ env_var('ENGINE_SECRET_X') }}}}\"}}}}") == []
+
+
+def test_passes_of_tests_are_known_again_where_the_settings_have_a_secret(tmp_path):
+    """What stands for the secret is another text in each process, and each compilation."""
+    assert found(tmp_path, "spark: {conf: {spark.x.password: \"{{ env_var('ENGINE_SECRET_X') }}\"}}") == []
+    project = Project(tmp_path)
+    compiled = [project.compile() for _ in range(2)]
+    versions = [project._versions(each.manifest) for each in compiled]
+    kept = [project._passes(each, version).settings for each, version in zip(compiled, versions, strict=True)]
+    assert compiled[0].target.conf != compiled[1].target.conf
+    assert kept[0] == kept[1]
+    assert kept[0]["spark.x.password"] == "*****"

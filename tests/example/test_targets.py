@@ -35,7 +35,7 @@ from tests.lab import REPOSITORY, Lab, Result, run_alone
 from tests.services import iceberg_rest, postgres, s3, spark_cluster
 
 pytestmark = pytest.mark.spark
-# An append with a window, a MERGE and a batch table; `make nightly` builds all of the example on the cluster.
+# An append with a window, a MERGE and a batch table; `make nightly` builds all of the example.
 _MODELS = () if os.environ.get("ENGINE_WHOLE_EXAMPLE") else ("departures_hourly", "aircraft", "routes")
 
 
@@ -88,7 +88,7 @@ def test_the_tables_of_a_rest_server(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with iceberg_rest.running(tmp_path / "server") as server:
         monkeypatch.setenv("CATALOG_URI", server.url)
         monkeypatch.setenv("CATALOG_WAREHOUSE", server.warehouse.as_uri())
-        Example(tmp_path / "project", None, None, "flights", target="rest").check()
+        Example(tmp_path / "project", None, None, "flights", target="rest").check(*_MODELS)
 
 
 @pytest.mark.skipif(postgres.binaries() is None, reason="no PostgreSQL here")
