@@ -22,7 +22,7 @@ OPTIONS = {
     "--log-format-file": "the log file is text; --log-format json prints JSON lines",
     "--log-path": "logs are written to logs/ of the folder of --target-path",
     "--defer-state": "--defer reads the manifest.json of --state",
-    "--empty": "engine compile checks queries and types without rows and without Java",
+    "--no-empty": "tables are filled unless --empty is given",
     "--dry-run": "engine plan shows what a build would do; engine maintain has --dry-run",
     "--sample": "engine show MODEL --limit 10 runs a query and prints some rows",
     "--event-time-start": "bound the rows in the query, or begin a stream at a time: --reset-checkpoint TIME",
@@ -70,6 +70,12 @@ def answer_to_command(name: str) -> str | None:
 def answer_to_option(name: str) -> str | None:
     """The message for an option that dbt has."""
     return _answer("option", name, OPTIONS)
+
+
+def as_markdown() -> str:
+    """All answers as a table; docs/migration.md has it between two marks."""
+    rows = [f"| `{name}` | {text} |" for known in (COMMANDS, OPTIONS) for name, text in known.items()]
+    return "\n".join(["| dbt | Headrace |", "|---|---|", *rows])
 
 
 def _answer(kind: str, name: str, known: dict[str, str]) -> str | None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from pathlib import Path
 
 import click
 import pytest
 
-from engine.cli.dbt_answers import COMMANDS, OPTIONS
+from engine.cli.dbt_answers import COMMANDS, OPTIONS, as_markdown
 from engine.cli.main import cli, invoke
 from tests.cli.test_commands import run, small, write
+from tests.lab import REPOSITORY
+from tests.pages.terminal import UPDATE
 
 __all__ = ["small"]
 
@@ -39,6 +42,18 @@ def test_options_of_dbt_that_do_not_exist_have_an_answer(
     assert f"There is no option '{name}': {OPTIONS[name]}." in said
     assert "Did you mean" not in said
     assert not (small / "target").exists()
+
+
+def test_the_page_on_migration_has_all_answers() -> None:
+    page = REPOSITORY / "docs" / "migration.md"
+    text = page.read_text(encoding="utf-8")
+    begin, end = (f"<!-- engine.cli.dbt_answers: {mark} -->\n" for mark in ("begin", "end"))
+    before, _, rest = text.partition(begin)
+    shown, _, after = rest.partition(end)
+    if UPDATE in os.environ:
+        page.write_text(f"{before}{begin}\n{as_markdown()}\n\n{end}{after}", encoding="utf-8")
+        return
+    assert shown.strip() == as_markdown()
 
 
 def test_answers_name_commands_and_options_that_exist() -> None:
