@@ -82,18 +82,27 @@ def publish(model: str, accept: bool, **shared: Any) -> int:
 
 
 @click.command(cls=Command)
-@click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, required=True, shell_complete=of_models)
+@click.argument("tables", metavar="MODEL|TABLE...", nargs=-1, shell_complete=of_models)
+@click.option("--all", "everything", is_flag=True, help="Everything that this project and target have built.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.option(
-    "--accept", multiple=True, type=click.Choice(["downstream-stops", "files-gone"]), help="A consequence to accept."
+    "--accept",
+    multiple=True,
+    type=click.Choice(["downstream-stops", "files-gone", "protected"]),
+    help="A consequence to accept.",
 )
 @project_options
-def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, yes: bool, **shared: Any) -> int:
+def drop(tables: tuple[str, ...], accept: tuple[str, ...], *, everything: bool, yes: bool, **shared: Any) -> int:
     """Remove tables with their files, state, quarantine and deleted keys; asks first."""
 
     def work(chosen: CommandSettings) -> None:
         from engine.cli.commands.drop import drop_tables
 
+        if everything == bool(tables):
+            both = f"--all and '{tables[0]}' cannot be combined" if tables else "drop needs a model or a table"
+            raise UsageError("usage", both, "Name what is to be removed: engine drop MODEL, or engine drop --all.")
+        if everything and chosen.project.target is None:
+            raise UsageError("usage", "--all needs a target", "Name it, so that no default is dropped: --target NAME.")
         drop_tables(chosen, tables, accept, shared["log_format"], yes=yes)
 
     return carry_out(work, **shared)

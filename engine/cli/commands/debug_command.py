@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from engine.characters import one_line
 from engine.cli.command_setup import CommandSettings, Warnings, compiled
 from engine.cli.console.terminal import Styled, write
+from engine.compile import Compiled
+from engine.lake.catalog.catalog_settings import CatalogConfig, is_local
+from engine.lake.clients.catalog_errors import address
 from engine.project import is_project, missing_project
 from engine.runtime.operations.debug import Finding, checkup, machine
 
@@ -33,7 +36,31 @@ def debug(chosen: CommandSettings, *, security: bool, spark_conf: bool = False) 
         from engine.cli.commands.debug_security import show_security
 
         return show_security(chosen, target)
-    return _print(checkup(target, chosen.root, result.manifest))
+    return _print([*checkup(target, chosen.root, result.manifest), *_shared_schema(result, chosen)])
+
+
+def _shared_schema(result: Compiled, chosen: CommandSettings) -> Iterator[Finding]:
+    """Other targets that write to the tables of this one; those that cannot be rendered here are not known."""
+    from engine.compile.pipeline.compile_project import targets_of
+
+    own = result.target
+    others = (
+        other
+        for other, problems in targets_of(result.project, chosen.project.vars)
+        if other.name != own.name and not problems
+    )
+    for other in others:
+        if other.schema != own.schema or _place(other.catalog) != _place(own.catalog):
+            continue
+        text = f"target '{other.name}' has the catalog and schema of '{own.name}': both write to the same tables"
+        yield Finding("targets", True, text, f"Give one of them another 'schema', such as {other.schema}_{other.name}.")
+
+
+def _place(catalog: CatalogConfig) -> tuple[object, ...]:
+    """What distinguishes a catalog from others: a server may keep several, by their names or warehouses."""
+    if is_local(catalog):
+        return catalog.type, catalog.name, catalog.path
+    return catalog.type, catalog.name, address(catalog), catalog.settings().get("warehouse")
 
 
 def _print(findings: Iterable[Finding]) -> bool:

@@ -13,7 +13,8 @@ from engine.cli.console.terminal import json_text, write, write_json
 from engine.errors import UsageError
 
 if TYPE_CHECKING:
-    from engine.compile import Target
+    from engine.compile import Compiled, Target
+    from engine.runtime.lifecycle.orphaned_tables import KnownTable
     from engine.runtime.operations.drop_table import Drop, Part
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
@@ -51,6 +52,13 @@ def drop_tables(
 ) -> None:
     """Remove tables with their state, quarantine and remembered deletes, after asking.
 
+    Args:
+        chosen: the shared options.
+        names: of models or tables; none: everything that this project and target have built.
+        accept: consequences to accept.
+        log_format: of what is printed.
+        yes: do not ask.
+
     Raises:
         UsageError: a name means no table or several; nobody can be asked.
         StateError: `table-locked`, `state-unwritable`, `state-unreadable`.
@@ -58,31 +66,36 @@ def drop_tables(
     """
     from engine.lake.catalog.moved_lake import check as lake_check
     from engine.plan.deployed.state_folder import environment
-    from engine.runtime.operations.drop_checks import named, refusals
-    from engine.runtime.operations.drop_table import carry_out, look
+    from engine.runtime.operations.drop_checks import refusals
+    from engine.runtime.operations.drop_table import carry_out, drop_part, look, look_at_failing_rows
     from engine.state import locked
 
     with log_file(chosen):
         result = compiled(chosen, warnings=Warnings.DAILY)
         target = result.target
         lake_check(target.catalog)
-        tables = named(result.manifest, target, chosen.root, names)
+        tables = _meant(result, chosen, names)
         if problems := refusals(result.manifest, target, tables, accept):
             chosen.out.diagnostics(problems)
             raise Failed
-        drops = [look(target, table) for table in tables]
-        if not any(drop.parts or drop.known.state or drop.known.unfinished for drop in drops):
+        drops = [drop for table in tables if _is_something(drop := look(target, table))]
+        failing = () if names else look_at_failing_rows(target)
+        if not drops and not failing:
             chosen.out.say("Nothing was built there; nothing to drop")
             return
         as_json = log_format == "json"
         if not as_json:
-            _show(drops, target)
+            _show(drops, failing, target)
         if not yes and not _agreed():
             chosen.out.say("Nothing was removed")
             raise Failed
-        with locked([table.folder for table in tables]):
+        for part in failing:
+            drop_part(target, part)
+            _tell(chosen, part, target, as_json=as_json)
+        going = {drop.known.name for drop in drops}
+        with locked([drop.known.folder for drop in drops]):
             # What a build has done while the question was open counts.
-            for table in named(result.manifest, target, chosen.root, names):
+            for table in (table for table in _meant(result, chosen, names) if table.name in going):
                 for part in carry_out(target, look(target, table), environment(result.manifest, target)):
                     _tell(chosen, part, target, as_json=as_json)
                 if as_json:
@@ -91,17 +104,34 @@ def drop_tables(
                     chosen.out.say(f"Removed the state of {table.name}")
 
 
-def _show(drops: Sequence[Drop], target: Target) -> None:
+def _meant(result: Compiled, chosen: CommandSettings, names: Sequence[str]) -> tuple[KnownTable, ...]:
+    """The tables of some names; without a name all."""
+    from engine.runtime.operations.drop_checks import everything, named
+
+    if names:
+        return named(result.manifest, result.target, chosen.root, names)
+    return everything(result.manifest, result.target, chosen.root)
+
+
+def _is_something(drop: Drop) -> bool:
+    return bool(drop.parts or drop.known.state or drop.known.unfinished)
+
+
+def _show(drops: Sequence[Drop], failing: Sequence[Part], target: Target) -> None:
     """Print what will be removed, and what stays."""
-    lines = ["This will be removed and cannot be restored:"]
+    lines = ["This will be removed and cannot be restored:", *(_line(part, target) for part in failing)]
     for drop in drops:
         for part in drop.parts:
-            lines.append(f"  {part.role:16} {target.catalog.name}.{part.schema}.{part.name}{_numbers(part)}")
+            lines.append(_line(part, target))
             lines += [f"  {'':16} {part.folder}"] if part.folder is not None else []
         folder = drop.known.folder.folder
         lines += [f"  {'state':16} {folder}"] if folder.exists() else []
     lines += [f"  {text}" for drop in drops for text in drop.kept]
     write("\n".join(map(one_line, lines)))
+
+
+def _line(part: Part, target: Target) -> str:
+    return f"  {part.role:16} {target.catalog.name}.{part.schema}.{part.name}{_numbers(part)}"
 
 
 def _numbers(part: Part) -> str:

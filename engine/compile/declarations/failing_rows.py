@@ -5,6 +5,9 @@ from __future__ import annotations
 from engine.compile.declarations.target import Target
 from engine.relations import Relation
 
+# The table property that marks such a table.
+FAILING_ROWS = "engine.test"
+
 
 def failing_rows(target: Target, test: str) -> Relation:
     """The table that keeps the failing rows of a data test.

@@ -6,7 +6,7 @@ What takes Jinja's and sqlglot's time to load is imported only when something ha
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,9 @@ from engine.compile.pipeline import compile_cache
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.secret_settings import SecretSettings
 from engine.compile.templates.template_names import TemplateNames
+from engine.errors import Diagnostic
 from engine.project import LoadedProject
+from engine.project.yaml_section import Section
 from engine.relations import Relation
 from engine.secrets import names_credential
 
@@ -69,15 +71,10 @@ def compile_project(
         The manifest with every finding of the project in it, sorted; it never raises for a user's error.
     """
     environment = os.environ if env is None else env
-    public = {name: value for name, value in environment.items() if not names_credential(name)}
-    names = TemplateNames({**project.vars, **(variables or {})}, public)
-    names.project = project.name
+    names = _names(project, variables or {}, environment)
     values = ValueRenderer(names.for_values())
     diagnostics = list(project.diagnostics)
-    # Only a target may name secrets, and not even there does a template see one.
-    secrets = SecretSettings(environment)
-    target_names = replace(names, secrets=secrets)
-    chosen = load_target(project, target, ValueRenderer(target_names.for_values(), secrets), diagnostics)
+    chosen = load_target(project, target, _of_target(names, environment), diagnostics)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
     now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)
     instead = deferred or {}
@@ -107,6 +104,34 @@ def compile_project(
         invocation_id=names.invocation,
     )
     return Compiled(_deferring(manifest, instead), chosen, project)
+
+
+def _names(project: LoadedProject, variables: Mapping[str, Any], environment: Mapping[str, str]) -> TemplateNames:
+    """What templates may call."""
+    public = {name: value for name, value in environment.items() if not names_credential(name)}
+    names = TemplateNames({**project.vars, **variables}, public)
+    names.project = project.name
+    return names
+
+
+def _of_target(names: TemplateNames, environment: Mapping[str, str]) -> ValueRenderer:
+    """What renders a target: only that may name secrets, and not even there does a template see one."""
+    secrets = SecretSettings(environment)
+    return ValueRenderer(replace(names, secrets=secrets).for_values(), secrets)
+
+
+def targets_of(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator[tuple[Target, tuple[Diagnostic, ...]]]:
+    """Yield each target that project.yml declares, with what is wrong with it here: the environment may be another's.
+
+    Args:
+        project: what `load_project` read.
+        variables: values of --vars.
+    """
+    declared = Section.of(project.doc, []).child("targets")
+    for name, _ in declared.mapping() if declared else ():
+        problems: list[Diagnostic] = []
+        values = _of_target(_names(project, variables, os.environ), os.environ)
+        yield load_target(project, name, values, problems), tuple(problems)
 
 
 def _deferring(manifest: Manifest, instead: Mapping[str, Relation]) -> Manifest:

@@ -13,7 +13,8 @@ from engine.runtime.lifecycle.orphaned_tables import KnownTable, tables_of
 from engine.state import ModelState
 from engine.state.model_state import as_json
 
-ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE)
+PROTECTED = "protected"
+ACCEPTED = (DOWNSTREAM_STOPS, FILES_GONE, PROTECTED)
 
 
 def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) -> tuple[KnownTable, ...]:
@@ -22,6 +23,12 @@ def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) 
     Raises:
         UsageError: a name means none, or several.
     """
+    known = everything(manifest, target, root)
+    return tuple({table.name: table for name in names for table in [_one(name, known)]}.values())
+
+
+def everything(manifest: Manifest, target: Target, root: Path) -> tuple[KnownTable, ...]:
+    """The tables that this project and target have built, and those of its models, which may not exist."""
     known = {table.name: table for table in tables_of(manifest, target, root)}
     for model in manifest.models:
         if model.stored:
@@ -29,7 +36,7 @@ def named(manifest: Manifest, target: Target, root: Path, names: Sequence[str]) 
             found = known.get(str(model.relation))
             state, unfinished = (found.state, found.unfinished) if found is not None else (None, False)
             known[str(model.relation)] = KnownTable(table_state(target, model), model.name, state, unfinished)
-    return tuple({table.name: table for name in names for table in [_one(name, known.values())]}.values())
+    return tuple(known.values())
 
 
 def _one(name: str, known: Iterable[KnownTable]) -> KnownTable:
@@ -56,7 +63,8 @@ def refusals(
     """Why some tables must not be dropped, as they are asked for."""
     names = {table.name for table in tables}
     models = [model for model in manifest.models if model.stored and str(model.relation) in names]
-    found = [_protected(model) for model in models if model.operation.full_refresh is False]
+    protected = (model for model in models if model.operation.full_refresh is False and PROTECTED not in accept)
+    found = [_protected(model) for model in protected]
     if FILES_GONE not in accept:
         found += [d for m in models if table_state(target, m).load() for d in files_gone(manifest, m)]
     if DOWNSTREAM_STOPS not in accept:
@@ -66,7 +74,7 @@ def refusals(
 
 def _protected(model: Model) -> Diagnostic:
     message = f"'{model.name}' is protected from starting over (full_refresh: false)"
-    hint = "Exclude it, or remove 'full_refresh: false' from its header."
+    hint = f"Exclude it, remove 'full_refresh: false' from its header, or accept it: --accept {PROTECTED}"
     return Diagnostic("full-refresh-protected", message, hint, node=model.name, location=Location(model.file))
 
 

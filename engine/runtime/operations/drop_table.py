@@ -18,6 +18,7 @@ from pathlib import PurePath
 from typing import Any
 
 from engine.compile import Materialized, Model, Target
+from engine.compile.declarations.failing_rows import FAILING_ROWS, failing_rows
 from engine.errors import StateError
 from engine.lake.catalog.catalog_settings import CatalogConfig
 from engine.lake.clients import table_removal
@@ -99,6 +100,27 @@ def look(target: Target, known: KnownTable) -> Drop:
         if part.stored is not None and part.stored.kept
     ]
     return Drop(known, tuple(parts), tuple(kept))
+
+
+def look_at_failing_rows(target: Target) -> tuple[Part, ...]:
+    """Find the tables that keep the failing rows of data tests; those of other programs carry no mark.
+
+    Raises:
+        SetupError: `lake-outside`, `catalog-unusable`.
+    """
+    config = target.catalog
+    entries = client(config).entries(failing_rows(target, "").schema)
+    found = [table_removal.stored(config, entry) for entry in entries if not entry.view]
+    return tuple(_part("failing rows", one) for one in found if FAILING_ROWS in one.properties)
+
+
+def drop_part(target: Target, part: Part) -> None:
+    """Remove a table that has no state.
+
+    Raises:
+        SetupError: `catalog-unusable`, `catalog-busy`, `lake-outside`.
+    """
+    _remove(target.catalog, part)
 
 
 def carry_out(target: Target, drop: Drop, environment: Mapping[str, str]) -> Iterator[Part]:

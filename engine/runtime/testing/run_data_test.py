@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from engine.compile import DataTest, Severity
+from engine.compile.declarations.failing_rows import FAILING_ROWS
 from engine.errors import Diagnostic
 from engine.events import Status
 
@@ -47,7 +48,8 @@ def run_test(session: SparkSession, test: DataTest, query: str) -> DataTestVerdi
         query = f"SELECT * FROM (\n{query}\n) LIMIT {test.limit}"  # noqa: S608
     kept = ""
     if test.stored is not None:
-        session.sql(f"CREATE OR REPLACE TABLE {test.stored.sql} USING iceberg AS\n{query}")
+        marked = f"TBLPROPERTIES ('{FAILING_ROWS}' = 'true')"
+        session.sql(f"CREATE OR REPLACE TABLE {test.stored.sql} USING iceberg {marked} AS\n{query}")
         query, kept = f"SELECT * FROM {test.stored.sql}", f", stored in {test.stored}"  # noqa: S608
     failures = int(session.sql(f"SELECT count(*) FROM (\n{query}\n)").collect()[0][0])  # noqa: S608
     status = judged(test, failures)
