@@ -33,22 +33,23 @@ def deferral_of(selection: Selection, flags: ProjectFlags) -> DeferTo | None:
     """Return where models are read that are not selected; None: in the target.
 
     Args:
-        selection: with `--defer`, `--favor-state` and `--state`; what is None there is as `flags` has it.
+        selection: with `--defer` and what belongs to it; what is None there is as `flags` has it.
         flags: of project.yml; its `defer` counts where a state is given.
 
     Raises:
         UsageError: `--defer` without `--state`, or `--favor-state` without `--defer`.
     """
-    asked = selection.defer if selection.defer is not None else flags.defer and selection.state is not None
+    folder = selection.defer_state or selection.state
+    asked = selection.defer if selection.defer is not None else flags.defer and folder is not None
     if selection.favor_state and not asked:
         raise UsageError("usage", "--favor-state needs --defer", "Add --defer, and --state with a manifest.json.")
     if not asked:
         return None
-    if selection.state is None:
-        hint = "Add --state with a folder that has the manifest.json of the target to read from."
+    if folder is None:
+        hint = "Add --state, or --defer-state, with a folder that has the manifest.json of the target to read from."
         raise UsageError("usage", "--defer needs --state", hint)
     favor = flags.favor_state if selection.favor_state is None else selection.favor_state
-    return DeferTo(selection.state, favor)
+    return DeferTo(folder, favor)
 
 
 def deferred(
@@ -116,7 +117,7 @@ def _read_only(manifest: Manifest, nodes: Iterable[str]) -> list[Model]:
 
 
 def _existing(compiled: Compiled) -> Callable[[Relation], bool]:
-    """What tells whether a table or view exists in the target's catalog, which is asked once a schema."""
+    """A test for whether a table or view exists in the target's catalog, which is asked once a schema."""
     from engine.lake.lake_reader import Lake
 
     lake = Lake(compiled.target.catalog)

@@ -21,7 +21,6 @@ OPTIONS = {
     "--log-level-file": "target/logs/engine.log has everything of level info; --debug adds the rest",
     "--log-format-file": "the log file is text; --log-format json prints JSON lines",
     "--log-path": "logs are written to logs/ of the folder of --target-path",
-    "--defer-state": "--defer reads the manifest.json of --state",
     "--no-empty": "tables are filled unless --empty is given",
     "--dry-run": "engine plan shows what a build would do; engine maintain has --dry-run",
     "--sample": "engine show MODEL --limit 10 runs a query and prints some rows",

@@ -130,6 +130,17 @@ def test_tables_out_of_reach_are_rejected_by_name(shop: Path, capsys: pytest.Cap
     assert "'shown' would be read from lake.shop.shown, which does not exist [defer-missing]" in err
 
 
+def test_the_state_to_compare_with_may_be_another(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(shop, "dev/manifest.json", _manifest(shop, "dev"))
+    write(shop, "models/kinds.sql", KINDS + " having count(*) > 1")
+    options = ("--state", str(shop / "dev"), "--defer", "--defer-state", str(shop / "prod"), "--output", "json")
+    code, out, _ = run(shop, capsys, "ls", "-s", "state:modified", *options)
+    assert code == 0
+    assert [(line["name"], line["deferred"]) for line in map(json.loads, out.splitlines())] == [
+        ("kinds", {"raw": "lake.shop.raw"})
+    ]
+
+
 def test_options_that_need_another(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(shop, capsys, "plan", "--defer")
     assert (code, "--defer needs --state" in err) == (2, True)
