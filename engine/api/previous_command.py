@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 # What failed or was skipped.
 UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
 _MOST_THREADS = 64
-_PLAIN = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool}
+_PLAIN = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool,
+          "empty": bool}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

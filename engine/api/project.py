@@ -123,7 +123,7 @@ class Project:
             SetupError: the catalog cannot be read.
         """
         compiled, choice = self._chosen(select)
-        nodes = runnable(compiled.manifest, choice.nodes, "build")
+        nodes = runnable(compiled.manifest, choice.nodes, "build", empty=options.get("empty", False))
         return self.decide(self.defer(compiled, nodes, selection_of(select)), nodes, **options)
 
     def build(self, select: Select = (), *, on_event: Emit | None = None, **options: Unpack[RunOptions]) -> RunResults:
@@ -188,7 +188,7 @@ class Project:
         emit = on_event or unheard
         for finding in choice.unmatched:
             emit(Diagnosed(finding))
-        nodes = runnable(compiled.manifest, choice.nodes, command)
+        nodes = runnable(compiled.manifest, choice.nodes, command, empty=options.get("empty", False))
         compiled = self.defer(compiled, nodes, deferral or selection_of(select))
         return self.execute(command, compiled, nodes, emit, **options)
 

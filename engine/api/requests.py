@@ -31,7 +31,8 @@ class Selection:
         state: folder of an earlier manifest.json, for `state:` and `result:`; None: the project's target/.
         allow_empty: a term that matches nothing is a warning and not an error.
         defer: models that run nowhere in the selection and do not exist in the target are read from the tables that
-            the manifest.json of `state` names; None: as `flags:` of project.yml has it, where there is a `state`.
+            the manifest.json of `defer_state` names; None: as `flags:` of project.yml has it, where there is a `state`.
+        defer_state: folder of that manifest.json; None: that of `state`.
         favor_state: with `defer`, also models that exist in the target; None: as `flags:` of project.yml has it.
     """
 
@@ -42,6 +43,7 @@ class Selection:
     allow_empty: bool = False
     defer: bool | None = None
     favor_state: bool | None = None
+    defer_state: Path | None = None
 
 
 Select = str | Sequence[str] | Selection
@@ -55,8 +57,10 @@ class RebuildOptions(TypedDict, total=False):
         accept: consequences of a full refresh that are accepted: `downstream-stops`, `files-gone`.
         reset_checkpoint: `now`, `earliest` or a time (UTC): where the sources of the selected streams begin, each with
             a new checkpoint over the rows that are there.
+        empty: tables that do not exist are made with their columns and without rows; data tests are left out.
     """
 
+    empty: bool
     full_refresh: bool
     accept: Sequence[str]
     reset_checkpoint: str | None
@@ -133,10 +137,12 @@ def _allowing(finding: Diagnostic) -> Diagnostic:
     return replace(finding, hint=f"{finding.hint} {_ALLOWED}".strip()) if finding.is_error else finding
 
 
-def runnable(manifest: Manifest, nodes: Iterable[str], command: Command) -> list[str]:
-    """The models and tests among some nodes that a command runs."""
+def runnable(manifest: Manifest, nodes: Iterable[str], command: Command, *, empty: bool = False) -> list[str]:
+    """The models and tests among some nodes that a command runs; `empty`: no data tests, which would see no row."""
     from engine.compile import DataTest, Model, UnitTest
 
+    if empty:
+        nodes = [node for node in nodes if not isinstance(manifest.nodes[node], DataTest)]
     kinds = {"build": (Model, DataTest, UnitTest), "run": (Model,), "test": (DataTest, UnitTest)}[command]
     return [node for node in nodes if isinstance(manifest.nodes[node], kinds)]
 
@@ -163,7 +169,11 @@ def plan_options(said: RebuildOptions) -> PlanOptions:
     reset, full = said.get("reset_checkpoint"), said.get("full_refresh", False)
     if reset and full:
         raise UsageError("usage", "--full-refresh and --reset-checkpoint cannot be combined", "Use one of them.")
-    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())))
+    empty = said.get("empty", False)
+    if empty and (reset or full):
+        message = f"--empty and {'--full-refresh' if full else '--reset-checkpoint'} cannot be combined"
+        raise UsageError("usage", message, "Remove one of them: --empty changes no table that exists.")
+    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())), empty)
 
 
 def artifact_folder(root: Path, path: str | Path) -> Path:

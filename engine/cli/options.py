@@ -105,6 +105,10 @@ def defer_options(command: Command) -> Command:
             help="With --defer: also if they exist in the target; default: flags of project.yml.",
         ),
         _option(
+            "--defer-state", env="DEFER_STATE", type=click.Path(path_type=Path, file_okay=False),
+            help="Folder with the manifest.json for --defer; default: that of --state.",
+        ),
+        _option(
             "--defer/--no-defer", env="DEFER", default=None,
             help="Read models that are not selected and do not exist in the target from the tables that the "
             "manifest.json of --state names; default: flags of project.yml.",
@@ -132,6 +136,12 @@ def plan_options(command: Command) -> Command:
             "earliest or a time.",
         ),
         _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models."),
+        _option(
+            "--empty",
+            env="EMPTY",
+            is_flag=True,
+            help="Make tables that do not exist, with their columns and without reading a row; no data tests.",
+        ),
     ):
         command = decorate(command)
     return command

@@ -29,7 +29,12 @@ _watch_option = click.option(
     "--watch", is_flag=True, help="Then follow the files and run what each edit affects, until Ctrl-C."
 )
 # What would be carried out again after each edit.
-_REPEATING = {"full_refresh": "--full-refresh", "reset_checkpoint": "--reset-checkpoint", "accept": "--accept"}
+_REPEATING = {
+    "empty": "--empty",
+    "full_refresh": "--full-refresh",
+    "reset_checkpoint": "--reset-checkpoint",
+    "accept": "--accept",
+}
 
 
 @click.command(cls=Command)

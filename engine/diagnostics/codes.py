@@ -56,12 +56,13 @@ _BY_PAGE = {
         type-mismatch subquery-place subquery-over-union query-too-deep query-failed
     """,
     "state-and-tables": """
-        build-rejected table-locked lease-lost state-unsafe model-changed materialization-changed source-changed
-        state-missing state-copied state-schema defer-catalog defer-missing state-unreadable state-unwritable
-        checkpoint-lost checkpoint-damaged checkpoint-reset reset-duplicates reset-position reset-totals
-        batch-unfinished table-missing table-replaced table-rolled-back table-schema name-taken
-        orphan-table drop-unfinished full-refresh-protected downstream-stops upstream-history
-        upstream-replaced upstream-rewritten not-published staged-rows publish-diverged
+        build-rejected table-locked lease-lost state-unsafe model-changed materialization-changed
+        source-changed state-missing state-copied state-schema defer-catalog defer-missing
+        state-unreadable state-unwritable checkpoint-lost checkpoint-damaged checkpoint-reset
+        reset-duplicates reset-position reset-totals batch-unfinished table-missing table-replaced
+        table-rolled-back table-schema name-taken orphan-table drop-unfinished full-refresh-protected
+        downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
+        publish-diverged empty-existing
     """,
     "streaming-queries": """
         not-streaming sort-on-stream over-on-stream offset-on-stream sample-on-stream monotonic-id-on-stream

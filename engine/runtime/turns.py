@@ -13,10 +13,12 @@ from engine.compile import DataTest, Model, UnitTest
 from engine.errors import Diagnostic, EngineError, Location, SetupError
 from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
 from engine.lake.table_writer import create_namespace
+from engine.plan import ActionKind
 from engine.plan.test_passes.known_passes import KnownPasses
 from engine.runtime.batch.run_batch import run_batch
 from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.run_context import Run
+from engine.runtime.empty_build import make_empty
 from engine.runtime.lifecycle import publish, replaced_materialization
 from engine.runtime.scheduler import dependencies, execute
 from engine.runtime.sinks.table_comments import describe
@@ -217,6 +219,10 @@ class Turns:
             return unchanged
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
         try:
+            if self.run.plan.actions[model.id].kind is ActionKind.EMPTY:
+                outcome = make_empty(self.run, model)
+                describe(self.run, model)
+                return outcome
             replaced_materialization.announce(self.run, model)
             outcome = run_stream(self.run, model) if model.streaming else run_batch(self.run, model)
             if not publish.apart(self.run, model):

@@ -21,7 +21,8 @@ def run_nodes(
     """Run what is selected; False if something failed. `junit` is where the ends of tests are written."""
     with terminable(), log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)
-        nodes = runnable(result.manifest, selected(chosen, result.manifest, selection, tell=False), command)
+        found = selected(chosen, result.manifest, selection, tell=False)
+        nodes = runnable(result.manifest, found, command, empty=options.get("empty", False))
         if not nodes:
             chosen.out.say(f"The selection has no {_WHAT[command]}; nothing to do")
             return True
@@ -65,7 +66,7 @@ def _run_again(chosen: CommandSettings, last: PreviousCommand, options: RunOptio
     with terminable(), log_file(chosen):
         result = compiled(chosen, warnings=Warnings.SELECTED)
         unfinished = selected(chosen, result.manifest, UNFINISHED, tell=False)
-        nodes = runnable(result.manifest, unfinished, last.command)
+        nodes = runnable(result.manifest, unfinished, last.command, empty=options.get("empty", False))
         began = f" of {last.started_at}" if last.started_at else ""
         if not nodes:
             chosen.out.say(f"Nothing to retry: no node of the last {last.command}{began} failed or was skipped")

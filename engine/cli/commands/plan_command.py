@@ -24,7 +24,8 @@ def show_plan(chosen: CommandSettings, selection: Selection, options: RebuildOpt
 
     as_text = output == "text"
     result = compiled(chosen, heard=as_text, warnings=Warnings.SELECTED)
-    nodes = runnable(result.manifest, selected(chosen, result.manifest, selection, tell=as_text, daily=True), "build")
+    found = selected(chosen, result.manifest, selection, tell=as_text, daily=True)
+    nodes = runnable(result.manifest, found, "build", empty=options.get("empty", False))
     result = chosen.project.defer(result, nodes, selection)
     manifest = result.manifest
     plan = chosen.project.decide(result, nodes, **options)

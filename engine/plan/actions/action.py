@@ -15,6 +15,7 @@ class ActionKind(StrEnum):
 
     Attributes:
         CREATE: nothing of it is written yet.
+        EMPTY: the same, and its table is made without reading a row (`--empty`).
         RESUME: a stream continues with its checkpoint.
         RESET: a stream begins a new checkpoint over the rows of its table (`--reset-checkpoint`).
         REFRESH: rebuilt from the first row (`--full-refresh`).
@@ -23,6 +24,7 @@ class ActionKind(StrEnum):
     """
 
     CREATE = "create"
+    EMPTY = "empty"
     RESUME = "resume"
     RESET = "reset"
     REFRESH = "refresh"
@@ -51,11 +53,13 @@ class PlanOptions:
         full_refresh: rebuild the selected models from their first row.
         reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
         accept: consequences that are accepted: `downstream-stops`, `files-gone`.
+        empty: tables that do not exist are made without rows, and those that do are left as they are.
     """
 
     full_refresh: bool = False
     reset: Reset | None = None
     accept: tuple[str, ...] = ()
+    empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)

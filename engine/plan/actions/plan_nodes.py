@@ -9,6 +9,7 @@ from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite
 from engine.errors import Diagnostic
 from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
+from engine.plan.actions.empty_tables import has_rows, left_alone
 from engine.plan.actions.file_checks import file_faults
 from engine.plan.actions.refresh_checks import refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
@@ -42,7 +43,8 @@ def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, o
     actions: dict[str, Action] = {}
     for node in nodes:
         if isinstance(node, Model):
-            actions[node.id] = _model_action(manifest, node, deployed, options, models, actions)
+            kept = _left_alone(manifest, node, deployed, options)
+            actions[node.id] = kept or _model_action(manifest, node, deployed, options, models, actions)
         else:
             actions[node.id] = _test_action(manifest, node, deployed, actions)
     return Plan(actions)
@@ -56,6 +58,15 @@ def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Map
         return Action(test.id, ActionKind.TEST, refusals=refusals)
     reason = f"it passed at {deployed.passed[test.id]}, and nothing that it reads has changed"
     return Action(test.id, ActionKind.TEST, (reason,), unchanged=True)
+
+
+def _left_alone(manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions) -> Action | None:
+    """The action for a table with rows that `--empty` leaves as it is; None: it is another case."""
+    known = deployed.models.get(model.id, DeployedModel())
+    kind = _kind(model, known, options)
+    if not options.empty or kind is ActionKind.EMPTY or model.materialized is Materialized.VIEW:
+        return None
+    return left_alone(model, known, kind, compare_model(manifest, model, known.writer, deployed.streams.get(model.id)))
 
 
 def _model_action(
@@ -111,7 +122,7 @@ def _upstream_faults(
     begin = known.state.begin if known.state is not None else {}
     if kind is ActionKind.RESUME and started:
         return upstream_faults(manifest, model, deployed, before, None)
-    if kind is ActionKind.CREATE and started:
+    if kind in {ActionKind.CREATE, ActionKind.EMPTY} and started:
         # Whether its checkpoint is kept is decided when its empty table is recreated.
         return iter(())
     if kind is ActionKind.REFRESH:
@@ -155,6 +166,12 @@ def _same_names(model: Model, known: DeployedModel) -> bool:
 
 
 def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
+    kind = _kind_with_rows(model, known, options)
+    made = options.empty and model.materialized is not Materialized.VIEW and not has_rows(known, kind)
+    return ActionKind.EMPTY if made else kind
+
+
+def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
     if options.full_refresh:
         return ActionKind.REFRESH
     if not model.streaming:

@@ -32,6 +32,8 @@ def unread_inputs(
         deployed: what there is.
         upstream: the actions of the nodes that are built before it.
     """
+    if kind is ActionKind.EMPTY:
+        return ()
     known = deployed.models.get(model.id, DeployedModel())
     checkpoint = known.checkpoint if kind is ActionKind.RESUME else None
     found = []

@@ -83,7 +83,7 @@ def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState
         state_checks.fresh(model, table)
         replaced_materialization.stands_as_view(run, frame.sparkSession, model, table)
         return first_build.begin(run, model, folder, frame), None
-    if run.plan.actions[model.id].kind is ActionKind.CREATE:
+    if run.plan.actions[model.id].kind in {ActionKind.CREATE, ActionKind.EMPTY}:
         return first_build.begin(run, model, folder, frame), None
     state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
     if table is not None:
