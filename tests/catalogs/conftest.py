@@ -125,14 +125,15 @@ def shared(
 
 @pytest.fixture
 def rest_lab(
+    request: pytest.FixtureRequest,
     door: Door,
     rest_server: RestServer,
     lab_session: LabSession,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> Iterator[CatalogLab]:
-    """A project in the catalog of the server, through the door."""
-    catalog = rest_catalog(door.url, rest_server)
+    """A project in the catalog of the server, through the door; a parameter: further keys of its catalog."""
+    catalog = rest_catalog(door.url, rest_server, **getattr(request, "param", {}))
     with share_session(lab_session):
         yield CatalogLab(tmp_path, lab_session, capsys, catalog=catalog, written=block(catalog))
 

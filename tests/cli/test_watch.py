@@ -18,8 +18,8 @@ import pytest
 
 from engine.cli.main import invoke
 from engine.lake.lake_reader import Lake
-from tests.cli.processes import arguments, children, engine, start
-from tests.lab import EVENTS, JAVA_OPTIONS, event
+from tests.cli.processes import arguments, children, start
+from tests.lab import EVENTS, JAVA_OPTIONS, LabSession, event, share_session
 from tests.project.small_projects import clean
 
 PROJECT = f"""\
@@ -178,6 +178,12 @@ def table(root: Path, name: str, *columns: str) -> list[tuple[Any, ...]]:
     return sorted(tuple(row[column] for column in columns) for row in rows)
 
 
+def build(session: LabSession, root: Path, *options: str) -> None:
+    """Build beside the process that watches, in this one."""
+    with share_session(session, own_lakes=True):
+        assert invoke(["build", *options, "--project-dir", str(root)]) == 0
+
+
 @pytest.mark.spark
 def test_edits_are_built_in_one_session(watching: Watching, root: Path) -> None:
     first = watching.turn()
@@ -234,15 +240,15 @@ def test_edits_are_built_in_one_session(watching: Watching, root: Path) -> None:
 
 
 @pytest.mark.spark
-def test_what_others_do_between_two_turns_counts(watching: Watching, root: Path) -> None:
+def test_what_others_do_between_two_turns_counts(watching: Watching, root: Path, lab_session: LabSession) -> None:
     watching.turn()
     java = watching.java
     assert table(root, "kinds", "kind") == [("paid",)]
 
     # Nobody holds a lock while the watch waits: another process reads a file, and rebuilds a table.
     land(root, "2", event(7, 40, kind="open"))
-    assert engine(root, "build", "-s", "paid").returncode == 0
-    assert engine(root, "build", "-f", "-s", "kinds").returncode == 0
+    build(lab_session, root, "-s", "paid")
+    build(lab_session, root, "-f", "-s", "kinds")
     turn = watching.edit("models/kinds.sql", f"{KINDS} -- again")
     assert turn.found == []
     assert table(root, "kinds", "kind") == [("open",), ("paid",)]
@@ -257,7 +263,7 @@ def test_what_others_do_between_two_turns_counts(watching: Watching, root: Path)
     watching.edit("models/hooked.sql", f"/*---\n{cache}---*/\nselect kind from {{{{ ref('kinds') }}}}\n")
     assert watching.java == java
     land(root, "3", event(8, 50, kind="new"))
-    assert engine(root, "build", "-s", "paid", "kinds").returncode == 0
+    build(lab_session, root, "-s", "paid", "kinds")
     watching.edit("models/hooked.sql", "select kind from {{ ref('kinds') }}\n")
     assert table(root, "hooked", "kind") == [("new",), ("open",), ("paid",)]
 
