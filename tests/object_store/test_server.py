@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from engine.errors import SetupError
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.object_store.s3_client import error_code, is_conflict, is_missing, s3_client, s3_errors
 from tests.services.s3 import S3Server
 
@@ -99,3 +100,15 @@ def test_what_is_missing_is_told_from_what_failed(s3_server, bucket):
     with pytest.raises(SetupError) as no_bucket, s3_errors("s3://nowhere/"):
         client.list_objects_v2(Bucket="nowhere-at-all")
     assert no_bucket.value.diagnostic.code == "s3-missing"
+
+
+def test_a_warehouse_is_asked_whether_it_answers(s3_server, bucket):
+    known = s3_server.settings
+    ObjectWarehouse(f"s3://{bucket}/lake", lambda: known).check()
+    for location, settings, code in (
+        ("s3://no-such-bucket/lake", known, "s3-missing"),
+        (f"s3://{bucket}/lake", replace(known, secret_access_key="wrong"), "s3-denied"),
+    ):
+        with pytest.raises(SetupError) as failed:
+            ObjectWarehouse(location, lambda settings=settings: settings).check()
+        assert failed.value.diagnostic.code == code

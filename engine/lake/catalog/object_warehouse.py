@@ -70,6 +70,18 @@ class ObjectWarehouse:
                 raise FileNotFoundError(location) from error
             raise explained(error, location) from error
 
+    def check(self) -> None:
+        """Ask the store for one object of the warehouse, to find out whether it answers.
+
+        Raises:
+            SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+        """
+        bucket, key = bucket_and_key(self.location)
+        if bucket:
+            client = s3_client(self.store())
+            with s3_errors(self.location):
+                client.list_objects_v2(Bucket=bucket, Prefix=f"{key}/" if key else "", MaxKeys=1)
+
     def remove(self, folder: PurePosixPath) -> None:
         """Remove all objects of a folder.
 

@@ -12,8 +12,9 @@ from pathlib import Path
 from engine import __version__
 from engine.compile import Manifest, Target
 from engine.errors import EngineError
-from engine.lake.catalog.catalog_settings import is_local
+from engine.lake.catalog.catalog_settings import is_local, warehouse
 from engine.lake.catalog.moved_lake import check as lake_check
+from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
 from engine.lake.clients.catalog_errors import address
 from engine.plan.deployed.state_folder import state_root
@@ -95,6 +96,8 @@ def _jars() -> Iterator[Finding]:
 def _catalog(target: Target) -> Finding:
     try:
         lake_check(target.catalog)
+        if isinstance(files := warehouse(target.catalog), ObjectWarehouse):
+            files.check()
     except EngineError as error:
         return Finding("catalog", False, error.diagnostic.message, error.diagnostic.hint)
     if not is_local(target.catalog):
