@@ -63,7 +63,10 @@ SERVICES = {
     ),
     "hive": Service(
         "{type: hive, uri: 'thrift://metastore:9083', warehouse: 's3a://bucket/tables'}",
-        {"type": "hive", "uri": "thrift://metastore:9083", "warehouse": "s3a://bucket/tables"},
+        {
+            "type": "hive", "uri": "thrift://metastore:9083", "warehouse": "s3a://bucket/tables",
+            "io-impl": "org.apache.iceberg.aws.s3.S3FileIO",
+        },
         {"type": "hive", "uri": "thrift://metastore:9083", "warehouse": "s3a://bucket/tables"},
     ),
     "nessie": Service(
