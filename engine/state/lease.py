@@ -120,7 +120,7 @@ class Lease:
 
     @property
     def token(self) -> str:
-        """The number, and what tells it from leases of that number of other tables; commits carry it."""
+        """The number, and what distinguishes it from leases of that number of other tables; commits carry it."""
         return f"{self.number}-{self.mark}"
 
     def check(self) -> None:
@@ -173,7 +173,7 @@ def leased(store: Store, place: str, folders: Sequence[str], clock: LeaseClock =
 
     Args:
         store: where they are.
-        place: its address, which tells it from others.
+        place: its address, which no other place has.
         folders: of the tables, in the store.
         clock: by which holders are watched.
 
@@ -189,7 +189,7 @@ def leased(store: Store, place: str, folders: Sequence[str], clock: LeaseClock =
     thread.start()
     taken: list[Lease] = []
     try:
-        # Of two runs that want the same tables one gets the first, and the other is refused before it has any.
+        # Of two runs that want the same tables one gets the first, and the other is rejected before it has any.
         ordered = sorted(folders)
         taken += [take(holder, folder, clock) for folder in ordered[:1]]
         with ThreadPoolExecutor(_AT_ONCE) as pool:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.lab import REPOSITORY
+from tests.lab import REPOSITORY, LabSession
 from tests.pages.page_blocks import blocks_of, commands_of
 from tests.pages.terminal import follow_page
 
@@ -16,8 +16,8 @@ WORKFLOW = ".github/workflows/pull-request.yml"
 
 
 @pytest.mark.spark
-def test_the_whole_page(tmp_path: Path) -> None:
-    follow_page(PAGE, tmp_path, tables=True)
+def test_the_whole_page(tmp_path: Path, lab_session: LabSession) -> None:
+    follow_page(PAGE, tmp_path, session=lab_session)
     shop = tmp_path / "empty" / "shop"
     warehouse = shop / ".engine/lake/warehouse"
     assert {path.parent.parent.name for path in warehouse.glob("*/*/metadata")} == {"shop"}
@@ -38,7 +38,7 @@ def test_the_workflow_runs_the_commands_of_the_page() -> None:
     ]
     lines = [step["run"] for step in steps if step.get("run", "").startswith("engine ")]
     assert lines == [command for command in followed if command in lines]
-    assert len(lines) == 4
+    assert len(lines) == 3
     # What was built goes, also when the build failed.
     assert steps[-1] == {"run": "engine drop --all --yes --target ci", "if": "always()"}
     assert [step["with"] for step in steps if step.get("uses") == "actions/checkout@v4"] == [{"fetch-depth": 0}]

@@ -141,6 +141,33 @@ def test_the_state_to_compare_with_may_be_another(shop: Path, capsys: pytest.Cap
     ]
 
 
+def test_targets_are_compared_without_the_names_of_their_tables(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Models, tests and hooks that name tables, a stateful model among them; a schema of the model's own counts."""
+    hook = '{{ config(materialized="table", post_hook="alter table {{ this }} set tblproperties (a=1)") }}'
+    write(shop, "models/hooked.sql", hook + "select kind from {{ ref('kinds') }}")
+    production = _manifest(shop, "prod")
+    write(shop, "old/manifest.json", production)
+    assert "`lake`.`shop`.`kinds`" in production
+    options = ("--state", str(shop / "old"), "--output", "name", "-q")
+
+    def modified(kind: str = "") -> list[str]:
+        code, out, _ = run(shop, capsys, "ls", "-s", f"state:modified{kind}", *options)
+        assert code == 0
+        return out.split()
+
+    assert modified() == []
+    write(shop, "models/hooked.sql", hook + "select upper(kind) as kind from {{ ref('kinds') }}")
+    assert (modified(), modified(".body"), modified(".relation")) == (["hooked"], ["hooked"], [])
+    write(shop, "models/hooked.sql", hook.replace("a=1", "a=2") + "select kind from {{ ref('kinds') }}")
+    assert (modified(), modified(".config")) == (["hooked"], ["hooked"])
+    write(
+        shop,
+        "models/hooked.sql",
+        hook.replace('table"', "table\", schema='own'") + "select kind from {{ ref('kinds') }}",
+    )
+    assert (modified(), modified(".relation")) == (["hooked"], ["hooked"])
+
+
 def test_options_that_need_another(shop: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(shop, capsys, "plan", "--defer")
     assert (code, "--defer needs --state" in err) == (2, True)

@@ -119,6 +119,16 @@ def definition(top: Data) -> Files:
 
 
 # By block: what is there without the key, and the files that a mapping of it makes.
+SECURED: Data = {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "a", "password": "b"}
+
+
+def _with_certificate(top: Data, other: str, tested: str) -> Files:
+    """A client's certificate and its key belong together: the other comes with the one that is tested."""
+    texts = {"key": "{{ env_var('ENGINE_SECRET_KAFKA_KEY') }}", "certificate": "{{ env_var('KAFKA_CERTIFICATE') }}"}
+    beside = {other: texts[other]} if tested in top else {}
+    return connection({**CONNECTION, "security": {**top, **beside}})
+
+
 PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "project": (PROJECT, project),
     "paths": ({}, lambda top: project({"paths": top})),
@@ -129,7 +139,7 @@ PLACES: dict[str, tuple[Data, Callable[[Data], Files]]] = {
     "spark": ({}, lambda top: target({"spark": top})),
     "connection": (CONNECTION, connection),
     "security": (
-        {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "a", "password": "b"},
+        SECURED,
         lambda top: connection({**CONNECTION, "security": top}),
     ),
     "registry": (REGISTRY, lambda top: target({"schema_registries": {"main": top}})),
@@ -314,5 +324,7 @@ REJECTED: dict[str, tuple[Any, str]] = {
 }
 # Keys whose example is about another place than that of their block.
 ELSEWHERE: dict[str, tuple[Data, Callable[[Data], Files]]] = {
+    "security.certificate": (SECURED, lambda top: _with_certificate(top, "key", "certificate")),
+    "security.key": (SECURED, lambda top: _with_certificate(top, "certificate", "key")),
     "stream.on_upstream_delete": (PLACES["stream"][0], stream_of_a_model),
 }

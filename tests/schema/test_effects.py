@@ -20,6 +20,7 @@ from engine.schema import ConfigKey
 from engine.schema.all_blocks import BLOCKS
 from engine.sources.kafka.connection import read_connection
 from engine.sources.registry.registry_client import read_settings
+from tests.lab import REPOSITORY
 from tests.project.small_projects import compiled
 from tests.schema.key_places import BESIDE, ELSEWHERE, FILES, PLACES, REJECTED, VALUES, Files
 
@@ -28,6 +29,7 @@ KEYS = [(block.name, key) for block in BLOCKS.values() for key in block.keys]
 ECHO = {"raw_sql", "positions", "location", "file", "places"}
 # What is made of the projects without a key, which many keys share.
 SEEN: dict[str, tuple[str, list[str]]] = {}
+AUTHORITY = REPOSITORY / "tests" / "spark" / "authority.pem"
 _VARIABLE = re.compile(r"env_var\('(\w+)'\)")
 
 
@@ -43,12 +45,19 @@ def plain(value: Any) -> Any:
 def seen(root: Path, files: Files) -> tuple[str, list[str]]:
     """What the engine makes of a project, as text, and its errors."""
     whole = {**FILES, **files}
-    env = {name: f"value of {name}" for text in whole.values() for name in _VARIABLE.findall(str(text))}
+    env = {name: _value(name) for text in whole.values() for name in _VARIABLE.findall(str(text))}
     result = compiled(root, whole, env=env)
     errors = [f"{found.code}: {found.message}" for found in result.manifest.errors]
     chosen = None if errors else of_selectors(root, result, errors)
     parts = plain([of_project(result), of_target(result), chosen])
     return json.dumps(parts, sort_keys=True).replace(str(root), ""), errors
+
+
+def _value(variable: str) -> str:
+    """Of an environment variable: a PEM text for those that need one, as examples of keys name them."""
+    if variable.endswith(("_CA", "_CERTIFICATE")):
+        return AUTHORITY.read_text(encoding="ascii")
+    return "-----BEGIN PRIVATE KEY-----" if variable.endswith("KAFKA_KEY") else f"value of {variable}"
 
 
 def of_project(result: Compiled) -> list[Any]:

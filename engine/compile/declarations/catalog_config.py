@@ -114,7 +114,7 @@ def load_catalog(
 
 
 def _objects(part: Section, chosen: str, store: ObjectStoreConfig | None) -> str:
-    """Where the tables' files are in an object store; empty: not there, or they are no concern of ours."""
+    """Where the tables' files are in an object store; empty: not there, or the catalog places them itself."""
     value = part.child("warehouse")
     address = value.text() if value is not None and isinstance(value.value, str) else ""
     if value is not None and is_s3(address):

@@ -163,6 +163,7 @@ class Model:
     event times neither read the clock nor draw random numbers. `slots` are the places of its SQL where inputs are
     named, in order. `deferred_from` is the relation that it has in this target where `--defer` lets its readers use
     another target's table, which `relation` is then: that table is read and never built; None: it is not deferred.
+    `custom_schema` is what the model adds to the target's schema.
     """
 
     id: str
@@ -195,6 +196,7 @@ class Model:
     slots: tuple[Slot, ...] = ()
     acknowledged: tuple[AcknowledgedWarning, ...] = ()
     deferred_from: Relation | None = None
+    custom_schema: str = ""
 
     @property
     def stored(self) -> bool:

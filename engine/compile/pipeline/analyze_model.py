@@ -12,6 +12,7 @@ from engine.compile.config.window_config import Window
 from engine.compile.declarations.compile_context import CompileContext
 from engine.compile.nodes.acknowledged_warnings import acknowledge
 from engine.compile.nodes.column_facts import InputColumns
+from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import DataTest, Input, Materialized, Model, SourceMap
 from engine.compile.nodes.model_settings import Write
 from engine.compile.output.condition_types import condition_faults
@@ -28,7 +29,7 @@ from engine.compile.references.splice import splice
 from engine.compile.references.suggest_reference import with_suggestions
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.determinism import deterministic_text
-from engine.compile.stateful.fingerprint import facts, fingerprint
+from engine.compile.stateful.model_facts import facts
 from engine.compile.stateful.state_facts import with_state
 from engine.compile.streaming.check_model import placeholder
 from engine.compile.templates.template_names import REF
@@ -191,6 +192,7 @@ def _empty(read: Read) -> Model:
         description=config.description,
         materialized=config.materialized,
         relation=read.relation,
+        custom_schema=config.schema or "",
         raw_sql=file.sql,
         sql="",
         columns=config.columns,

@@ -1,4 +1,8 @@
-"""An earlier state of the project, for `state:` and `result:`: the artifacts of an earlier run."""
+"""An earlier state of the project, for `state:` and `result:`: the artifacts of an earlier run.
+
+It may be that of another target. Names of tables differ between targets, so nodes are compared without them: a model
+by its definition, the schema that it adds to the target's, and its alias; other text with the names of models.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +26,11 @@ _NO_ONE = About("")
 
 @dataclass(frozen=True, slots=True)
 class Previous:
-    """The nodes of an earlier manifest.json and the statuses of an earlier run_results.json, by id."""
+    """The nodes of an earlier manifest.json, the statuses of its run_results.json and its models' tables, by id."""
 
     nodes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     results: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, str] = field(default_factory=dict)
 
 
 def load_previous(folder: Path, *, must_exist: bool) -> Previous:
@@ -46,7 +51,12 @@ def load_previous(folder: Path, *, must_exist: bool) -> Previous:
     }
     listed = (_read(folder / "run_results.json") or {}).get("results")
     results = [r for r in listed if isinstance(r, dict)] if isinstance(listed, list) else []
-    return Previous(nodes, {own_id(str(r.get("unique_id"))): _status(r) for r in results})
+    tables = {
+        name: str(node["relation_name"])
+        for name, node in nodes.items()
+        if node.get("resource_type") == "model" and node.get("relation_name")
+    }
+    return Previous(nodes, {own_id(str(r.get("unique_id"))): _status(r) for r in results}, tables)
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -67,20 +77,47 @@ def _status(result: Mapping[str, Any]) -> str:
     return "unchanged" if unchanged else str(result.get("status"))
 
 
-def in_state(node: Node, state: str, previous: Previous) -> bool:
-    """Whether a node is new, modified, ... against an earlier manifest."""
+def in_state(node: Node, state: str, previous: Previous, tables: Mapping[str, str]) -> bool:
+    """Whether a node is new, modified, ... against an earlier manifest.
+
+    Args:
+        node: of the project as it is.
+        state: one of `STATES`.
+        previous: the earlier state.
+        tables: by id, the tables of the project's models in SQL.
+    """
     before = previous.nodes.get(node.id)
     if before is None:
         return state == "new"
     now: Mapping[str, Any] = json.loads(json.dumps(node_dict(node, _NO_ONE), default=str))
     changed = {
-        "modified.body": _body(now) != _body(before),
-        "modified.relation": _part(now, _RELATION) != _part(before, _RELATION),
-        "modified.config": _config(now) != _config(before),
+        "modified.body": _with_ids(_body(now), now, tables) != _with_ids(_body(before), before, previous.tables),
+        "modified.relation": _relation(now) != _relation(before),
+        "modified.config": _with_ids(_config(now), now, tables) != _with_ids(_config(before), before, previous.tables),
     }
     if state in changed:
         return changed[state]
     return {"old": True, "modified": any(changed.values()), "unmodified": not any(changed.values())}.get(state, False)
+
+
+def tables_of(manifest: Manifest) -> dict[str, str]:
+    """The tables of a project's models in SQL, by the models' ids."""
+    return {model.id: (model.deferred_from or model.relation).sql for model in manifest.models if model.stored}
+
+
+def _with_ids(said: list[Any], node: Mapping[str, Any], tables: Mapping[str, str]) -> str:
+    """What a node says, with the ids of models in the place of their tables."""
+    text = json.dumps(said, sort_keys=True, default=str)
+    for unique in (node.get("unique_id"), *_mapping(node.get("depends_on")).get("nodes", ())):
+        name = own_id(str(unique))
+        text = text.replace(tables[name], name) if name in tables else text
+    return text
+
+
+def _relation(node: Mapping[str, Any]) -> list[Any]:
+    """Where its table is, without the catalog and the schema that the target gives."""
+    own = _own(node)
+    return [own["custom_schema"], node.get("alias")] if "custom_schema" in own else _part(node, _RELATION)
 
 
 def _part(node: Mapping[str, Any], keys: tuple[str, ...]) -> list[Any]:
@@ -92,12 +129,12 @@ def _own(node: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _body(node: Mapping[str, Any]) -> list[Any]:
-    """What the node computes: a model's fingerprint stands for its text, a source's settings for what it gives."""
+    """What the node computes: a model's definition stands for its text, a source's settings for what it gives."""
     if node.get("resource_type") == "source":
         names = [[c.get("name"), c.get("data_type")] for c in _mapping(node.get("columns")).values()]
         return [*_part(node, _SAID_BY_SOURCE), names]
-    fingerprint = _own(node).get("fingerprint")
-    return [fingerprint] if fingerprint else [node.get("raw_code"), node.get("compiled_code")]
+    definition = _own(node).get("definition")
+    return [definition] if definition else [node.get("raw_code"), node.get("compiled_code")]
 
 
 def _config(node: Mapping[str, Any]) -> list[Any]:

@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 from engine.compile.nodes.manifest import DataTest, Manifest, Model, Node, Source
 from engine.compile.nodes.unit_test_steps import UnitTest
 from engine.compile.selection.named_selectors import Choose
-from engine.compile.selection.previous_state import STATES, Previous, in_state, with_result
+from engine.compile.selection.previous_state import STATES, Previous, in_state, tables_of, with_result
 from engine.compile.selection.unmatched_terms import TEST_TYPES, may_be_empty, no_intersection, no_match
 from engine.errors import Diagnostic, Level, Location, UsageError, near
 
@@ -163,7 +163,8 @@ class _Graph:
             return with_result(self.manifest, value, previous)
         if value not in STATES:
             raise UsageError("usage", f"there is no state '{value}'", near(value, STATES))
-        return self.by(lambda node: in_state(node, value, previous))
+        tables = tables_of(self.manifest)
+        return self.by(lambda node: in_state(node, value, previous, tables))
 
     def by(self, test: Callable[[Node], bool]) -> set[str]:
         return {node_id for node_id, node in self.manifest.nodes.items() if test(node)}

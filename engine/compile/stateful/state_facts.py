@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from engine.compile.columns import InputColumns
+from engine.compile.nodes.fingerprint import fingerprint
 from engine.compile.nodes.manifest import Input, Model
 from engine.compile.sql.normalize import spelling_of
-from engine.compile.stateful.fingerprint import fingerprint
 from engine.times import duration_seconds
 
 

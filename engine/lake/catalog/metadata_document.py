@@ -27,12 +27,11 @@ def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str,
         ValueError, RecursionError: it does not hold the metadata of a table.
         SetupError: the object store denies it, or does not answer.
     """
-    packed = urlsplit(location).path.endswith(".gz.metadata.json")
     if isinstance(warehouse, ObjectWarehouse):
         content = warehouse.read(location, METADATA_BYTES + 1)
     else:
         content = _of_file(warehouse, location)
-    if packed:
+    if urlsplit(location).path.endswith(".gz.metadata.json"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as source:
             content = source.read(METADATA_BYTES + 1)
     if len(content) > METADATA_BYTES:

@@ -1,12 +1,10 @@
-"""What a model means, as facts that a later build can compare, and their hash.
+"""What a model means, as facts that a later build can compare.
 
 Formatting, comments, descriptions and tags are not part of it.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
@@ -109,9 +107,3 @@ def _source(node: Source) -> dict[str, Any]:
 
 def _identified(value: Any, key: str) -> Any:
     return identified(value, key) if isinstance(value, str) and key == "path" else value
-
-
-def fingerprint(facts_: Mapping[str, Any]) -> str:
-    """A short hash of the facts."""
-    text = json.dumps(facts_, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
