@@ -31,7 +31,7 @@ from typing import Any
 
 from benchmarks._commands import Measured, keep, prepare, timed, write_events, write_project
 from benchmarks.streams import APPEND, UPSERT, WINDOW
-from engine.compile.stateful.fingerprint import fingerprint
+from engine.compile.nodes.fingerprint import fingerprint
 from engine.lake.catalog import catalog_settings
 from engine.spark.jars import jar_paths, jar_sets
 from engine.spark.java import find_java
