@@ -90,6 +90,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
 
     with running(tmp_path_factory.mktemp("kafka")) as started:
         yield started
+        # A clean end of a broker with many topics took half a minute.
+        started.stop(kill=True)
 
 
 @pytest.fixture(scope="session")
@@ -99,6 +101,7 @@ def s3_server() -> Iterator[S3Server]:
 
     with running() as server:
         yield server
+        server.stop(kill=True)
 
 
 @pytest.fixture
