@@ -126,7 +126,7 @@ test-fast: $(DEV) ## Run the quick ones of the tests that need neither Java nor 
 # Seconds of a case; the machine should have nothing else to do.
 .PHONY: slow-tests
 slow-tests: $(DEV) ## Measure the tests without Java, and list those that test-fast leaves out
-	@$(PYTEST_FAST) --note-slow 0.07
+	@$(PYTEST_FAST) --note-slow 0.025
 
 .PHONY: fuzz
 fuzz: $(DEV) ## Compare the streaming rules with Spark's own verdicts on random queries (FUZZ_ARGS)

@@ -21,7 +21,7 @@ def functions(path: str) -> set[str]:
 def test_each_of_the_list_exists():
     gone = {name for name in listed() if not (REPOSITORY / name.partition("::")[0]).is_file()}
     paths = {name.partition("::")[0] for name in listed() - gone}
-    gone |= listed() - gone - {name for path in paths for name in functions(path)}
+    gone |= listed() - gone - {name for path in paths for name in (path, *functions(path))}
     assert gone == set(), "make slow-tests writes the list again"
 
 
@@ -35,8 +35,8 @@ def test_only_the_inner_loop_leaves_them_out():
 
 def test_a_function_is_slow_by_its_slowest_case_or_by_all_together(tmp_path, monkeypatch):
     class Report:
-        def __init__(self, nodeid: str, duration: float) -> None:
-            self.nodeid, self.duration = nodeid, duration
+        def __init__(self, nodeid: str, duration: float, when: str = "call") -> None:
+            self.nodeid, self.duration, self.when = nodeid, duration, when
 
     monkeypatch.setattr("tests.slow_tests.LIST", tmp_path / "list")
     watch = Stopwatch(0.1)
@@ -45,6 +45,9 @@ def test_a_function_is_slow_by_its_slowest_case_or_by_all_together(tmp_path, mon
     for number in range(30):
         watch.pytest_runtest_logreport(Report(f"t.py::many[{number}]", 0.04))
         watch.pytest_runtest_logreport(Report(f"t.py::quick[{number}]", 0.03))
+    # Whoever comes first waits for what a file shares: all of its tests are left out.
+    watch.pytest_runtest_logreport(Report("shared.py::first", 1.5, "setup"))
+    watch.pytest_runtest_logreport(Report("t.py::quick[0]", 0.05, "setup"))
     watch.pytest_sessionfinish()
-    assert listed() == {"t.py::a", "t.py::many"}
+    assert listed() == {"shared.py", "t.py::a", "t.py::many"}
     assert function_of("t.py::a[x[0]]") == "t.py::a"
