@@ -35,7 +35,7 @@ _STARTING = {
 }  # fmt: skip
 # The longest first, by what was measured; the others follow in their order.
 _FIRST = (
-    "kafka", "jvms", "catalogs", "tests/cli/test_watch.py", "tests/runtime/test_bad_records.py",
+    "kafka", "jvms", "catalogs", "object_store", "tests/cli/test_watch.py", "tests/runtime/test_bad_records.py",
     "tests/runtime/test_crash.py", "tests/runtime/test_materialization.py", "tests/runtime/test_refresh.py",
     "tests/histories/test_histories.py", "tests/pages/test_tutorial.py", "tests/kills/test_kills.py",
     "tests/fault_injection/test_killed.py", "tests/runtime/test_bad_records_crash.py",
