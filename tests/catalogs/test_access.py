@@ -17,7 +17,7 @@ from engine.compile import Catalog
 from engine.lake.clients import catalog_client
 from engine.lake.clients import rest_catalog as rest_module
 from tests.catalogs.conftest import CatalogLab, block, jdbc_catalog, rest_catalog
-from tests.catalogs.test_builds import PLAIN
+from tests.catalogs.life_cycle import PLAIN
 from tests.lab import EVENTS, REPOSITORY, LabSession, event, run_alone, share_session
 from tests.services import process
 from tests.services.iceberg_rest import Door, RestServer

@@ -11,7 +11,7 @@ import pytest
 
 from engine.lake.clients import outage
 from tests.catalogs.conftest import CatalogLab
-from tests.catalogs.test_builds import LATEST, PLAIN
+from tests.catalogs.life_cycle import LATEST, PLAIN
 from tests.fault_injection.points import killing, reached
 from tests.lab import EVENTS, event, killed_alone
 from tests.services.iceberg_rest import Door, RestServer

@@ -122,7 +122,7 @@ class Machine:
 
     @contextmanager
     def building(self, script: str) -> Iterator[subprocess.Popen[str]]:
-        """A build that goes on beside the test."""
+        """A build that runs beside the test."""
         program = f"{SHORT}{script}\nimport sys\nfrom engine.cli.main import invoke\nsys.exit(invoke(sys.argv[1:]))\n"
         command = [sys.executable, "-c", program, "build", "--project-dir", str(self.root), "--log-format", "json"]
         with subprocess.Popen(
@@ -248,16 +248,16 @@ def test_one_dies_the_other_takes_over_and_one_that_wakes_up_writes_nothing(two:
     assert unchanged(other)
     assert not (one.root / ".engine").exists(), "all state is in the bucket"
 
-    # While one is between its last look at the leases and its commits, the other is refused, and told by whom.
+    # While one is between its last look at the leases and its commits, the other is rejected, with the name of the first.
     two.land("d", event(2, "12:20", amount=9.0), event(5, "13:05"))
     held = tmp_path / "held"
     held.mkdir()
     with one.building(STOP.format(folder=str(held))) as process:
         wait_for(held, {"plain", "latest"}, process)
-        refused = other.run("build")
-        assert refused.code == 1, refused.text
-        assert "table-locked" in refused.codes(), refused.text
-        assert f"process {process.pid} on " in refused.text
+        rejected = other.run("build")
+        assert rejected.code == 1, rejected.text
+        assert "table-locked" in rejected.codes(), rejected.text
+        assert f"process {process.pid} on " in rejected.text
         assert other.run("plan").code == 0
 
         stopped = family(process.pid)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.catalogs.test_builds import LATEST, PLAIN
+from tests.catalogs.life_cycle import LATEST, PLAIN
 from tests.lab import EVENTS, event
 from tests.object_store.conftest import StoreLab
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import subprocess
 import threading
 import time
 import urllib.error
@@ -54,12 +53,11 @@ _SETUP = """<?xml version="1.0"?>
 
 
 @dataclass(slots=True)
-class RestServer:
+class RestServer(process.Service):
     """A server over a folder; it can be stopped and started again, with what it holds."""
 
     folder: Path
     port: int = field(default_factory=process.free_port)
-    _process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -73,7 +71,7 @@ class RestServer:
 
     def start(self) -> RestServer:
         """Start it, and wait until it answers."""
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             return self
         self.folder.mkdir(parents=True, exist_ok=True)
         setup = self.folder / "jetty.xml"
@@ -87,12 +85,6 @@ class RestServer:
         self._process = process.start(command, self.folder / "log.txt", self.folder)
         process.wait_until_ready(self._process, self._ready, self.folder / "log.txt", _START_SECONDS)
         return self
-
-    def stop(self, *, kill: bool = False) -> None:
-        """End it: cleanly, or as a crash would."""
-        if self._process is not None:
-            process.stop(self._process, kill=kill)
-            self._process = None
 
     def _ready(self) -> bool:
         try:

@@ -101,7 +101,7 @@ _QUIET = {"log_level": 0, "error_cb": lambda _: None}
 
 
 @dataclass(slots=True)
-class Broker:
+class Broker(process.Service):
     """A broker over a folder; it can be stopped and started again, with what it holds.
 
     Attributes:
@@ -113,7 +113,6 @@ class Broker:
     folder: Path
     authority: Authority | None = None
     ports: dict[str, int] = field(default_factory=dict)
-    _process: subprocess.Popen[bytes] | None = None
     _admin: AdminClient | None = None
 
     @property
@@ -137,7 +136,7 @@ class Broker:
 
     def start(self) -> Broker:
         """Start it, and wait until it answers."""
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             return self
         self.folder.mkdir(parents=True, exist_ok=True)
         settings = self.folder / "server.properties"
@@ -156,12 +155,6 @@ class Broker:
             _START_SECONDS,
         )
         return self
-
-    def stop(self, *, kill: bool = False) -> None:
-        """End it: cleanly, or as a crash would."""
-        if self._process is not None:
-            process.stop(self._process, kill=kill)
-            self._process = None
 
     @property
     def admin(self) -> AdminClient:

@@ -36,13 +36,12 @@ def binaries() -> Path | None:
 
 
 @dataclass(slots=True)
-class Postgres:
+class Postgres(process.Service):
     """A server over a folder; it can be stopped and started again, with what it holds."""
 
     folder: Path
     port: int = field(default_factory=process.free_port)
     password: str = field(default_factory=lambda: secrets.token_urlsafe(12))
-    _process: subprocess.Popen[bytes] | None = None
 
     @property
     def jdbc(self) -> str:
@@ -51,7 +50,7 @@ class Postgres:
 
     def start(self) -> Postgres:
         """Start it, and wait until it answers."""
-        if self._process is not None and self._process.poll() is None:
+        if self.running:
             return self
         programs, data = binaries(), self.folder / "data"
         assert programs is not None
@@ -65,13 +64,11 @@ class Postgres:
 
     def stop(self, *, kill: bool = False) -> None:
         """End it: cleanly, or as a crash would."""
-        if self._process is not None:
-            process.stop(self._process, kill=kill)
-            self._process = None
-            # Processes of its own; a server that was killed leaves the file, and would not start over it at once.
-            deadline = time.monotonic() + _START_SECONDS
-            while kill and time.monotonic() < deadline and _alive(self.folder / "data" / "postmaster.pid"):
-                time.sleep(0.05)
+        process.Service.stop(self, kill=kill)
+        # Processes of its own; a server that was killed leaves the file, and would not start over it at once.
+        deadline = time.monotonic() + _START_SECONDS
+        while kill and time.monotonic() < deadline and _alive(self.folder / "data" / "postmaster.pid"):
+            time.sleep(0.05)
 
     def execute(self, query: str, database: str = DATABASE) -> list[tuple[object, ...]]:
         """Run a query as the user of the tests."""

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # Beside the process a shell waits for the end of its input, which comes when we are gone, however that was.
@@ -58,3 +59,21 @@ def stop(process: subprocess.Popen[bytes], *, kill: bool = False) -> None:
         os.killpg(process.pid, signal.SIGKILL)
     if process.stdin is not None:
         process.stdin.close()
+
+
+@dataclass(slots=True)
+class Service:
+    """What runs in a process of its own, and can be stopped and started again."""
+
+    _process: subprocess.Popen[bytes] | None = field(default=None, init=False)
+
+    @property
+    def running(self) -> bool:
+        """Whether the process is there."""
+        return self._process is not None and self._process.poll() is None
+
+    def stop(self, *, kill: bool = False) -> None:
+        """End it: cleanly, or as a crash would."""
+        if self._process is not None:
+            stop(self._process, kill=kill)
+            self._process = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import ssl
-import subprocess
 import tempfile
 import threading
 import time
@@ -32,7 +31,7 @@ _CALL_SECONDS = 30.0
 
 
 @dataclass(slots=True)
-class RegistryPart:
+class RegistryPart(process.Service):
     """A registry; it forgets everything when it stops.
 
     Attributes:
@@ -42,7 +41,6 @@ class RegistryPart:
 
     folder: Path
     port: int = field(default_factory=process.free_port)
-    _process: subprocess.Popen[bytes] | None = None
 
     @property
     def url(self) -> str:
@@ -58,12 +56,6 @@ class RegistryPart:
         self._process = process.start([str(find_java().path), *options], self.folder / "registry.log", self.folder)
         process.wait_until_ready(self._process, self._ready, self.folder / "registry.log", _START_SECONDS)
         return self
-
-    def stop(self, *, kill: bool = False) -> None:
-        """End it: cleanly, or as a crash would."""
-        if self._process is not None:
-            process.stop(self._process, kill=kill)
-            self._process = None
 
     def register(self, subject: str, schema: Any, kind: str = "AVRO", references: list[Any] | None = None) -> int:
         """Register a schema (JSON, or the text itself) and return its id."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import secrets
 import shutil
-import subprocess
 import tempfile
 import urllib.error
 import urllib.request
@@ -40,7 +39,7 @@ jclouds.filesystem.basedir={folder}/objects
 
 
 @dataclass(slots=True)
-class S3Server:
+class S3Server(process.Service):
     """A store over a folder; it can be stopped and started again, with what it holds.
 
     Attributes:
@@ -54,17 +53,11 @@ class S3Server:
     port: int = field(default_factory=process.free_port)
     access_key_id: str = field(default_factory=lambda: f"AKIA{secrets.token_hex(8).upper()}")
     secret_access_key: str = field(default_factory=lambda: secrets.token_urlsafe(30))
-    _process: subprocess.Popen[bytes] | None = None
 
     @property
     def endpoint(self) -> str:
         """The address for clients."""
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def running(self) -> bool:
-        """Whether the process is there."""
-        return self._process is not None and self._process.poll() is None
 
     @property
     def settings(self) -> S3Settings:
@@ -106,12 +99,6 @@ class S3Server:
         self._process = process.start(command, self.folder / "log.txt", self.folder)
         process.wait_until_ready(self._process, self._ready, self.folder / "log.txt", _START_SECONDS)
         return self
-
-    def stop(self, *, kill: bool = False) -> None:
-        """End it: cleanly, or as a crash would."""
-        if self._process is not None:
-            process.stop(self._process, kill=kill)
-            self._process = None
 
     def _ready(self) -> bool:
         try:

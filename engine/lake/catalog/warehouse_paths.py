@@ -25,8 +25,22 @@ from engine.lake.catalog.variant import parse_metadata
 from engine.object_store.s3_settings import pyiceberg_properties
 
 
-class WarehouseIO(PyArrowFileIO):
-    """Reads the files below a folder; writes and deletes nothing."""
+class ReadOnlyIO(PyArrowFileIO):
+    """Writes and deletes nothing."""
+
+    @override
+    def new_output(self, location: str) -> PyArrowFile:
+        """Nothing is written."""
+        raise PermissionError(location)
+
+    @override
+    def delete(self, location: Any) -> None:
+        """Nothing is deleted."""
+        raise PermissionError(location)
+
+
+class WarehouseIO(ReadOnlyIO):
+    """Reads the files below a folder."""
 
     def __init__(self, warehouse: Path) -> None:
         super().__init__({})
@@ -56,19 +70,9 @@ class WarehouseIO(PyArrowFileIO):
             raise OSError(message)
         return PyArrowFile(location, str(path), self._files)
 
-    @override
-    def new_output(self, location: str) -> PyArrowFile:
-        """Nothing is written."""
-        raise PermissionError(location)
 
-    @override
-    def delete(self, location: Any) -> None:
-        """Nothing is deleted."""
-        raise PermissionError(location)
-
-
-class ObjectIO(PyArrowFileIO):
-    """Reads the objects of a warehouse in an object store; writes and deletes nothing."""
+class ObjectIO(ReadOnlyIO):
+    """Reads the objects of a warehouse in an object store."""
 
     def __init__(self, warehouse: ObjectWarehouse) -> None:
         super().__init__(pyiceberg_properties(warehouse.store()))
@@ -83,16 +87,6 @@ class ObjectIO(PyArrowFileIO):
         """
         self._warehouse.resolve(location)
         return super().new_input(location)
-
-    @override
-    def new_output(self, location: str) -> PyArrowFile:
-        """Nothing is written."""
-        raise PermissionError(location)
-
-    @override
-    def delete(self, location: Any) -> None:
-        """Nothing is deleted."""
-        raise PermissionError(location)
 
 
 def open_table(

@@ -186,7 +186,7 @@ def _security_faults(security: Any) -> Iterator[str]:
 
 
 def _pem_faults(security: Mapping[str, Any]) -> Iterator[str]:
-    """What is no PEM text; the text itself is a secret, and in no message."""
+    """What is not a PEM text; the text itself is a secret, and in no message."""
     for key, kinds in _PEM.items():
         text = str(security.get(key) or "")
         if text and not any(f"-----BEGIN {kind}-----" in text for kind in kinds):
