@@ -22,6 +22,7 @@ from engine.errors import ProjectError
 
 FOLDER_MODE = 0o700
 FILE_MODE = 0o600
+_PRIVATE_FILE = stat.S_IFREG | FILE_MODE
 Buffer = bytes | memoryview
 _PLAIN = "Rename it: files below target/ have plain relative names, without '..'."
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -114,12 +115,14 @@ class TargetFolder:
     def seen(self, name: str) -> tuple[int, int] | None:
         """The time in ns and the size of a file that `write` may have left; None if it did not."""
         folder, _, last = name.rpartition("/")
+        at = self._open.get(folder)
         try:
-            found = os.stat(last, dir_fd=self._folder(folder, make=False), follow_symlinks=False)
+            found = os.stat(last, dir_fd=self._folder(folder, make=False) if at is None else at, follow_symlinks=False)
         except OSError:
             return None
-        private = self._shared or stat.S_IMODE(found.st_mode) == FILE_MODE
-        return (found.st_mtime_ns, found.st_size) if private and stat.S_ISREG(found.st_mode) else None
+        mode = found.st_mode
+        plain = stat.S_ISREG(mode) if self._shared else mode == _PRIVATE_FILE
+        return (found.st_mtime_ns, found.st_size) if plain else None
 
     def names(self, folder: str) -> list[str]:
         """The names in a folder of it ("" is itself); none if there is no such folder."""

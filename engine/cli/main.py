@@ -6,6 +6,7 @@ ls stay quick.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -39,6 +40,9 @@ cli.add_command(project_commands.ls, "list")
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point of the command."""
+    # Python looks for garbage after every 700 new objects. A project is tens of thousands of them, and all are in use:
+    # with this number `ls` of 5,000 models takes 0.6 s of processor instead of 1.05.
+    gc.set_threshold(10_000)
     open_streams()
     code = invoke(arguments)
     if code in {INTERRUPTED, TERMINATED}:

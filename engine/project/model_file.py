@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 from engine.errors import Diagnostic, Location
 from engine.project.file_index import text_digest
 from engine.project.model_header import split_header
@@ -15,9 +17,8 @@ from engine.project.trojan_source import deceptions
 MENDED = {"yaml-duplicate-key", "yaml-split-item"}
 
 
-@dataclass(frozen=True, slots=True)
-class ModelText:
-    """A model's file as it was read.
+class ModelText(Struct, frozen=True):
+    """A model's file as it was read. A struct, as `File` is.
 
     Attributes:
         name: the file's name without .sql.

@@ -30,19 +30,19 @@ def read_models(root: Path, folder: str, cached: Path | None, found: list[Diagno
     models: dict[str, ModelText] = {}
     depth = len(Path(folder).parts)
     for file in find(root, folder, (".sql", ".yml", ".yaml"), found):
-        place = Location(file.shown)
         if file.suffix != ".sql":
             hint = "Move it to the header of the model's .sql file; sources belong in sources/."
             message = "properties files under models/ are dbt syntax"
-            found.append(Diagnostic("properties-file", message, hint, location=place))
+            found.append(Diagnostic("properties-file", message, hint, location=Location(file.shown)))
             continue
         name = file.stem
         if not is_table_name(name):
-            found.append(Diagnostic("bad-name", f"'{name}' is not a valid model name", _NAMES, location=place))
+            message = f"'{name}' is not a valid model name"
+            found.append(Diagnostic("bad-name", message, _NAMES, location=Location(file.shown)))
         elif name in models:
             message = f"two models have the name '{name}': {models[name].file} and {file.shown}"
             hint = "Rename one of them."
-            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=place))
+            found.append(Diagnostic("duplicate-name", message, hint, node=name, location=Location(file.shown)))
         else:
             folders = tuple(file.shown.split("/")[depth:-1])
             models[name] = _model(file, name, folders, index, found)

@@ -2,35 +2,79 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
-from importlib import metadata
+from importlib import import_module
 
 from engine.schema import ValueForm
-from engine.sources import iceberg, kafka, rate, spark_reader
 from engine.sources.credentials import masked
-from engine.sources.files import file_source
-from engine.sources.socket import socket_source
-from engine.sources.spec import BAD, ORIGIN, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault
+from engine.sources.spec import BAD, ORIGIN, SPARK_READER, Kind, OnBadRecord, Place, Resumption, SourceSpec, SpecFault
 
 # Other packages bring kinds as entry points of this group: name = format, value = the module.
 ENTRY_POINTS = "headrace.sources"
 
-_OWN: list[Kind] = [file_source, iceberg, kafka, rate, socket_source]
+_FILES = "engine.sources.files.file_source"
+# format -> the module that reads it, in the order of messages
+_MODULES = {
+    **dict.fromkeys(("json", "csv", "parquet", "avro", "orc", "text"), _FILES),
+    "iceberg": "engine.sources.iceberg",
+    "kafka": "engine.sources.kafka",
+    "rate": "engine.sources.rate",
+    "socket": "engine.sources.socket.socket_source",
+}
 
 
-class _Kinds(dict[str, Kind]):
-    """The kinds by format; those of other packages, and Spark's own readers, are found when they are asked for."""
+class _Kinds(MutableMapping[str, Kind]):
+    """The kinds by format, each imported when it is asked for: an unchanged project asks for none.
 
-    def __missing__(self, format_: str) -> Kind:
-        if format_.startswith(spark_reader.PREFIX):
-            return spark_reader
-        for point in metadata.entry_points(group=ENTRY_POINTS, name=format_):
-            return self.setdefault(format_, point.load())
-        raise KeyError(format_)
+    Those of other packages, and Spark's own readers, are found as well, but not listed.
+    """
+
+    def __init__(self, modules: dict[str, str]) -> None:
+        self._kinds: dict[str, str | Kind] = dict(modules)
+
+    def __getitem__(self, format_: str) -> Kind:
+        if format_.startswith(SPARK_READER):
+            return _module(f"{__name__}.spark_reader")
+        kind = self._kinds.get(format_)
+        if kind is None:
+            kind = self._kinds[format_] = _of_other_package(format_)
+        elif isinstance(kind, str):
+            kind = self._kinds[format_] = _module(kind)
+        return kind
+
+    def __setitem__(self, format_: str, kind: Kind) -> None:
+        self._kinds[format_] = kind
+
+    def __delitem__(self, format_: str) -> None:
+        del self._kinds[format_]
+
+    def __contains__(self, format_: object) -> bool:
+        return format_ in self._kinds
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kinds)
+
+    def __len__(self) -> int:
+        return len(self._kinds)
+
+
+def _module(name: str) -> Kind:
+    kind: Kind = import_module(name)
+    return kind
+
+
+def _of_other_package(format_: str) -> Kind:
+    from importlib import metadata
+
+    for point in metadata.entry_points(group=ENTRY_POINTS, name=format_):
+        kind: Kind = point.load()
+        return kind
+    raise KeyError(format_)
 
 
 # format -> the module that reads it
-KINDS = _Kinds({name: kind for kind in _OWN for name in kind.FORMATS})
+KINDS = _Kinds(_MODULES)
 
 __all__ = [
     "BAD",

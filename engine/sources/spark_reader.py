@@ -19,6 +19,7 @@ from engine.sources.credentials import masked, shown
 from engine.sources.files.listing import for_spark
 from engine.sources.spec import (
     ORIGIN,
+    SPARK_READER,
     Place,
     Resumption,
     SourceSpec,
@@ -33,7 +34,6 @@ from engine.spark_options import OF_FILES, RATE_MICRO_BATCH
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-PREFIX = "spark."
 FORMATS: tuple[str, ...] = ()
 KEYS: Mapping[str, ValueForm] = READER_KEYS.forms
 ONE_OF: tuple[tuple[str, ...], ...] = ()
@@ -45,7 +45,7 @@ _BRINGS_ITS_OWN = ("USER_SPECIFIED_SCHEMA", "user-specified schema", "schema is 
 
 
 def _name(spec: SourceSpec) -> str:
-    return spec.format.removeprefix(PREFIX)
+    return spec.format.removeprefix(SPARK_READER)
 
 
 def faults(spec: SourceSpec) -> Iterator[SpecFault]:

@@ -31,6 +31,8 @@ ORIGIN = "_metadata"
 BAD = "__bad"
 # The bytes of a record on their way from a kind to the format that reads them.
 RAW = "__raw"
+# Before the name of a reader of Spark's own, or from a jar, in `format:`.
+SPARK_READER = "spark."
 
 
 class OnBadRecord(StrEnum):

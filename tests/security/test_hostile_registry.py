@@ -23,9 +23,9 @@ from engine.sources.registry.registry_client import (
     MissingSchemaError,
     Registry,
     RegistrySettings,
-    is_open,
     read_settings,
 )
+from engine.sources.web_address import is_open
 from tests.project.small_projects import PROJECT, compiled
 
 INT = '{"type": "record", "name": "r", "fields": [{"name": "x", "type": "int"}]}'

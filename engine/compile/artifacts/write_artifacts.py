@@ -13,12 +13,12 @@ from engine import __version__
 from engine.compile.artifacts import written_files
 from engine.compile.artifacts.dbt_manifest import About, macro_dict, node_dict, unique_id
 from engine.compile.artifacts.editor_schemas import SCHEMAS, write_schemas
-from engine.compile.artifacts.node_json import to_json
+from engine.compile.artifacts.node_json import digest, to_json
 from engine.compile.artifacts.pyspark_script import script
 from engine.compile.artifacts.written_files import WrittenFiles
 from engine.compile.nodes.guarantee import guarantees
 from engine.compile.nodes.macro_docs import macros_used
-from engine.compile.nodes.manifest import Manifest, Model, NodeRecord, Source
+from engine.compile.nodes.manifest import KeptRecords, Manifest, Model, NodeRecord, Source
 from engine.secrets import scrub, scrubber
 from engine.sources import location
 from engine.target_folder import TargetFolder
@@ -55,12 +55,13 @@ def write_artifacts(manifest: Manifest, folder: Path) -> None:
 def _write(manifest: Manifest, folder: TargetFolder, before: Mapping[str, WrittenFiles]) -> dict[str, WrittenFiles]:
     now: dict[str, WrittenFiles] = {}
     clean = scrubber()
-    for node_id, record in records_of(manifest).items():
+    keys = _keys(manifest)
+    for node_id, key in keys.items():
         if node_id.startswith("model."):
             old = before.get(node_id)
-            kept = old is not None and old.stands(record.key, folder)
-            now[node_id] = old if kept and old else _write_model(manifest, node_id, record.key, folder, clean)
-    key = _manifest_key(manifest)
+            kept = old is not None and old.stands(key, folder)
+            now[node_id] = old if kept and old else _write_model(manifest, node_id, key, folder, clean)
+    key = _manifest_key(manifest, keys)
     whole = before.get("")
     if whole is None or not whole.stands(key, folder):
         whole = WrittenFiles(key, {MANIFEST: written_files.write(folder, MANIFEST, clean(manifest_text(manifest)))})
@@ -83,11 +84,17 @@ def _write_model(
     return WrittenFiles(key, {name: written_files.write(folder, name, clean(text)) for name, text in texts.items()})
 
 
-def _manifest_key(manifest: Manifest) -> str:
-    parts = [[i, record.key] for i, record in records_of(manifest).items()]
+def _keys(manifest: Manifest) -> Mapping[str, str]:
+    """What changes with everything that is written of a node, by its id."""
+    records = records_of(manifest)
+    if isinstance(records, KeptRecords):
+        return records.keys_written()
+    return {i: record.key for i, record in records.items()}
+
+
+def _manifest_key(manifest: Manifest, keys: Mapping[str, str]) -> str:
     macros = [[macro.name, macro.file, macro.text] for macro in manifest.macros]
-    text = json.dumps([__version__, manifest.project, manifest.target, parts, macros])
-    return hashlib.sha256(text.encode()).hexdigest()
+    return digest([__version__, manifest.project, manifest.target, keys, macros])
 
 
 def _remove_others(folder: TargetFolder, before: Mapping[str, WrittenFiles], now: Mapping[str, WrittenFiles]) -> None:

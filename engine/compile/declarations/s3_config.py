@@ -11,7 +11,7 @@ from engine.object_store.s3_settings import S3Settings
 from engine.project.yaml_section import Section
 from engine.schema.target_keys import OBJECT_STORE
 from engine.secrets import register, register_settings
-from engine.sources.registry.registry_client import is_open
+from engine.sources.web_address import is_open
 
 _SHOWN = ("endpoint", "region", "path_style_access")
 

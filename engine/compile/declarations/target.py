@@ -26,7 +26,7 @@ from engine.project.yaml_section import Section, is_name
 from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
 from engine.secrets import register_settings
 from engine.sources import Place
-from engine.sources.registry.registry_client import is_open
+from engine.sources.web_address import is_open
 from engine.spark_master import is_on_this_machine
 
 # Rendered when they are used, so that a command that reads no such source needs no secret.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -368,6 +369,14 @@ class NodeRecord:
     depends_on: tuple[str, ...]
     text: bytes | memoryview
     key: str
+
+
+class KeptRecords(Mapping[str, NodeRecord]):
+    """The nodes as they are in manifest.json, by id, as the compiler keeps them."""
+
+    @abstractmethod
+    def keys_written(self) -> dict[str, str]:
+        """The key of each node, by id; the records themselves need not be looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
@@ -26,6 +26,9 @@ _NAME = re.compile(r"[\w-]+\.[0-9a-f]+\.pack", re.ASCII)
 _SMALL = 4_000_000
 
 
+_Number = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class PackPlace(msgspec.Struct, frozen=True, array_like=True):
     """Where a node is: the pack, the offset, the lengths of its JSON and of its record, which follows it.
 
@@ -36,16 +39,10 @@ class PackPlace(msgspec.Struct, frozen=True, array_like=True):
 
     depends_on: tuple[str, ...]
     key: str
-    pack: int
-    start: int
-    json: int
-    record: int
-
-    def within(self, packs: Sequence[Pack]) -> bool:
-        """Whether it is a place in one of some packs."""
-        if not 0 <= self.pack < len(packs) or min(self.start, self.json, self.record) < 0:
-            return False
-        return self.start + self.json + self.record <= len(packs[self.pack].data)
+    pack: _Number
+    start: _Number
+    json: _Number
+    record: _Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +78,12 @@ def opened(folder: Path, names: Iterable[tuple[str, int]]) -> tuple[Pack, ...]:
             raise OSError(name)
         packs.append(Pack(name, data))
     return tuple(packs)
+
+
+def all_within(places: Iterable[PackPlace], packs: Sequence[Pack]) -> bool:
+    """Whether places are in some packs."""
+    sizes = [len(pack.data) for pack in packs]
+    return all(p.pack < len(sizes) and p.start + p.json + p.record <= sizes[p.pack] for p in places)
 
 
 def repacked(

@@ -22,9 +22,10 @@ import msgspec
 import engine
 from engine.compile.artifacts.node_json import Buffer, Encoded, digest, to_json
 from engine.compile.declarations.target import Target
-from engine.compile.nodes.manifest import NodeRecord
+from engine.compile.nodes.manifest import KeptRecords, NodeRecord
 from engine.compile.nodes.model_interface import Face
-from engine.compile.pipeline.cache_packs import Pack, PackPlace, new_name, opened, remove_others, repacked
+from engine.compile.pipeline.cache_packs import Pack, PackPlace, all_within, new_name, opened, remove_others, repacked
+from engine.compile.pipeline.library_version import library_version
 from engine.errors import Diagnostic, ProjectError
 from engine.project import LoadedProject
 from engine.project.project_files import inside
@@ -139,7 +140,7 @@ class StoredCompilation:
         return self.packs[place.pack].json(place)
 
 
-class Records(Mapping[str, NodeRecord]):
+class Records(KeptRecords):
     """The nodes of a compilation as they are in manifest.json."""
 
     def __init__(self, stored: StoredCompilation) -> None:
@@ -152,6 +153,11 @@ class Records(Mapping[str, NodeRecord]):
             return NodeRecord(node.depends_on, memoryview(node.record), key)
         place = self._stored.places[node_id]
         return NodeRecord(place.depends_on, self._stored.packs[place.pack].record(place), place.key)
+
+    def keys_written(self) -> dict[str, str]:
+        """The key of each node, by id."""
+        fresh, places = self._stored.fresh, self._stored.places
+        return {i: fresh[i][1] if i in fresh else places[i].key for i in self._stored.nodes}
 
     def __contains__(self, node_id: object) -> bool:
         return node_id in self._nodes
@@ -190,7 +196,7 @@ def load(folder: Path | None, target: Target) -> StoredCompilation:
         packs = opened(path.parent, head.packs)
     except (OSError, ValueError, KeyError, RecursionError, msgspec.MsgspecError):  # KeyError: a code of another version
         return StoredCompilation()
-    if not all(place.within(packs) for place in head.places.values()) or set(head.order) - set(head.places):
+    if not all_within(head.places.values(), packs) or not head.places.keys() >= set(head.order):
         return StoredCompilation()
     names = ("shared", "files", "env", "env_all", "repeatable", "sources", "folders")
     parts = {name: getattr(head, name) for name in names}
@@ -292,8 +298,6 @@ def code_digest() -> str:
 
     Looked at once: a process continues with the code that it has loaded.
     """
-    from importlib.metadata import version
-
     files: list[tuple[str, int, int]] = []
     waiting = [str(Path(engine.__file__).parent)]
     while waiting:
@@ -304,4 +308,4 @@ def code_digest() -> str:
                 elif entry.name.endswith((".py", ".sql")):
                     stat = entry.stat()
                     files.append((entry.path, stat.st_size, stat.st_mtime_ns))
-    return digest([engine.__version__, version("sqlglot"), version("jinja2"), sorted(files)])
+    return digest([engine.__version__, library_version("sqlglot"), library_version("jinja2"), sorted(files)])

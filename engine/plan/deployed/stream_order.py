@@ -9,10 +9,10 @@ from engine.compile import Input, Manifest, Model, Source
 from engine.errors import StateError
 from engine.plan import source_changes
 from engine.plan.source_changes import Recorded, StreamSource
-from engine.sources import Place, credentials, iceberg, kafka, kind_of, spark_reader
+from engine.sources import Place, credentials, iceberg, kafka, kind_of
 from engine.sources.credentials import identified
 from engine.sources.files import file_source, listing
-from engine.sources.spec import reader_options
+from engine.sources.spec import SPARK_READER, reader_options
 from engine.state import TableState
 
 RECORD = "sources.json"
@@ -65,7 +65,7 @@ def identified_stream(manifest: Manifest, item: Input, place: Place) -> StreamSo
     elif spec.format not in kafka.FORMATS and (kind := kind_of(spec.format)) is not None:
         identity["location"] = identified(kind.location(spec), "location")
     connection = str(spec.settings.get("connection") or "")
-    if connection and (spec.format in file_source.FORMATS or spec.format.startswith(spark_reader.PREFIX)):
+    if connection and (spec.format in file_source.FORMATS or spec.format.startswith(SPARK_READER)):
         # Where a connection leads, without its credentials: another password is the same source.
         leads = credentials.where(reader_options(connection, place.connection(connection)))
         identity |= {"connection": leads} if leads else {}

@@ -20,8 +20,9 @@ from engine.lake.clients.catalog_errors import address
 from engine.plan.deployed.state_folder import state_root
 from engine.runtime.lifecycle.orphaned_tables import orphans
 from engine.sources.kafka.connection import reach, read_connection
-from engine.sources.registry.registry_client import Registry, is_open, read_settings
+from engine.sources.registry.registry_client import Registry, read_settings
 from engine.sources.spec import reader_options
+from engine.sources.web_address import is_open
 from engine.spark import archive, archive_writer
 from engine.spark.jars import JarState, status
 from engine.spark.java import Java, find_java

@@ -17,9 +17,8 @@ import time
 import urllib.error
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Final, TypeVar
-from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
+from urllib.parse import quote, unquote, urlunsplit
 
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import REGISTRY
@@ -31,6 +30,7 @@ from engine.sources.registry.registry_answers import Answer, Reference, is_subje
 from engine.sources.registry.registry_answers import answer as read_answer
 from engine.sources.registry.registry_answers import versions as read_versions
 from engine.sources.registry.registry_http import BodyTooLargeError, fetch
+from engine.sources.web_address import address_parts
 
 _AVRO_ONLY: Final = "Register an Avro schema, or read the value as another format ('value: {format: string}')."
 _SUBJECT_SECONDS: Final = 5.0
@@ -93,7 +93,7 @@ def read_settings(name: str, given: Mapping[str, Any]) -> RegistrySettings:
     hint = "Set 'url: https://host:port', with the path of its API if it has one."
     if not isinstance(given.get("url"), str):
         raise ProjectError("missing-key", f"{place} has no 'url'", hint)
-    parts = _address(given["url"].strip())
+    parts = address_parts(given["url"].strip())
     if parts is None:
         raise ProjectError("bad-value", f"the url of {place} is not an http or https address", hint)
     address = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))
@@ -116,34 +116,6 @@ def _is_certificate(text: str) -> bool:
     except (ssl.SSLError, ValueError):
         return False
     return True
-
-
-def _address(url: str) -> SplitResult | None:
-    """The parts of a web address; None if it is none.
-
-    A password with a slash in it, not encoded, would make its user the host and a part of it the port.
-    """
-    try:
-        parts = urlsplit(url)
-        port = parts.port
-    except ValueError:
-        return None
-    odd = "@" in parts.path + parts.query + parts.fragment or port == 0
-    return parts if parts.scheme in {"http", "https"} and parts.hostname and not odd else None
-
-
-def is_open(url: str) -> bool:
-    """Whether credentials that are sent to an address can be read on their way: plain http beyond this machine.
-
-    Of a host that is a template nothing is known.
-    """
-    parts = _address(url.strip())
-    if parts is None or parts.scheme != "http" or parts.hostname is None or "{" in parts.hostname:
-        return False
-    try:
-        return not ip_address(parts.hostname).is_loopback
-    except ValueError:
-        return parts.hostname.rstrip(".") != "localhost"
 
 
 def _seconds(place: str, timeout: Any) -> float:
