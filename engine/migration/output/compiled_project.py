@@ -45,12 +45,12 @@ def compile_errors(root: Path, texts: Mapping[str, str]) -> Errors:
         texts: texts of models that are other than their files, by name.
     """
     from engine.compile import compile_project
-    from engine.project import load_project
+    from engine.project import ModelText, load_project
 
     loaded = load_project(root)
     # A text that was read later is read from its path: the one given here is not in a file.
     models = tuple(
-        replace(model, said=texts[model.name], path="", digest="") if model.name in texts else model
+        ModelText(model.name, model.file, model.folders, texts[model.name]) if model.name in texts else model
         for model in loaded.models
     )
     manifest = compile_project(replace(loaded, models=models)).manifest
