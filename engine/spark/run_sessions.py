@@ -12,9 +12,7 @@ closes; by Python functions that streams have called, which hold Java's objects 
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 if TYPE_CHECKING:
@@ -73,19 +71,17 @@ def _is_a(session: SparkSession, thing: Any, kind: str) -> bool:
 
 def _forget_functions(session: SparkSession) -> None:
     """Let go of the functions that streams called, and of the connections of the threads that did."""
+    from py4j.java_gateway import JavaObject
     from pyspark.sql.utils import ForeachBatchFunction
 
     gateway: Any = session._sc._gateway
-    pool, server = gateway.gateway_property.pool, gateway._callback_server
+    pool = gateway.gateway_property.pool
     with pool.lock:
         for name in [name for name, proxy in pool.dict.items() if isinstance(proxy, ForeachBatchFunction)]:
             del pool.dict[name]
-    with server.lock:
-        open_ones = [connection.socket for connection in server.connections]
-    for connection in filter(None, open_ones):
-        # Its thread reads; it closes what is shut down, and a close from here would wait for it.
-        with suppress(OSError):
-            connection.shutdown(socket.SHUT_RDWR)
+    # Java closes them: a thread of Java that lives on would not notice that Python did, and its next call would fail.
+    client: Any = JavaObject("GATEWAY_SERVER", gateway._gateway_client).getCallbackClient()
+    client.periodicCleanup()
 
 
 def remove_remains(spark: SparkSession) -> None:

@@ -207,9 +207,16 @@ class Broker(process.Service):
     def offsets(self, topic: str, *, first: bool = False) -> dict[int, int]:
         """The end (or first) offset of each partition."""
         wanted = OffsetSpec.earliest() if first else OffsetSpec.latest()
-        asked = {TopicPartition(topic, p): wanted for p in self.partitions(topic)}
-        answers = self.admin.list_offsets(asked, request_timeout=_CALL_SECONDS)
-        return {mark.partition: future.result(_CALL_SECONDS).offset for mark, future in answers.items()}
+        deadline = time.monotonic() + _CALL_SECONDS
+        while True:
+            asked = {TopicPartition(topic, p): wanted for p in self.partitions(topic)}
+            answers = self.admin.list_offsets(asked, request_timeout=_CALL_SECONDS)
+            try:
+                return {mark.partition: future.result(_CALL_SECONDS).offset for mark, future in answers.items()}
+            except KafkaException as error:
+                # Right after its start a broker may not have led a partition as far as its metadata say.
+                if error.args[0].code() != KafkaError.UNKNOWN_LEADER_EPOCH or time.monotonic() > deadline:
+                    raise
 
     def producer(self, **config: Any) -> Producer:
         """A producer; settings with underscores for dots."""
