@@ -1,6 +1,6 @@
-"""Compile engine/spark/local_files/LocalFiles.java into the jar beside it: `python scripts/local_files_jar.py`.
+"""Compile the sources in engine/spark/local_files into the jar beside them: `python scripts/local_files_jar.py`.
 
-Needs a JDK 17 or newer (javac on the path) and pyspark. The same source and compiler give the same bytes.
+Needs a JDK 17 or newer (javac on the path) and pyspark. The same sources and compiler give the same bytes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyspark
 
-from engine.spark.local_files import JAR, SOURCE
+from engine.spark.local_files import JAR, SOURCES
 
 # The oldest Java that the engine runs on.
 RELEASE = "17"
@@ -32,18 +32,18 @@ def compiler() -> str:
 
 def manifest() -> str:
     """Describe the jar: of which source and compiler it is."""
-    digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in SOURCES)).hexdigest()
     # A line of a manifest has at most 72 bytes.
-    source = f"Source-File: {SOURCE.name}\nSource-Sha: {digest[:48]}"
+    source = f"Source-Files: {' '.join(source.name for source in SOURCES)}\nSource-Sha: {digest[:48]}"
     return f"Manifest-Version: 1.0\nBuilt-By-Compiler: {compiler()}\n{source}\n\n"
 
 
 def compiled() -> dict[str, bytes]:
-    """Compile the source: class files by their names in the jar."""
+    """Compile the sources: class files by their names in the jar."""
     (hadoop,) = (Path(pyspark.__file__).parent / "jars").glob("hadoop-client-api-*.jar")
     with tempfile.TemporaryDirectory() as folder:
         arguments = ["--release", RELEASE, "-g:source,lines", "-Xlint:-classfile", "-nowarn", "-proc:none"]
-        subprocess.run(["javac", *arguments, "-cp", str(hadoop), "-d", folder, str(SOURCE)], check=True)
+        subprocess.run(["javac", *arguments, "-cp", str(hadoop), "-d", folder, *map(str, SOURCES)], check=True)
         found = sorted(Path(folder).rglob("*.class"))
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 

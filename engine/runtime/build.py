@@ -155,11 +155,8 @@ def build(
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             _nothing_new(manifest, target, plan, deployed, both)
             return _ended(both, events, begin, notes())
-        # What Spark needs is imported when it is clear that it is needed.
-        from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
+        # What Spark needs is imported when it is clear that it is needed, most of it while Java starts.
         from engine.runtime.lifecycle.full_refresh import settle
-        from engine.runtime.lifecycle.raise_fences import raise_fences
-        from engine.runtime.turns import run_nodes
 
         for model in models:
             settle(model, table_state(target, model), lake)
@@ -167,6 +164,10 @@ def build(
         opening = opening or spark_session
         jars = jar_sets(manifest, read)
         with opening(target, options.target_dir, locks, jars, brief=is_little(deployed)) as spark:
+            from engine.runtime.lifecycle.expire_snapshots import expire_snapshots
+            from engine.runtime.lifecycle.raise_fences import raise_fences
+            from engine.runtime.turns import run_nodes
+
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
             raise_fences(run, [*models, *decided_by_tests(manifest, order)])
@@ -254,11 +255,16 @@ def spark_session(
         SetupError: Java, jars or the session cannot be had.
     """
     settings = session_settings(target, target_dir, locks, sets, brief=brief)
-    session = open_session(settings)
+    session = open_session(settings, _load_runtime)
     try:
         yield session.spark
     finally:
         session.close()
+
+
+def _load_runtime() -> None:
+    """Import what runs nodes, while Java starts."""
+    import engine.runtime.turns  # noqa: F401
 
 
 def session_settings(

@@ -33,6 +33,9 @@ SUFFIX: Final = ".jsa"
 QUIET: Final = ("-Xlog:disable", "-Xlog:all=error:stderr")
 # Java checks the archive's sum: a tenth of a second, and one that is damaged is ignored instead of run.
 CHECKED: Final = ("-Xshare:auto", "-XX:+VerifySharedSpaces")
+# Java maps the archive where it was written for. Else it moves it to a place by chance, and changes 200 MB for that:
+# 0.13 s of processor (measured, Java 17).
+IN_PLACE: Final = ("-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 _WIDE_HEAP: Final = 32 << 30
 _UNITS: Final = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 OPTION_VARIABLES: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
@@ -118,7 +121,7 @@ def reading(classes: Classes, path: Path) -> tuple[str, ...]:
     base = base_of(classes.java, path.parent, path.stem.partition("-")[0])
     if base is not None and not is_own(base):
         return ()
-    return (file_option(path, base), *CHECKED, *QUIET)
+    return (file_option(path, base), *CHECKED, *IN_PLACE, *QUIET)
 
 
 def file_option(path: Path, base: Path | None) -> str:

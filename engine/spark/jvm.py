@@ -13,7 +13,7 @@ import struct
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +36,7 @@ from engine.target_folder import TargetFolder
 
 LOG_NAME: Final = "spark.log"
 _START_SECONDS: Final = 60.0
-_POLL_SECONDS: Final = 0.02
+_POLL_SECONDS: Final = 0.005
 EXIT_SECONDS: Final = 10.0
 _TERMINATE_SECONDS: Final = 5.0
 _TAIL_BYTES: Final = 64 * 1024
@@ -100,6 +100,7 @@ def start_jvm(
     jars: Sequence[Path] = (),
     archiving: Sequence[str] = (),
     umask: int = UMASK,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Jvm:
     """Start a driver JVM and hand its gateway to PySpark through the environment.
 
@@ -114,6 +115,7 @@ def start_jvm(
         jars: of the driver.
         archiving: the options by which the JVM writes that archive (`archive.writing`); left out, it uses one.
         umask: which permissions the files of the JVM and of its workers do not get.
+        meanwhile: called while Java starts, such as imports that are needed when it has.
 
     Raises:
         SetupError: java-start, with the last thing the JVM said.
@@ -137,6 +139,7 @@ def start_jvm(
         on_failure = undo.enter_context(ExitStack())
         # It has nothing to put in order yet, and does not see that its input ends before it has loaded Spark.
         on_failure.callback(_end, process, 0.0)
+        meanwhile()
         port, secret = _handshake(process, connection, log, start_of_log)
         on_failure.pop_all()
     archived = archiving or (stored is not None and archive.is_mapped(process.pid, stored))
@@ -213,12 +216,13 @@ def _end(process: subprocess.Popen[bytes], exit_seconds: float) -> None:
     if process.stdin is not None:
         process.stdin.close()
     for force, seconds in ((process.terminate, exit_seconds), (process.kill, _TERMINATE_SECONDS)):
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            force()
-        else:
+        deadline = time.monotonic() + seconds
+        # `wait` with a bound looks twenty times a second.
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(_POLL_SECONDS)
+        if process.returncode is not None:
             return
+        force()
     process.wait()
 
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import os
 import re
+import socket
+import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace, TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from engine.errors import SetupError
 from engine.pinned_settings import PINNED
@@ -30,6 +33,7 @@ from engine.spark.private import AUTHENTICATE, CRYPTO, LOCAL_SETTINGS, UMASK, gu
 from engine.spark_master import is_loopback, runs_locally
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 ICEBERG_EXTENSIONS: Final = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -44,6 +48,9 @@ REDACTION: Final = (
 _PYTHON_VARIABLE: Final = "PYSPARK_PYTHON"
 # PySpark sets these for its workers from the session's settings.
 _WORKER_VARIABLES: Final = ("SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE")
+# Where Python's `socketserver` notes that a server is to end.
+_SHUTDOWN_REQUESTED: Final = "_BaseServer__shutdown_request"
+_WAKING_SECONDS: Final = 1.0
 _SHUFFLE: Final = "spark.sql.shuffle.partitions"
 _DRIVER_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _EXECUTOR_OPTIONS: Final = "spark.executor.extraJavaOptions"
@@ -131,19 +138,21 @@ class Session:
         self.close()
 
 
-def open_session(settings: SessionSettings) -> Session:
+def open_session(settings: SessionSettings, meanwhile: Callable[[], object] = lambda: None) -> Session:
     """Start a JVM and a session in it; close() or leaving a with block ends both.
+
+    Args:
+        settings: what it is made from.
+        meanwhile: called while Java starts, such as imports of what will run in the session.
 
     Raises:
         SetupError: `java-start`, or `spark-session` with the reason in one line; `cluster-unreachable` and
             `cluster-without-executors`, both in bounded time.
     """
-    from pyspark import SparkContext
-
-    if SparkContext._active_spark_context is not None:
+    if _is_active():
         raise SetupError("spark-session", "this process already has a Spark session", "Close it first.")
     check_masters(settings.master)
-    jvm = _driver(settings)
+    jvm = _driver(settings, meanwhile)
     # A worker of a session on this machine is this Python, not whatever python3 is on the path.
     python = executor_python(settings.master, settings.conf)
     own_python = python is not None and _PYTHON_VARIABLE not in os.environ
@@ -157,7 +166,18 @@ def open_session(settings: SessionSettings) -> Session:
         return Session(spark, jvm, own_python, settings.keep_classes)
 
 
-def _driver(settings: SessionSettings) -> Jvm | SubmittedJvm:
+def _is_active() -> bool:
+    """Whether this process has a session; PySpark takes a while to import, and without it there is none."""
+    pyspark = sys.modules.get("pyspark")
+    return pyspark is not None and pyspark.SparkContext._active_spark_context is not None
+
+
+def _driver(settings: SessionSettings, meanwhile: Callable[[], object]) -> Jvm | SubmittedJvm:
+    def load() -> None:
+        import pyspark.sql.streaming  # noqa: F401 - what a session needs
+
+        meanwhile()
+
     if is_submitted():
         return SubmittedJvm(settings.log_dir / LOG_NAME)
     return start_jvm(
@@ -169,6 +189,7 @@ def _driver(settings: SessionSettings) -> Jvm | SubmittedJvm:
         jars=settings.jar_paths,
         archiving=settings.archiving,
         umask=settings.umask,
+        meanwhile=load,
     )
 
 
@@ -253,6 +274,7 @@ def _defaults(settings: SessionSettings) -> dict[str, str]:
 
 def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
     from py4j.protocol import Py4JError
+    from pyspark import SparkConf, SparkContext
     from pyspark.errors import PySparkException
     from pyspark.logger import PySparkLogger
     from pyspark.sql import SparkSession
@@ -262,7 +284,9 @@ def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
         PySparkLogger.getLogger(name).disabled = True
     try:
         with _own_interrupts(), _unwarned():
-            spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
+            context = SparkContext.getOrCreate(SparkConf().setAll(list(conf.items())))
+            with _without_machine_learning(context) if isinstance(jvm, Jvm) else nullcontext():
+                spark = SparkSession.builder.config(map=dict(conf)).getOrCreate()
         know_packages(spark._jvm)
         guard_callbacks(spark)
     except (Py4JError, PySparkException, OSError) as error:
@@ -272,6 +296,19 @@ def _connect(jvm: Jvm | SubmittedJvm, conf: Mapping[str, str]) -> SparkSession:
         reason = _one_line(text)
         raise SetupError("spark-session", f"Spark could not start: {reason}", f"See {jvm.log}.") from error
     return spark
+
+
+@contextmanager
+def _without_machine_learning(context: SparkContext) -> Iterator[None]:
+    """Make sessions without the extension of Spark's machine learning (`SessionLoader.java`); others count."""
+    jvm: Any = context._jvm
+    thread = jvm.java.lang.Thread.currentThread()
+    loader = thread.getContextClassLoader()
+    thread.setContextClassLoader(jvm.headrace.SessionLoader(loader))
+    try:
+        yield
+    finally:
+        thread.setContextClassLoader(loader)
 
 
 @contextmanager
@@ -322,6 +359,7 @@ def _close(
 
     try:
         if spark is not None and jvm.alive:
+            end_accumulators_at_once(spark.sparkContext)
             with _unwarned():
                 spark.stop()
     except (Py4JError, OSError):
@@ -331,6 +369,22 @@ def _close(
         jvm.stop(exit_seconds)
         if own_python:
             os.environ.pop(_PYTHON_VARIABLE, None)
+
+
+def end_accumulators_at_once(context: SparkContext) -> None:
+    """Have PySpark's server of accumulators end when it is asked to; it looks for that twice a second."""
+    server: Any = getattr(context, "_accumulatorServer", None)
+    if server is not None:
+        server.shutdown = partial(_end_server, server, server.shutdown)
+
+
+def _end_server(server: Any, shutdown: Callable[[], None]) -> None:
+    # The server waits for connections and looks at the note when one comes; this one is not answered.
+    setattr(server, _SHUTDOWN_REQUESTED, True)
+    with suppress(OSError), socket.socket(server.address_family, server.socket_type) as waking:
+        waking.settimeout(_WAKING_SECONDS)
+        waking.connect(server.server_address)
+    shutdown()
 
 
 def _forget() -> None:

@@ -62,6 +62,25 @@ def test_the_gateway_is_published_and_withdrawn(tmp_path):
     assert stat.S_IMODE(jvm.log.stat().st_mode) == 0o600
 
 
+def test_what_is_done_meanwhile_runs_while_java_starts_and_takes_java_along_when_it_fails(tmp_path):
+    mark = tmp_path / "go"
+    waiting = f"import os, time\nwhile not os.path.exists({str(mark)!r}): time.sleep(0.01)\n"
+    java = fake_java(tmp_path, waiting + waits_for_its_end())
+    # Java answers only after this was called.
+    jvm = start_jvm(java, conf={}, log_dir=tmp_path, meanwhile=mark.touch)
+    assert jvm.alive
+    jvm.stop()
+    mark.unlink()
+
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        start_jvm(java, conf={}, log_dir=tmp_path, meanwhile=interrupted)
+    running = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert str(java.path) not in running
+
+
 def test_the_log_is_appended_to(tmp_path):
     (tmp_path / "spark.log").write_text("before\n")
     java = fake_java(tmp_path, waits_for_its_end("print('now', flush=True)"))

@@ -16,9 +16,9 @@ from py4j.protocol import Py4JJavaError
 from engine.spark import SessionSettings, find_java, open_session
 from engine.spark._command import with_jars
 from engine.spark.java import Java
-from engine.spark.local_files import JAR, SETTINGS, SOURCE
+from engine.spark.local_files import JAR, SETTINGS
 from engine.spark.session import session_conf
-from tests.lab import JAVA_OPTIONS, REPOSITORY
+from tests.lab import JAVA_OPTIONS, REPOSITORY, LabSession
 
 ANY_JAVA = Java(Path("/j/bin/java"), 21, "21.0.8", "path")
 
@@ -38,9 +38,10 @@ def test_the_jar_is_made_from_the_source_beside_it():
     with zipfile.ZipFile(JAR) as jar:
         found = {name: jar.read(name) for name in jar.namelist()}
     kept = found.pop("META-INF/MANIFEST.MF").decode()
-    assert set(found) == {"headrace/LocalFiles.class", "headrace/LocalFiles$Raw.class"}
+    names = ("LocalFiles", "LocalFiles$Raw", "SessionLoader")
+    assert set(found) == {f"headrace/{name}.class" for name in names}
     of = [line for line in script.manifest().splitlines() if line.startswith("Source-")]
-    assert of == [line for line in kept.splitlines() if line.startswith("Source-")], f"compile {SOURCE.name} again"
+    assert of == [line for line in kept.splitlines() if line.startswith("Source-")], "compile the sources again"
     # Another compiler may write other bytes for the same program.
     if script.compiler() and f"Built-By-Compiler: {script.compiler()}" in kept.splitlines():
         assert script.compiled() == found
@@ -124,3 +125,38 @@ def test_files_get_their_modes_without_a_process(tmp_path, monkeypatch):
         (root / "a/b/d").write_bytes(b"B")
         with pytest.raises(Py4JJavaError, match="Checksum"):
             files.open(path("a/b/d")).read()
+
+
+@pytest.mark.spark
+def test_extensions_of_other_jars_count_and_only_those_of_machine_learning_are_left_out(
+    tmp_path: Path, lab_session: LabSession
+) -> None:
+    spark = lab_session.spark
+    jvm = spark._jvm
+    name = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
+    other = tmp_path / "other.jar"
+    with zipfile.ZipFile(other, "w") as jar:
+        jar.writestr(name, "a.b.Extensions\n")
+    urls = spark._sc._gateway.new_array(jvm.java.net.URL, 1)
+    urls[0] = jvm.java.io.File(str(other)).toURI().toURL()
+    everything = jvm.java.net.URLClassLoader(urls, jvm.java.lang.Thread.currentThread().getContextClassLoader())
+
+    def found(loader: Any, resource: str) -> list[str]:
+        places = jvm.java.util.Collections.list(loader.getResources(resource))
+        return [Path(place.getPath().partition("!")[0]).name for place in places]
+
+    ours = jvm.headrace.SessionLoader(everything)
+    before, after = found(everything, name), found(ours, name)
+    assert "other.jar" in after
+    assert [jar for jar in before if jar not in after] == [jar for jar in before if jar.startswith("spark-mllib_")]
+    assert len(before) == len(after) + 1, "Spark no longer registers them: the class loader can go"
+    drivers = "META-INF/services/org.apache.spark.sql.sources.DataSourceRegister"
+    assert found(ours, drivers) == found(everything, drivers)
+    assert ours.loadClass("org.apache.spark.ml.Model").getName() == "org.apache.spark.ml.Model"
+
+
+@pytest.mark.spark
+def test_the_thread_that_made_the_session_has_its_own_class_loader_again(lab_session: LabSession) -> None:
+    loader = lab_session.spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    assert loader.getClass().getName() != "headrace.SessionLoader"
+    assert lab_session.spark.sql("select array(1, 2) as a").collect()[0].a == [1, 2]

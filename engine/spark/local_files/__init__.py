@@ -1,7 +1,9 @@
-"""The local file system of Spark's JVM: Hadoop's, without a process of `chmod` for each file and folder.
+"""Code in Spark's JVM: its local file system, and what finds the extensions of a session.
 
-`LocalFiles.java` is the source, `local-files.jar` what `scripts/local_files_jar.py` makes of it. Compiled code is in
-the package because Spark brings no compiler of Java; a test compiles the source where there is one and compares.
+`LocalFiles.java` is Hadoop's file system without a process of `chmod` for each file and folder, `SessionLoader.java` a
+class loader that leaves out an extension that takes half a second. `local-files.jar` is what
+`scripts/local_files_jar.py` makes of them. Compiled code is in the package because Spark brings no compiler of Java; a
+test compiles the sources where there is one and compares.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-SOURCE: Final = Path(__file__).with_name("LocalFiles.java")
+SOURCES: Final = tuple(Path(__file__).with_name(f"{name}.java") for name in ("LocalFiles", "SessionLoader"))
 JAR: Final = Path(__file__).with_name("local-files.jar")
 # For sessions in one JVM: executors of a cluster do not have the jar.
 SETTINGS: Final[Mapping[str, str]] = {"spark.hadoop.fs.file.impl": "headrace.LocalFiles"}
