@@ -129,10 +129,10 @@ def _reason(frame: DataFrame) -> Column | None:
     """Why a record is bad; None: nothing in the frame says that one is."""
     from pyspark.sql import functions as f
 
-    unreadable = f.coalesce(f.col(BAD)["reason"], f.lit(_UNREADABLE))
-    parts = [f.when(f.col(BAD).isNotNull(), unreadable)] if BAD in frame.columns else []
-    parts += [f.col(NO_TIME)] if NO_TIME in frame.columns else []
-    return f.coalesce(*parts) if parts else None
+    unreadable = f"case when {BAD} is not null then coalesce({BAD}.reason, '{_UNREADABLE}') end"
+    parts = [unreadable] if BAD in frame.columns else []
+    parts += [NO_TIME] if NO_TIME in frame.columns else []
+    return f.expr(f"coalesce({', '.join(parts)})") if parts else None
 
 
 def bad_records(frame: DataFrame, name: str) -> DataFrame | None:

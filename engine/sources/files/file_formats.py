@@ -21,6 +21,8 @@ _NO_LINES = {
     "singlevariantcolumn": "the columns are declared in the schema",
 }
 _JSON_OPTIONS = {name.lower() for name in json_values.OPTIONS}
+# Where a record came from.
+_FILE = "struct(_metadata.file_path, _metadata.file_modification_time)"
 
 
 def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
@@ -68,26 +70,16 @@ def script_options(spec: SourceSpec) -> dict[str, str]:
 
 
 def _lines(reader: Any, path: str | list[str]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     frame: DataFrame = reader.format("text").schema("value string").load(path)
-    return frame.select(f.col("value").cast("binary").alias(RAW), _origin().alias(ORIGIN))
-
-
-def _origin() -> Column:
-    from pyspark.sql import functions as f
-
-    return f.struct(f.col("_metadata.file_path"), f.col("_metadata.file_modification_time"))
+    return frame.selectExpr(f"cast(value as binary) as {RAW}", f"{_FILE} as {ORIGIN}")
 
 
 def _json(reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:
-    from pyspark.sql import functions as f
-
     of_records = {key: value for key, value in spec.options.items() if key.lower() in _JSON_OPTIONS}
     of_files = {key: value for key, value in spec.options.items() if key not in of_records}
     lines = _lines(reader.options(**of_files), path)
     # An empty line is not a record, as for Spark's own reader.
-    return json_values.objects(lines.where(~f.col(RAW).cast("string").rlike(r"^\s*$")), spec, of_records)
+    return json_values.objects(lines.where(rf"not cast({RAW} as string) rlike r'^\s*$'"), spec, of_records)
 
 
 def _csv_options(spec: SourceSpec) -> dict[str, str]:
@@ -126,7 +118,7 @@ def _columns(reader: Any, spec: SourceSpec, path: str | list[str]) -> DataFrame:
     if spec.format == "avro":
         # Columns that a file lacks are NULL; where it lacks all, it is another kind of file.
         return _with_bad(frame, names, f.when(_nothing(names), "it has none of the declared columns"), f.lit(None))
-    return frame.select(*(_named(name) for name in names), _origin().alias(ORIGIN))
+    return frame.select(*(_named(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"))
 
 
 def _with_bad(frame: DataFrame, names: list[str], reason: Column, raw: Column) -> DataFrame:
@@ -134,7 +126,7 @@ def _with_bad(frame: DataFrame, names: list[str], reason: Column, raw: Column) -
 
     bad = f.struct(reason.alias("reason"), raw.cast("binary").alias("raw"))
     return frame.select(
-        *(_named(name) for name in names), _origin().alias(ORIGIN), f.when(reason.isNotNull(), bad).alias(BAD)
+        *(_named(name) for name in names), f.expr(f"{_FILE} as {ORIGIN}"), f.when(reason.isNotNull(), bad).alias(BAD)
     )
 
 

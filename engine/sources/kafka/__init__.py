@@ -263,8 +263,6 @@ def _names(spec: SourceSpec) -> tuple[str, ...]:
 
 
 def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool) -> DataFrame:
-    from pyspark.sql import functions as f
-
     connection = _connection(spec, place)
     reach(connection)
     with _cluster(session, spec, place) as (_, topics):
@@ -272,9 +270,7 @@ def _read(session: SparkSession, spec: SourceSpec, place: Place, *, stream: bool
     options |= {f"kafka.{key}": value for key, value in {**connection.client, **_client(spec)}.items()}
     reader = session.readStream if stream else session.read
     records = reader.format("kafka").options(**options).load()
-    taken = records.select(
-        f.col("value").alias(RAW), f.struct(*(f.col(name).alias(name) for name in _ORIGIN)).alias(ORIGIN)
-    )
+    taken = records.selectExpr(f"value as {RAW}", f"struct({', '.join(f'`{name}`' for name in _ORIGIN)}) as {ORIGIN}")
     value = value_of(spec)
     return VALUE_FORMATS[value["format"]].decode(taken, spec, value, place)
 

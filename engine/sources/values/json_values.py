@@ -10,7 +10,8 @@ Reading does not depend on the columns that a query uses: from_json prunes its s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from engine.errors import near
@@ -34,6 +35,15 @@ OPTIONS = (
 )  # fmt: skip
 _OURS = {"mode", "columnnameofcorruptrecord", "timezone"}
 _CORRUPT = "__corrupt"
+# A text is one call to Java; an expression made of PySpark's functions is one for each of its parts (measured: 80 of
+# the 400 ms of a small build). Names of other characters are never part of a text.
+_IN_TEXT = re.compile(r"\w+", re.ASCII)
+_TEXT = (
+    f"case when startswith(cast({RAW} as string), '\ufeff') then substring(cast({RAW} as string), 2) "
+    f"else cast({RAW} as string) end as __text"
+)
+# The line end closes a comment, should options allow them.
+_WRAPPED = """concat('{"r":', __text, char(10), ',"__end":1}')"""
 # Columns whose misfit is looked for by name; a record of more of them says that some column does not fit.
 _NAMED = 100
 
@@ -89,18 +99,11 @@ def objects(frame: DataFrame, spec: SourceSpec, options: Mapping[str, str]) -> D
     settings = {**options, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     if spec.timezone:
         settings["timeZone"] = spec.timezone
-    text = _without_mark(f.col(RAW).cast("string"))
-    # The line end closes a comment, should options allow them.
-    wrapped = f.concat(f.lit('{"r":'), f.col("__text"), f.lit('\n,"__end":1}'))
     # A condition on what was read would be moved below the reading and read each record twice (measured); it is not
     # moved over an expression that Spark takes for a random one.
-    read = f.when(f.spark_partition_id() >= 0, f.from_json(wrapped, wrapper, settings))
-    frame = frame.select(RAW, ORIGIN, text.alias("__text")).select(RAW, ORIGIN, "__text", read.alias("__w"))
-    return frame.select(
-        *(f.col("__w")["r"][field.name].alias(field.name) for field in declared.fields),
-        ORIGIN,
-        _bad(declared).alias(BAD),
-    )
+    read = f.when(f.expr("spark_partition_id() >= 0"), f.from_json(f.expr(_WRAPPED), wrapper, settings))
+    frame = frame.selectExpr(RAW, ORIGIN, _TEXT).select(RAW, ORIGIN, "__text", read.alias("__w"))
+    return frame.select("__w.r.*", ORIGIN, _bad(declared).alias(BAD))
 
 
 def columns_of(ddl: str) -> StructType:
@@ -113,54 +116,64 @@ def columns_of(ddl: str) -> StructType:
     return found
 
 
-def _without_mark(text: Column) -> Column:
-    """Without the byte order mark that some programs begin a text with."""
-    from pyspark.sql import functions as f
-
-    mark = f.lit("\ufeff")
-    return f.when(text.startswith(mark), f.substring(text, f.lit(2), f.length(text))).otherwise(text)
-
-
 def _bad(declared: StructType) -> Column:
     from pyspark.sql import functions as f
 
-    record, text = f.col("__w")["r"], f.col("__text")
-    nothing = f.lit(True)
-    for field in declared.fields:
-        nothing &= record[field.name].isNull()
-    misfits = f.array_join(f.array(*_misfits(declared, record)), ", ")
+    nothing = _all_null([field.name for field in declared.fields])
+    misfits = f.array_join(f.array(*_misfits(declared)), ", ")
     unfit = f.when(misfits == "", "a value does not match its column").otherwise(
         f.concat(f.lit("values that do not match their columns: "), misfits)
     )
     reason = (
-        f.when(f.col(RAW).isNull(), "it has no value")
-        .when(~f.is_valid_utf8(text), "it is not UTF-8")
-        .when(record.isNull() | f.col("__w")["__end"].isNull(), "it is not one JSON object")
-        .when(f.col("__w")[_CORRUPT].isNotNull(), unfit)
+        f.when(f.expr(f"{RAW} is null"), "it has no value")
+        .when(f.expr("not is_valid_utf8(__text)"), "it is not UTF-8")
+        .when(f.expr("__w.r is null or __w.__end is null"), "it is not one JSON object")
+        .when(f.expr(f"__w.{_CORRUPT} is not null"), unfit)
         .when(nothing, "it has no value for any declared column")
     )
-    fine = (
-        record.isNotNull()
-        & f.col("__w")["__end"].isNotNull()
-        & f.col("__w")[_CORRUPT].isNull()
-        & ~nothing
-        & f.is_valid_utf8(text)
-    )
-    return f.when(fine, None).otherwise(f.struct(reason.alias("reason"), f.col(RAW).alias("raw")))
+    whole = f.expr(f"__w.r is not null and __w.__end is not null and __w.{_CORRUPT} is null")
+    fine = whole & ~nothing & f.expr("is_valid_utf8(__text)")
+    return f.when(fine, None).otherwise(f.struct(reason.alias("reason"), f.expr(f"{RAW} as raw")))
 
 
-def _misfits(struct: StructType, value: Column, path: tuple[str, ...] = ()) -> list[Column]:
-    """For each column and field of a struct its name, if it has a value that was not read; at most some."""
+def _all_null(names: Collection[str]) -> Column:
+    """Whether all of these columns are NULL."""
     from pyspark.sql import functions as f
+
+    plain = [name for name in names if _IN_TEXT.fullmatch(name)]
+    nothing = f.expr(" and ".join(f"__w.r.`{name}` is null" for name in plain) or "true")
+    for name in names:
+        if not _IN_TEXT.fullmatch(name):
+            nothing &= f.col("__w")["r"][name].isNull()
+    return nothing
+
+
+def _misfits(struct: StructType, path: tuple[str, ...] = ()) -> list[Column]:
+    """For each column and field of a struct its name, if it has a value that was not read; at most some."""
     from pyspark.sql.types import StructType as Struct
 
     found: list[Column] = []
     for field in struct.fields:
         own = (*path, field.name)
         if len(found) < _NAMED and not any("'" in name or "\\" in name for name in own):
-            place = "$" + "".join(f"['{name}']" for name in own)
-            there = f.get_json_object(f.col("__text"), place).isNotNull()
-            found.append(f.when(value[field.name].isNull() & there, f.lit(".".join(own))))
+            found.append(_misfit(own))
             if isinstance(field.dataType, Struct):
-                found += _misfits(field.dataType, value[field.name], own)
+                found += _misfits(field.dataType, own)
     return found
+
+
+def _misfit(path: tuple[str, ...]) -> Column:
+    """The name of a column or field that is NULL and has a value in the text."""
+    from pyspark.sql import functions as f
+
+    name = ".".join(path)
+    if all(map(_IN_TEXT.fullmatch, path)):
+        value = ".".join(f"`{part}`" for part in path)
+        return f.expr(
+            f"case when __w.r.{value} is null and get_json_object(__text, '$.{name}') is not null then '{name}' end"
+        )
+    column = f.col("__w")["r"]
+    for part in path:
+        column = column[part]
+    there = f.get_json_object(f.col("__text"), "$" + "".join(f"['{part}']" for part in path)).isNotNull()
+    return f.when(column.isNull() & there, f.lit(name))
