@@ -32,9 +32,10 @@ FAST := not spark and not browser
 PYTEST_FAST := $(PYTEST) -n auto --dist worksteal -m '$(FAST)'
 # The inner loop: without those of tests/slow_tests.txt.
 INNER := $(FAST) and not slow
-# More processes than two cores, each with one Spark session: a test waits for disks and triggers a third of its time.
+# One process more than cores, each with one Spark session: a test waits for disks and triggers a third of its time.
 # Who shares a process, and who begins first: tests/distribution.py.
-PYTEST_REST := $(PYTEST) -n 3 --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST))'
+PROCESSES ?= $(shell n=$$(nproc 2>/dev/null || echo 2); echo $$(( n < 2 ? 3 : n > 5 ? 6 : n + 1 )))
+PYTEST_REST := $(PYTEST) -n $(PROCESSES) --dist loadgroup --no-loadscope-reorder -m 'not ($(FAST))'
 PYTEST_ARGS ?=
 export PYTEST_ARGS
 # Every test that starts `engine` would compile all its files again.
@@ -52,6 +53,7 @@ help: ## Show this list
 	@echo
 	@echo "  PYTHON=python3.12            the Python that $(VENV) is made with"
 	@echo "  PYTHON_OLDEST=, PYTHON_NEWEST=  those of test-oldest (/usr/bin/python3) and test-newest (python3.13)"
+	@echo "  PROCESSES=3                  in which the tests with Spark run; one more than cores, at most 6"
 	@echo "  PYTEST_ARGS='-k windows -x'  handed to pytest"
 	@echo "  NIGHT=20260131               with nightly: the random queries of that day again"
 	@echo "  UPGRADE=1                    with lock: move to the newest versions"

@@ -2,13 +2,15 @@
 
     python -m benchmarks._by_hand WORK FOLDER JAR[,JAR..]
 
-WORK is `session` (open one, end it), `append`, `window`, `upsert` or `batches`. FOLDER has the files in `landing/` and
-gets the tables in `hand/`. The sources, the results and the batches are those of the models in `benchmarks.streams`;
-there is no check of records, no marker in commits and no state beside Spark's.
+WORK is `session` (open one, end it), `append`, `window`, `upsert`, `batches` or `kafka` (the topic of
+`benchmarks.kafka`, of the broker in BOOTSTRAP). FOLDER has the files in `landing/` and gets the tables in `hand/`. The
+sources, the results and the batches are those of the models of the benchmarks; there is no check of records, no marker
+in commits and no state beside Spark's.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,14 +23,14 @@ if TYPE_CHECKING:
 
 SCHEMA = "id bigint, at timestamp, kind string, amount double"
 SHUFFLES = "4"
+RECORD = "id bigint, at timestamp, kind string, amount double, data struct<origin: string, delay: int>"
 
 
 def main() -> None:
     work, folder, jars = sys.argv[1], Path(sys.argv[2]).resolve(), sys.argv[3]
     spark = _session(folder / "hand", jars)
-    {"session": _nothing, "append": _append, "window": _window, "upsert": _upsert, "batches": _batches}[work](
-        spark, folder
-    )
+    works = {"session": _nothing, "append": _append, "window": _window, "upsert": _upsert, "batches": _batches}
+    (works | {"kafka": _kafka})[work](spark, folder)
     spark.stop()
 
 
@@ -128,6 +130,36 @@ def _batches(spark: SparkSession, folder: Path) -> None:
     counted = events.groupBy(f.window("at", "1 hour").alias("w"))
     rows = counted.agg(f.count("*").alias("n"), f.sum("amount").alias("amount"))
     _run(rows.select(f.col("w.start").alias("hour"), "n", "amount"), folder, "hourly")
+
+
+def _kafka(spark: SparkSession, folder: Path) -> None:
+    spark.sql("create namespace if not exists lake.main")
+    checkpoint = f"{folder}/hand/checkpoints/events"
+    pass_on(spark, os.environ["BOOTSTRAP"], "lake.main.events", 250_000, "true", checkpoint)
+
+
+def pass_on(spark: SparkSession, address: str, table: str, batch: int, condition: str, checkpoint: str) -> None:
+    """Parse, filter, append; no check of records, no marker, no state of its own."""
+    spark.sql(
+        f"create table {table} (id bigint, at timestamp, kind string, amount double, origin string, delay int) "
+        "using iceberg partitioned by (days(at))"
+    )
+    records = (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", address)
+        .option("subscribe", "events")
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", batch)
+        .load()
+    )
+    parsed = records.select(f.from_json(f.col("value").cast("string"), RECORD).alias("r")).select("r.*")
+    rows = parsed.where(condition).selectExpr("id", "at", "kind", "amount", "data.origin", "data.delay")
+
+    def write(frame: Any, _: int) -> None:
+        frame.writeTo(table).append()
+
+    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).trigger(availableNow=True)
+    query.start().awaitTermination()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@
 Both read the same topic of a real broker on this machine, take as many offsets in a micro-batch, append to a table
 partitioned by day, and run in sessions with the same settings. The time is that of the stream alone, from its start to
 its last commit, in a session that is warm; the two take turns, and the median of the runs counts. `cpu` is what the
-driver's JVM took, which says more than the clock where other work keeps the machine busy.
+driver's JVM took, which says more than the clock where other work keeps the machine busy. Then both once more as an
+analyst has them, with the start of Java and Spark: a command and a script.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import statistics
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -21,6 +23,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from benchmarks._by_hand import RECORD, pass_on
+from benchmarks._commands import prepare, timed
 from engine.compile import compile_project
 from engine.lake.catalog import catalog_settings
 from engine.project import load_project
@@ -30,7 +34,6 @@ from engine.spark.java import find_java
 from engine.spark.session import Session, SessionSettings, open_session
 from tests.services.kafka import Broker, put, running
 
-SCHEMA = "id bigint, at timestamp, kind string, amount double, data struct<origin: string, delay: int>"
 PROJECT = """\
 name: bench
 targets:
@@ -77,6 +80,7 @@ def main() -> None:
         with _session(lake, root) as session:
             for name, condition in CONDITIONS.items():
                 _compare(session, broker, root, lake, name, condition, options)
+        _commands(broker, Path(folder), options)
 
 
 def _fill(broker: Broker, records: int, partitions: int) -> None:
@@ -135,17 +139,23 @@ def _cpu(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def _engine(
-    session: Session, broker: Broker, root: Path, lake: Any, condition: str, options: argparse.Namespace, turn: int
-) -> int:
-    name = f"ours_{turn}_{list(CONDITIONS.values()).index(condition)}"
+def _write_project(
+    root: Path, broker: Broker, lake: Any, name: str, condition: str, options: argparse.Namespace
+) -> None:
     for path, text in {
         "project.yml": PROJECT.format(lake=lake.path, address=broker.address),
-        "sources/shop.yml": SOURCE.format(batch=options.batch, schema=SCHEMA),
+        "sources/shop.yml": SOURCE.format(batch=options.batch, schema=RECORD),
         f"models/{name}.sql": MODEL.format(condition=condition),
     }.items():
         (root / path).parent.mkdir(exist_ok=True)
         (root / path).write_text(text, encoding="utf-8")
+
+
+def _engine(
+    session: Session, broker: Broker, root: Path, lake: Any, condition: str, options: argparse.Namespace, turn: int
+) -> int:
+    name = f"ours_{turn}_{list(CONDITIONS.values()).index(condition)}"
+    _write_project(root, broker, lake, name, condition, options)
     result = compile_project(load_project(root))
     assert not result.manifest.errors, result.manifest.errors
 
@@ -163,33 +173,32 @@ def _engine(
 def _by_hand(
     session: Session, broker: Broker, root: Path, condition: str, options: argparse.Namespace, turn: int
 ) -> int:
-    """What one writes who knows Spark: parse, filter, append; no check of records, no marker, no state of its own."""
-    from pyspark.sql import functions as f
-
-    spark = session.spark
     table = f"lake.bench.theirs_{turn}_{list(CONDITIONS.values()).index(condition)}"
-    spark.sql(
-        f"create table {table} (id bigint, at timestamp, kind string, amount double, origin string, delay int) "
-        "using iceberg partitioned by (days(at))"
-    )
-    records = (
-        spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", broker.address)
-        .option("subscribe", "events")
-        .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", options.batch)
-        .load()
-    )
-    parsed = records.select(f.from_json(f.col("value").cast("string"), SCHEMA).alias("r")).select("r.*")
-    rows = parsed.where(condition).selectExpr("id", "at", "kind", "amount", "data.origin", "data.delay")
-
-    def write(batch: Any, _: int) -> None:
-        batch.writeTo(table).append()
-
     checkpoint = (root / "checkpoints" / table).as_uri()
-    query = rows.writeStream.foreachBatch(write).option("checkpointLocation", checkpoint).trigger(availableNow=True)
-    query.start().awaitTermination()
-    return spark.table(table).count()
+    pass_on(session.spark, broker.address, table, options.batch, condition, checkpoint)
+    return session.spark.table(table).count()
+
+
+def _commands(broker: Broker, folder: Path, options: argparse.Namespace) -> None:
+    """The same as an analyst has it: a command and a script, each in a process of its own."""
+    jars = ",".join(map(str, jar_paths(("core", "kafka"), fetch=True, java=find_java())))
+    prepare()
+    pairs = []
+    for turn in range(options.runs):
+        root = folder / f"command_{turn}"
+        root.mkdir()
+        lake = SimpleNamespace(path=root / "lake")
+        _write_project(root, broker, lake, "passed_on", "true", options)
+        ours = timed([sys.executable, "-m", "engine", "build", "--project-dir", str(root)])
+        script = [sys.executable, "-m", "benchmarks._by_hand", "kafka", str(root), jars]
+        pairs.append((ours, timed(script, environment={"BOOTSTRAP": broker.address})))
+    print(f"{options.records:,} records, from the command line to its end")
+    for name, measured in zip(("engine build", "hand-written script"), zip(*pairs, strict=True), strict=True):
+        seconds = statistics.median(one.seconds for one in measured)
+        print(f"  {name:<28}{seconds:7.1f} s  {statistics.median(one.cpu for one in measured):7.1f} s cpu")
+    ratio = statistics.median(theirs.seconds / ours.seconds for ours, theirs in pairs)
+    by_cpu = statistics.median(theirs.cpu / ours.cpu for ours, theirs in pairs)
+    print(f"  as fast as by hand: {ratio:.2f} by the clock, {by_cpu:.2f} by cpu")
 
 
 if __name__ == "__main__":
