@@ -117,9 +117,10 @@ def keep(name: str, results: Sequence[Any], turns: int) -> None:
                   if line.startswith("model name")), platform.machine())  # fmt: skip
     import pyspark
 
+    cores = len(os.sched_getaffinity(0))
     document = {
         "at": at.strftime("%Y-%m-%dT%H:%MZ"),
-        "machine": {"processor": model, "cores": os.cpu_count(), "load_before": round(os.getloadavg()[2], 1)},
+        "machine": {"processor": model, "cores": cores, "load_before": round(os.getloadavg()[2], 1)},
         "versions": {"headrace": __version__, "pyspark": pyspark.__version__, "python": platform.python_version(),
                      "java": find_java().version_text},
         "turns": turns,
