@@ -115,9 +115,8 @@ class TargetFolder:
     def seen(self, name: str) -> tuple[int, int] | None:
         """The time in ns and the size of a file that `write` may have left; None if it did not."""
         folder, _, last = name.rpartition("/")
-        at = self._open.get(folder)
         try:
-            found = os.stat(last, dir_fd=self._folder(folder, make=False) if at is None else at, follow_symlinks=False)
+            found = os.stat(last, dir_fd=self._folder(folder, make=False), follow_symlinks=False)
         except OSError:
             return None
         mode = found.st_mode

@@ -57,10 +57,7 @@ class Index:
     def same(self, shown: str, stat: os.stat_result) -> str | None:
         """The digest of a file that is as it was; None if it has to be read."""
         seen = self.known.get(shown)
-        if seen is None or not seen.sure or stat.st_size != seen.size or stat.st_ino != seen.inode:
-            return None
-        changed, touched = stat.st_mtime_ns, stat.st_ctime_ns
-        if changed != seen.changed or touched != seen.touched or max(changed, touched) >= self.began - _MARGIN:
+        if seen is None or not seen.sure or self._seen(stat, seen.digest) != seen:
             return None
         self.now[shown] = seen
         return seen.digest

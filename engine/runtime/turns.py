@@ -24,7 +24,6 @@ from engine.runtime.scheduler import dependencies, execute
 from engine.runtime.sinks.table_comments import describe
 from engine.runtime.spark_support.java_ended import java_ended
 from engine.runtime.spark_support.spark_errors import diagnose, diagnose_test, spark_exceptions, surroundings
-from engine.runtime.spark_support.state_library import begin_loading
 from engine.runtime.streams.run_stream import run_stream
 from engine.runtime.testing.run_data_test import DataTestVerdict, no_failures, run_test
 from engine.runtime.testing.shared_test_scan import SharedScan, shared
@@ -65,7 +64,6 @@ def run_nodes(
     """
     nodes = [run.manifest.nodes[node] for node in order]
     tests = [node for node in nodes if isinstance(node, DataTest)]
-    begin_loading(run, nodes)
     # Once, before anything runs side by side: two sessions that set up one catalog at a time collide.
     made = [*(n.relation for n in nodes if isinstance(n, Model)), *(t.stored for t in tests if t.stored)]
     for catalog, schema in sorted({(relation.catalog, relation.schema) for relation in made}):

@@ -71,6 +71,7 @@ def test_formats_have_the_keys_of_their_kind() -> None:
     assert set(FORMATS) == set(KINDS)
     for name, block in FORMATS.items():
         assert block.forms == KINDS[name].KEYS
+        assert name in KINDS[name].FORMATS
     reader = kind_of("spark.xml")
     assert reader is not None
     assert BLOCKS["spark_reader"].forms == reader.KEYS

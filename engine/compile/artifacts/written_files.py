@@ -30,12 +30,7 @@ class WrittenFiles:
 
     def stands(self, key: str, folder: TargetFolder) -> bool:
         """Whether the files are there as they were written, and would be written alike."""
-        if self.key != key:
-            return False
-        for name, written in self.files.items():  # noqa: SIM110 - a generator for each of thousands of models
-            if folder.seen(name) != written:
-                return False
-        return True
+        return self.key == key and all(folder.seen(name) == seen for name, seen in self.files.items())
 
 
 @contextmanager
