@@ -62,6 +62,15 @@ def test_who_aggregates_a_windowed_result_again_is_told_of_window_time(tmp_path:
     assert "window(" not in found.message.lower()
 
 
+def test_who_left_the_window_out_of_group_by_is_told_to_add_it(tmp_path: Path) -> None:
+    found = told(
+        tmp_path, "hour: 'tumbling(ts, 1 hour)'", f"select hour.start as s, id, count(*) as n {FROM} group by id"
+    )
+    assert found.code == "agg-needs-event-time"
+    assert "write: group by hour, id." in found.hint
+    assert "window_time" not in found.hint
+
+
 @pytest.mark.parametrize(
     "query",
     [

@@ -88,9 +88,6 @@ def _append_key(step: Aggregate, *, first: bool) -> Iterator[QueryFinding]:
 
 def _chained(step: Aggregate) -> str:
     """How a result of windows is aggregated again; empty where no input groups by a window."""
-    whole = next((c.name for c in step.child.columns if c.window and c.watermark), None)
-    if whole is not None:
-        return f"Group by window_time({whole}), or by a longer window of it: tumbling(window_time({whole}), 1 day)."
     if not any(
         key.column is not None and key.column.window
         for below in _run(step.child)
@@ -98,6 +95,9 @@ def _chained(step: Aggregate) -> str:
         for key in below.keys
     ):
         return ""
+    whole = next((c.name for c in step.child.columns if c.window and c.watermark), None)
+    if whole is not None:
+        return f"Group by window_time({whole}), or by a longer window of it: tumbling(window_time({whole}), 1 day)."
     return (
         "Select the window itself in the inner query ('hour', not only 'hour.start'), and group by a longer window "
         "of it: tumbling(window_time(hour), 1 day)."
