@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -15,6 +16,8 @@ from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.commits import STAGED
 
 _MAIN = "main"
+# Iceberg keeps 100 unless a table says otherwise.
+_MOST_OLDER = 1_000
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
 
 
@@ -177,7 +180,7 @@ class TableMetadata:
 
         Files that are gone are skipped; Iceberg keeps `write.metadata.previous-versions-max` of them.
         """
-        for entry in reversed(self.content.get("metadata-log") or ()):
+        for entry in islice(reversed(self.content.get("metadata-log") or ()), _MOST_OLDER):
             try:
                 before = TableMetadata(self.warehouse, read_document(self.warehouse, str(entry["metadata-file"])))
                 yield before._snapshots()

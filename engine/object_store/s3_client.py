@@ -11,16 +11,10 @@ from functools import cache
 from typing import Any, Final
 
 from engine.errors import SetupError
+from engine.object_store.aws_client import aws_client
 from engine.object_store.s3_settings import S3Settings
 
-# Seconds. A store that is away for longer is reported; who can wait for it asks again.
-_CONNECT_SECONDS: Final = 5
-_READ_SECONDS: Final = 30
-# A plan reads the state of so many models at a time.
-_CONNECTIONS: Final = 32
-_ATTEMPTS: Final = 4
-_INSTALL: Final = "Install it: pip install 'headrace[s3]'."
-_DENIED: Final = (
+DENIED: Final = (
     "AccessDenied", "InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken",
     "TokenRefreshRequired", "RequestTimeTooSkewed", "AllAccessDisabled", "401", "403",
 )  # fmt: skip
@@ -35,36 +29,7 @@ def s3_client(settings: S3Settings) -> Any:
     Raises:
         SetupError: `s3-client`: botocore is not installed, or the settings name nothing it can use.
     """
-    try:
-        import botocore.session
-        from botocore.config import Config
-        from botocore.exceptions import BotoCoreError
-    except ImportError as error:
-        raise SetupError("s3-client", "the Python package botocore is not installed", _INSTALL) from error
-    addressing = {None: "auto", True: "path", False: "virtual"}[settings.path_style_access]
-    config = Config(
-        connect_timeout=_CONNECT_SECONDS,
-        read_timeout=_READ_SECONDS,
-        max_pool_connections=_CONNECTIONS,
-        retries={"total_max_attempts": _ATTEMPTS, "mode": "standard"},
-        s3={"addressing_style": addressing},
-        # Stores that are not AWS's need not know its newer sums.
-        request_checksum_calculation="when_required",
-        response_checksum_validation="when_required",
-    )
-    try:
-        return botocore.session.Session().create_client(
-            "s3",
-            region_name=settings.region,
-            endpoint_url=settings.endpoint,
-            aws_access_key_id=settings.access_key_id,
-            aws_secret_access_key=settings.secret_access_key,
-            aws_session_token=settings.session_token,
-            config=config,
-        )
-    except (BotoCoreError, ValueError) as error:
-        hint = "Check 's3:' of the target: endpoint, region, access_key_id, secret_access_key."
-        raise SetupError("s3-client", f"the object store cannot be used: {error}", hint) from error
+    return aws_client("s3", settings)
 
 
 def error_code(error: Exception) -> str:
@@ -109,7 +74,7 @@ def explained(error: Exception, location: str) -> SetupError:
     if isinstance(error, (NoCredentialsError, PartialCredentialsError)):
         message = f"there is no login for the object store of {location}"
         return SetupError("s3-denied", message, _LOGIN)
-    if code in _DENIED:
+    if code in DENIED:
         return denied(location, f"{code}: {error.response['Error'].get('Message') or 'no reason given'}")  # type: ignore[attr-defined]
     if code in {"NoSuchBucket", *_MISSING}:
         what = "bucket" if code == "NoSuchBucket" else "object"

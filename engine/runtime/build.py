@@ -28,6 +28,7 @@ from engine.events import (
     now,
 )
 from engine.lake.catalog import catalog_settings
+from engine.lake.clients.catalog_client import before_java
 from engine.lake.lake_reader import Lake
 from engine.object_store.s3_settings import hadoop_conf
 from engine.plan import Plan, PlanOptions, make_plan
@@ -273,8 +274,9 @@ def session_settings(
     """What the session of a run is made from; the parameters are those of `spark_session`.
 
     Raises:
-        SetupError: Java or jars cannot be had.
+        SetupError: Java or jars cannot be had, or the catalog's server would steer Spark.
     """
+    before_java(target.catalog)
     if is_submitted():
         # Java runs, with the jars that spark-submit was given.
         conf = target_conf(target)

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from engine.compile import Catalog
-from engine.lake.clients import catalog_client
-from engine.lake.clients import rest_catalog as rest_module
+from engine.lake.clients import catalog_client, rest_session
 from tests.catalogs.conftest import CatalogLab, block, jdbc_catalog, rest_catalog
 from tests.catalogs.life_cycle import PLAIN
 from tests.lab import EVENTS, REPOSITORY, LabSession, event, run_alone, share_session
@@ -92,7 +91,7 @@ def test_a_server_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_a_server_that_does_not_answer_is_not_waited_for_without_end(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rest_module, "_SECONDS", (0.5, 0.5))
+    monkeypatch.setattr(rest_session, "SECONDS", 0.5)
     with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as silent:  # listens, and is not served
         url = f"http://127.0.0.1:{silent.server_address[1]}"
         codes, text = planned(tmp_path, capsys, Catalog("rest", "r", tmp_path, {"uri": url}))

@@ -38,6 +38,8 @@ _ADDRESSES = {"jdbc": ("jdbc:postgresql://",), "rest": ("http://", "https://"), 
 # Shown in messages and artifacts: no secret may be in them.
 _SHOWN = ("type", "name", "path", "uri", "warehouse")
 _OWN = ("type", "name", "path")
+# Iceberg's RESTSessionCatalog puts the environment's value in its place (EnvironmentUtil.resolveAll).
+_ENVIRONMENT = "env:"
 # A folder that is never there, for one that must not be used, or that is not on this machine.
 NOWHERE = Path(os.devnull) / "nowhere"
 
@@ -158,6 +160,10 @@ def _checked(part: Section, chosen: str) -> bool:
         if needed.required and part.child(needed.name) is None:
             message = f"a catalog of type {chosen} has no '{needed.name}'"
             part.report("missing-key", message, f"Add {_EXAMPLES.get((chosen, needed.name), needed.example)}.")
+    for _, value in part.mapping():
+        if isinstance(value.value, str) and value.value.startswith(_ENVIRONMENT):
+            hint = "Write \"{{ env_var('<name>') }}\": that holds for Spark and Python alike, and is masked."
+            value.report("bad-value", f"'{value.name}' would make Java read an environment variable", hint)
     uri = part.child("uri")
     if uri is not None and isinstance(uri.value, str) and (problem := _wrong_address(chosen, uri.value)):
         uri.report("bad-value", problem[0], problem[1])

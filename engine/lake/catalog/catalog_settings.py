@@ -1,6 +1,6 @@
 """The catalog block of a target as settings for Spark; `engine.lake.lake_reader` reads the same catalog without Java.
 
-A catalog is a SQLite file of this machine, or a server keeps it (`spark_properties`, `pyiceberg_properties`).
+A catalog is a SQLite file of this machine, or a server keeps it (`spark_properties`).
 
 The catalog's name must be the same on both sides, or everything looks empty without an error; views need
 JDBC schema version V1; without WAL a second writer meets SQLITE_BUSY (all measured, Iceberg 1.12.0).
@@ -17,7 +17,7 @@ from typing import Protocol
 from engine.errors import Location, SetupError
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.catalog.spark_properties import SPARK_CATALOG, spark_properties
-from engine.object_store.s3_settings import FILE_IO, S3Settings, iceberg_properties
+from engine.object_store.s3_settings import ANYWHERE, FILE_IO, S3Settings, iceberg_properties, is_s3, of_iceberg
 
 PRIVATE = 0o700
 SQLITE = "sqlite"
@@ -68,6 +68,10 @@ def warehouse(catalog: CatalogConfig) -> Path | ObjectWarehouse:
     """The folder of the tables' files, if they are on this machine or in an object store."""
     if catalog.objects and catalog.store is not None:
         return ObjectWarehouse(catalog.objects, catalog.store)
+    if catalog.type == "glue" or (catalog.type == "hive" and catalog.path == NO_WAREHOUSE):
+        # Their keys name a store where the target has no `s3:`.
+        named = catalog.settings().get("warehouse", "")
+        return ObjectWarehouse(named if is_s3(named) else ANYWHERE, lambda: of_iceberg(catalog.settings()))
     return catalog.path / "warehouse" if is_local(catalog) else catalog.path
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
-import os
-import stat
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from engine.bounds.json_document import MOST_BYTES, parse_json
+from engine.bounds.regular_file import read_regular
 from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 
 # Of one metadata file, unpacked: ten thousand snapshots take some 10 MB.
-METADATA_BYTES = 1 << 27
+METADATA_BYTES = MOST_BYTES
 
 
 def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str, Any]:
@@ -24,31 +23,21 @@ def read_document(warehouse: Path | ObjectWarehouse, location: str) -> dict[str,
     Raises:
         OutsideError: it is not below the warehouse.
         OSError, EOFError, zlib.error: it cannot be read.
-        ValueError, RecursionError: it does not hold the metadata of a table.
+        ValueError: it does not hold the metadata of a table.
         SetupError: the object store denies it, or does not answer.
     """
     if isinstance(warehouse, ObjectWarehouse):
         content = warehouse.read(location, METADATA_BYTES + 1)
     else:
-        content = _of_file(warehouse, location)
+        content = read_regular(resolve(warehouse, location), METADATA_BYTES)
     if urlsplit(location).path.endswith(".gz.metadata.json"):
         with gzip.GzipFile(fileobj=io.BytesIO(content)) as source:
             content = source.read(METADATA_BYTES + 1)
     if len(content) > METADATA_BYTES:
         message = f"{location} is too large"
         raise ValueError(message)
-    known = json.loads(content)
+    known = parse_json(content)
     if not isinstance(known, dict):
         message = f"{location} is not the metadata of a table"
         raise ValueError(message)  # noqa: TRY004 - as the JSON reader says it
     return known
-
-
-def _of_file(warehouse: Path, location: str) -> bytes:
-    path = resolve(warehouse, location)
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            message = f"{path} is not a file"
-            raise ValueError(message)
-        return stream.read(METADATA_BYTES + 1)

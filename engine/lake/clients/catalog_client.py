@@ -3,7 +3,8 @@
     sqlite   a file of this machine            catalog_database
     jdbc     tables of a PostgreSQL database   postgres_catalog
     rest     a server of Iceberg's protocol    rest_catalog
-    glue, hive                                 pyiceberg_catalog
+    glue     AWS Glue                          glue_register, metadata_pointers
+    hive     a Hive metastore                  hive_register, metadata_pointers
 
 All of them answer the same questions. A client of a server is kept for the life of the process, with its connection and
 its token.
@@ -105,6 +106,20 @@ def client(config: CatalogConfig) -> CatalogClient:
         return _clients[key]
 
 
+def before_java(config: CatalogConfig) -> None:
+    """Check what a server would choose for Spark's catalog, which takes its word before the target's.
+
+    Raises:
+        SetupError: `catalog-unusable`: it would choose a class, an address or a login; as the questions raise.
+    """
+    if config.type == "rest":
+        from engine.lake.clients.rest_catalog import RestClient
+
+        asked = client(config)
+        if isinstance(asked, RestClient):
+            asked.before_java()
+
+
 def _made(config: CatalogConfig) -> CatalogClient:
     if config.type == "jdbc":
         from engine.lake.clients.postgres_catalog import PostgresCatalog
@@ -114,6 +129,12 @@ def _made(config: CatalogConfig) -> CatalogClient:
         from engine.lake.clients.rest_catalog import RestClient
 
         return RestClient(config)
-    from engine.lake.clients.pyiceberg_catalog import PyIcebergCatalog
+    from engine.lake.clients.metadata_pointers import PointerCatalog
 
-    return PyIcebergCatalog(config)
+    if config.type == "hive":
+        from engine.lake.clients.hive_register import HiveRegister
+
+        return PointerCatalog(config, HiveRegister(config))
+    from engine.lake.clients.glue_register import GlueRegister
+
+    return PointerCatalog(config, GlueRegister(config))

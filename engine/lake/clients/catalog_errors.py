@@ -48,6 +48,15 @@ def unusable(config: CatalogConfig, reason: str, hint: str = "") -> SetupError:
     return SetupError("catalog-unusable", message, hint, location=config.place)
 
 
+def steered(config: CatalogConfig, key: str, where: str) -> SetupError:
+    """The error of a server that chooses a class, an address or a login of its client."""
+    hint = (
+        f"If you trust it, set '{key[:100]}' in the target's catalog to the value that is meant; else remove the key "
+        "from the server's settings. Endpoints, logins and classes come from the target alone."
+    )
+    return unusable(config, f"{where} sets '{key[:100]}', which a server does not choose", hint)
+
+
 def address(config: CatalogConfig) -> str:
     """The host and port of a server, without a login, path or query."""
     uri = config.settings().get("uri", "").removeprefix("jdbc:")

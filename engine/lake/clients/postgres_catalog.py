@@ -15,7 +15,7 @@ from engine.errors import SetupError
 from engine.lake.catalog.catalog_database import CatalogEntry
 from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.metadata_document import read_document
-from engine.lake.catalog.pyiceberg_properties import postgres_parameters
+from engine.lake.catalog.postgres_parameters import postgres_parameters
 from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
 
 if TYPE_CHECKING:

@@ -24,6 +24,7 @@ from engine.lake.catalog.catalog_settings import CatalogConfig, warehouse
 from engine.lake.catalog.locations import OutsideError, resolve, roots
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import client
+from engine.lake.clients.metadata_pointers import PointerCatalog
 from engine.lake.clients.postgres_catalog import PostgresCatalog
 
 # <schema>/<table>
@@ -149,7 +150,9 @@ def _resolved(config: CatalogConfig, location: str) -> PurePath:
 
 def _every_location(config: CatalogConfig) -> list[str]:
     catalog = client(config)
-    return catalog.every_location() if isinstance(catalog, PostgresCatalog) else catalog_database.every_location(config)
+    if isinstance(catalog, (PostgresCatalog, PointerCatalog)):
+        return catalog.every_location()
+    return catalog_database.every_location(config)
 
 
 def _texts(value: object) -> dict[str, str]:

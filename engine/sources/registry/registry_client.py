@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 from urllib.parse import quote, unquote, urlunsplit
 
+from engine.bounds.http_exchange import BodyTooLargeError, fetch
 from engine.errors import ProjectError, SetupError, near
 from engine.schema.target_keys import REGISTRY
 from engine.secrets import scrub
@@ -29,7 +30,6 @@ from engine.sources.avro_schema.schema_limits import MOST_TEXT
 from engine.sources.registry.registry_answers import Answer, Reference, is_subject, short
 from engine.sources.registry.registry_answers import answer as read_answer
 from engine.sources.registry.registry_answers import versions as read_versions
-from engine.sources.registry.registry_http import BodyTooLargeError, fetch
 from engine.sources.web_address import address_parts
 
 _AVRO_ONLY: Final = "Register an Avro schema, or read the value as another format ('value: {format: string}')."

@@ -11,17 +11,26 @@ import http.client
 import io
 import socket
 import ssl
-import time
+import urllib.error
 import urllib.request
-from collections.abc import Callable, Mapping
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-_LEAST_SECONDS: Final = 0.05
+from engine.bounds.deadline import TimedReader, seconds_left
+
+_CHUNK: Final = 1 << 16
+_GZIP: Final = 16 + zlib.MAX_WBITS
 
 
 class BodyTooLargeError(Exception):
     """A body has more bytes than are read."""
+
+
+class BodyEncodingError(Exception):
+    """A body is not packed as its header says, or in a way that nobody asked for."""
 
 
 def fetch(
@@ -39,49 +48,92 @@ def fetch(
 
     Raises:
         HTTPError: the server answers with another status than success; its body is under the same deadline.
-        TooLargeError: the body is larger.
+        BodyTooLargeError: the body is larger.
         OSError, HTTPException: no answer, or too late.
     """
     request = _Request(url, headers=dict(headers))
     request.deadline = deadline
-    with _opener(ca).open(request, timeout=_left(timeout, deadline)) as response:
-        body = bytearray()
-        while chunk := response.read1(1 << 16):
-            body += chunk
-            if len(body) > most_bytes:
-                raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
-        return bytes(body)
+    with _opener(ca).open(request, timeout=seconds_left(timeout, deadline)) as response:
+        return _body(response, most_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class HttpAnswer:
+    """An answer of a server, whatever its status."""
+
+    status: int
+    reason: str
+    body: bytes
+
+
+def exchange(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
+    *,
+    timeout: float,
+    deadline: float,
+    most_bytes: int,
+    ca: str = "",
+) -> HttpAnswer:
+    """Send a request and return the answer, unpacked where it is packed with gzip; redirects are answers, too.
+
+    Args:
+        method: GET, POST, DELETE.
+        url: http or https.
+        headers: to send.
+        body: to send.
+        timeout: seconds that the server may be silent.
+        deadline: of the whole, by the monotonic clock.
+        most_bytes: a larger body, before or after unpacking, is an error.
+        ca: PEM text of the authorities that certificates are checked with; empty: those of the machine.
+
+    Raises:
+        BodyTooLargeError: the body is larger.
+        BodyEncodingError: the body is not packed as it says.
+        OSError, HTTPException, ValueError: no answer, too late, or a header that cannot be sent.
+    """
+    request = _Request(url, data=body, headers={**headers, "Accept-Encoding": "gzip"}, method=method)
+    request.deadline = deadline
+    try:
+        response = _opener(ca).open(request, timeout=seconds_left(timeout, deadline))
+    except urllib.error.HTTPError as error:
+        response = error
+    with response:
+        packed = (response.headers.get("Content-Encoding") or "identity").strip().lower()
+        content = _body(response, most_bytes)
+        return HttpAnswer(response.status, str(response.reason or ""), _unpacked(content, packed, most_bytes))
+
+
+def _body(response: Any, most_bytes: int) -> bytes:
+    body = bytearray()
+    while chunk := response.read1(_CHUNK):
+        body += chunk
+        if len(body) > most_bytes:
+            raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
+    return bytes(body)
+
+
+def _unpacked(content: bytes, packed: str, most_bytes: int) -> bytes:
+    if packed == "identity":
+        return content
+    if packed not in {"gzip", "x-gzip"}:
+        raise BodyEncodingError("its answer is packed in a way that was not asked for")
+    try:
+        unpacking = zlib.decompressobj(_GZIP)
+        made = unpacking.decompress(content, most_bytes + 1)
+    except zlib.error as error:
+        raise BodyEncodingError("its answer cannot be unpacked") from error
+    if len(made) > most_bytes:
+        raise BodyTooLargeError(f"its answer has more than {most_bytes:,} bytes")
+    if not unpacking.eof:
+        raise BodyEncodingError("its answer is cut off")
+    return made
 
 
 class _Request(urllib.request.Request):
     deadline: float
-
-
-class _Timed(io.RawIOBase):
-    """What a socket receives; each read waits until the deadline at most."""
-
-    def __init__(self, sock: socket.socket, left: Callable[[], float]) -> None:
-        super().__init__()
-        self._sock, self._left = sock, left
-        self._raw = sock.makefile("rb", buffering=0)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int | None:
-        self._sock.settimeout(self._left())
-        return self._raw.readinto(buffer)
-
-    def close(self) -> None:
-        self._raw.close()
-        super().close()
-
-
-def _left(timeout: float, deadline: float) -> float:
-    left = deadline - time.monotonic()
-    if left <= 0:
-        raise TimeoutError("its answer takes too long")
-    return max(_LEAST_SECONDS, min(timeout, left))
 
 
 class _Patient(http.client.HTTPConnection):
@@ -106,11 +158,11 @@ class _Patient(http.client.HTTPConnection):
     def _response(self, sock: socket.socket, *args: Any, **also: Any) -> http.client.HTTPResponse:
         response = http.client.HTTPResponse(sock, *args, **also)
         response.fp.close()
-        response.fp = io.BufferedReader(_Timed(sock, self._left))
+        response.fp = io.BufferedReader(TimedReader(sock, self._left))
         return response
 
     def _left(self) -> float:
-        return _left(self.timeout or 0.0, self.deadline)
+        return seconds_left(self.timeout or 0.0, self.deadline)
 
 
 class _PatientTls(_Patient, http.client.HTTPSConnection):

@@ -1,0 +1,152 @@
+"""What a server of Iceberg's REST protocol may set of its clients: where paths begin, sizes of pages, names.
+
+The server answers `/v1/config` with defaults and overrides, and each table with a `config`. Overrides win over what the
+target says (Iceberg's ConfigResponse.merge, PyIceberg alike), and among the keys are classes to load, addresses and
+logins. Here a server chooses none of them: Python takes the four keys of `CLIENT_KEYS`, and Java, which takes all, is
+not started before `rejected` has looked at them. Sources: Iceberg 1.12, RESTSessionCatalog, CatalogProperties,
+S3FileIOProperties, AwsClientProperties, AuthProperties, HTTPClient.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+# A path of plain parts: neither a query, a fragment nor a host.
+_PREFIX: Final = re.compile(r"(?:[\w.~%@!$&'()*+,;=:-]+(?:/[\w.~%@!$&'()*+,;=:-]+)*)?/?", re.ASCII)
+CLIENT_KEYS: Final[Mapping[str, re.Pattern[str]]] = {
+    "prefix": _PREFIX,
+    "namespace-separator": re.compile(r"[!-~]{1,20}"),
+    "rest-page-size": re.compile(r"[1-9][0-9]{0,5}"),
+    "view-endpoints-supported": re.compile(r"true|false", re.IGNORECASE),
+}
+_FILE_IO: Final = frozenset(
+    f"org.apache.iceberg.{name}"
+    for name in (
+        "io.ResolvingFileIO", "aws.s3.S3FileIO", "gcp.gcs.GCSFileIO", "azure.adlsv2.ADLSFileIO", "hadoop.HadoopFileIO",
+    )
+)  # fmt: skip
+_CLASS: Final = re.compile(r"(?:^|[^\w.])(?:[A-Za-z_]\w*\.)+[A-Z]\w*")
+_CLASS_KEY: Final = re.compile(r"(?:impl|factory|provider|class|reporter|(?:catalog|auth)[.-]type)$")
+_LOGIN_KEY: Final = re.compile(
+    r"credential|token|(?:auth|header|jdbc|hadoop)\..*|auth|type|client\.assume-role\..*|.*profile.*"
+    r"|rest\.(?:auth|sigv4|signing|access|secret|session|client\.tls).*"
+)
+_ADDRESS_KEY: Final = re.compile(r".*(?:endpoint|\bur[il]\b|\bhost|proxy|connection-string).*")
+# Paths that Java completes with the catalog's address.
+_RELATIVE_KEY: Final = re.compile(
+    r".*(?:refresh-credentials-endpoint|signer\.endpoint|remote-signing\.endpoint)|oauth2-server-uri"
+)
+# Folders of this machine that Java would write to.
+_FOLDER_KEY: Final = re.compile(r".*(?:staging|temp|tmp|local)-?dir.*")
+_STORES: Final = ("s3", "s3a", "s3n", "gs", "abfs", "abfss", "wasb", "wasbs", "file", "")
+# What a server gives out for the files of a table: a login of its own, which may go to the store that it names.
+_OWN_LOGINS: Final = (
+    ("s3.access-key-id", "s3.secret-access-key"), ("adls.sas-token.",), ("gcs.oauth2.token",),
+)  # fmt: skip
+_STORE_ADDRESS: Final = re.compile(r"s3\.endpoint|adls\.connection-string\..*|gcs\.service\.host")
+_MOST_TEXT: Final = 65_536
+
+
+def client_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, str]:
+    """Return what Python's client takes of a server's configuration and of the target's keys.
+
+    Raises:
+        ValueError: a value of the server is not of the form that its key has.
+    """
+    found: dict[str, str] = {}
+    for key, form in CLIENT_KEYS.items():
+        for place, known in (
+            ("defaults", answer.get("defaults")),
+            ("target", target),
+            ("overrides", answer.get("overrides")),
+        ):
+            value = known.get(key) if isinstance(known, Mapping) else None
+            if value is None:
+                continue
+            if (
+                not isinstance(value, str)
+                or not form.fullmatch(value)
+                or ".." in value.split("/")
+                or "." in value.split("/")
+            ):
+                raise ValueError(
+                    f"'{key}' of its configuration cannot be used" if place != "target" else f"'{key}' cannot be used"
+                )
+            found[key] = value
+    return found
+
+
+def server_settings(answer: Mapping[str, Any], target: Mapping[str, str]) -> dict[str, Any]:
+    """Return the keys that Java would take from a server's configuration: overrides, and defaults of other keys."""
+    defaults, overrides = (answer.get(part) for part in ("defaults", "overrides"))
+    made = dict(defaults) if isinstance(defaults, Mapping) else {}
+    made = {key: value for key, value in made.items() if key not in target}
+    return made | (dict(overrides) if isinstance(overrides, Mapping) else {})
+
+
+def table_settings(answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the settings that come with a table: its `config`, and the logins for its files on top of that."""
+    config = answer.get("config")
+    config = dict(config) if isinstance(config, Mapping) else {}
+    yield config
+    logins = answer.get("storage-credentials")
+    for login in logins if isinstance(logins, list) else ():
+        if isinstance(login, Mapping) and isinstance(login.get("config"), Mapping):
+            yield {**config, **login["config"]}
+
+
+def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: bool = False) -> str:
+    """Return the key by which a server chooses a class, an address, a login or a folder of Java's; empty: none does.
+
+    Args:
+        found: the settings that the server sends.
+        target: the keys of the target's catalog, with secrets; what they say already is no choice.
+        of_table: the settings are a table's, whose `token` is one that the server has issued.
+    """
+    own_login = any(all(_has(found, key) for key in keys) for keys in _OWN_LOGINS)
+    origins = {origin for value in target.values() if (origin := _origin(value))}
+    for key, value in found.items():
+        if not isinstance(value, str) or len(value) > _MOST_TEXT:
+            return str(key)
+        if target.get(key) == value or key in CLIENT_KEYS:
+            continue
+        if key == "io-impl" and value in _FILE_IO:
+            continue
+        if of_table and (key == "token" or key.startswith("urn:ietf:params:oauth:token-type:")):
+            continue
+        if _CLASS_KEY.search(key) or _CLASS.search(value) or _LOGIN_KEY.fullmatch(key) or _FOLDER_KEY.fullmatch(key):
+            return key
+        if own_login and _STORE_ADDRESS.fullmatch(key):
+            continue
+        if not _is_harmless_address(key, value, origins):
+            return key
+    return ""
+
+
+def _has(found: Mapping[str, Any], key: str) -> bool:
+    return key in found or (key.endswith(".") and any(str(other).startswith(key) for other in found))
+
+
+def _is_harmless_address(key: str, value: str, origins: set[str]) -> bool:
+    """Whether a value is not an address, one of a place that the target names, or a path below the catalog's."""
+    if _origin(value) in origins:
+        return True
+    if not _ADDRESS_KEY.fullmatch(key):
+        return "://" not in value or value.partition(":")[0].lower() in _STORES
+    relative = "//" not in value and "\\" not in value and ":" not in value
+    numbers = value.lower() in {"true", "false"} or value.isdecimal()
+    return numbers or (relative and _RELATIVE_KEY.fullmatch(key) is not None)
+
+
+def _origin(value: str) -> str:
+    """Scheme, host and port of a web address; empty: it is none."""
+    try:
+        parts = urlsplit(value.strip())
+        port = parts.port or {"https": 443, "http": 80}.get(parts.scheme)
+    except ValueError:
+        return ""
+    known = parts.scheme in {"http", "https"} and parts.hostname and "@" not in parts.netloc and "\\" not in value
+    return f"{parts.scheme}://{parts.hostname}:{port}" if known else ""

@@ -1,0 +1,135 @@
+"""Who asks a REST catalog: headers, tokens and signatures, from the target's keys alone.
+
+Source: Iceberg's REST specification (`/v1/oauth/tokens`), RFC 6749 section 4.4, Iceberg 1.12 "AWS" for signatures.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode, urljoin
+
+from engine.bounds.http_exchange import HttpAnswer
+from engine.bounds.json_document import parse_json
+from engine.errors import SetupError
+from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.clients.catalog_errors import denied, unreachable, unusable
+from engine.secrets import register
+
+# Sends a request: method, address, headers, body.
+Send = Callable[[str, str, Mapping[str, str], bytes | None], HttpAnswer]
+_FAILED: Final = 500
+_FORM: Final = "application/x-www-form-urlencoded"
+_MOST_TOKEN: Final = 32_768
+
+
+class RestLogin:
+    """The login of a catalog; a token is fetched when it is needed, by one thread."""
+
+    def __init__(self, config: CatalogConfig, settings: Mapping[str, str], send: Send) -> None:
+        self._config, self._settings, self._send = config, settings, send
+        self._lock = threading.Lock()
+        self._token = settings.get("token", "")
+
+    @property
+    def renews(self) -> bool:
+        """Whether another token can be asked for."""
+        return "credential" in self._settings
+
+    def headers(self, method: str, url: str) -> dict[str, str]:
+        """Return the headers of a request.
+
+        Raises:
+            SetupError: `catalog-denied`, `catalog-unusable`, `catalog-unreachable`: there is no token.
+        """
+        begin = "header."
+        made = {key.removeprefix(begin): value for key, value in self._settings.items() if key.startswith(begin)}
+        if self.renews and not self._token:
+            self.renew("")
+        if self._token:
+            made["Authorization"] = f"Bearer {self._token}"
+        if self._settings.get("rest.sigv4-enabled", "false").lower() == "true":
+            made = self._signed(method, url, made)
+        return made
+
+    def renew(self, known: str) -> str:
+        """Ask for another token, unless another thread has one already; return it.
+
+        Args:
+            known: the token that the server did not take.
+        """
+        with self._lock:
+            if self._token in {"", known} or not known:
+                self._token = self._fetched()
+            return self._token
+
+    @property
+    def token(self) -> str:
+        """The token that requests have."""
+        return self._token
+
+    def _fetched(self) -> str:
+        user, colon, secret = self._settings["credential"].partition(":")
+        form = {"grant_type": "client_credentials", "client_id": user, "client_secret": secret}
+        if not colon:
+            form = {"grant_type": "client_credentials", "client_secret": user}
+        form["scope"] = self._settings.get("scope") or "catalog"
+        form |= {key: self._settings[key] for key in ("audience", "resource") if self._settings.get(key)}
+        base = f"{self._settings['uri'].rstrip('/')}/"
+        address = urljoin(base, self._settings.get("oauth2-server-uri") or "v1/oauth/tokens")
+        headers = {key: value for key, value in self._headers_of_target() if key.lower() != "authorization"}
+        answer = self._send("POST", address, {**headers, "Content-Type": _FORM}, urlencode(form).encode())
+        return self._read(answer)
+
+    def _headers_of_target(self) -> list[tuple[str, str]]:
+        return [(key.partition(".")[2], value) for key, value in self._settings.items() if key.startswith("header.")]
+
+    def _read(self, answer: HttpAnswer) -> str:
+        try:
+            content = parse_json(answer.body)
+        except ValueError:
+            content = None
+        found: Mapping[str, Any] = content if isinstance(content, Mapping) else {}
+        if answer.status >= _FAILED:
+            raise unreachable(self._config, f"its endpoint for tokens answers {answer.status}")
+        if answer.status in {400, 401, 403}:
+            raise denied(self._config, _reason(found) or f"its endpoint for tokens answers {answer.status}")
+        token = found.get("access_token")
+        fits = isinstance(token, str) and 0 < len(token) <= _MOST_TOKEN and token.isascii() and token.isprintable()
+        if answer.status != 200 or not fits:  # noqa: PLR2004 - success
+            raise unusable(self._config, f"its endpoint for tokens answers {answer.status} without a token")
+        register(str(token))
+        return str(token)
+
+    def _signed(self, method: str, url: str, headers: dict[str, str]) -> dict[str, str]:
+        """Headers with a signature of AWS; a token beside it goes under the name that Iceberg gives it."""
+        try:
+            import botocore.session
+            from botocore.auth import SigV4Auth
+            from botocore.awsrequest import AWSRequest
+            from botocore.credentials import Credentials
+        except ImportError as error:
+            raise SetupError(
+                "s3-client", "the Python package botocore is not installed", "Install it: pip install 'headrace[s3]'."
+            ) from error
+        keys = [self._settings.get(f"rest.{key}") for key in ("access-key-id", "secret-access-key", "session-token")]
+        session = botocore.session.Session()
+        login = Credentials(*keys) if keys[0] and keys[1] else session.get_credentials()
+        if login is None:
+            raise denied(self._config, "there is no login of AWS to sign requests with")
+        region = self._settings.get("rest.signing-region") or session.get_config_variable("region") or "us-east-1"
+        if "Authorization" in headers:
+            headers["Original-Authorization"] = headers.pop("Authorization")
+        request = AWSRequest(method=method, url=url, headers=headers)
+        SigV4Auth(
+            login.get_frozen_credentials(), self._settings.get("rest.signing-name", "execute-api"), region
+        ).add_auth(request)
+        return {str(key): str(value) for key, value in request.headers.items()}
+
+
+def _reason(content: Mapping[str, Any]) -> str:
+    error = content.get("error")
+    if isinstance(error, Mapping):
+        return str(error.get("message") or "")[:300]
+    return ": ".join(str(content[key])[:300] for key in ("error", "error_description") if content.get(key))

@@ -1,0 +1,172 @@
+"""Requests to a server of Iceberg's REST protocol: addresses, bounds and errors.
+
+A server is as little trusted as a file of a stranger: it chooses neither where requests go nor who asks
+(`server_settings`), redirects are not followed, and an answer has limits of size and of time as a whole.
+Source: Iceberg's REST specification.
+"""
+
+from __future__ import annotations
+
+import http.client
+import os
+import ssl
+import time
+import urllib.error
+from collections.abc import Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote, unquote, urlencode
+
+from engine.bounds.http_exchange import BodyEncodingError, BodyTooLargeError, HttpAnswer, exchange
+from engine.bounds.json_document import MOST_BYTES, parse_json
+from engine.bounds.regular_file import read_regular
+from engine.errors import EngineError
+from engine.lake.catalog.catalog_settings import CatalogConfig
+from engine.lake.catalog.server_settings import client_settings, server_settings
+from engine.lake.clients.catalog_errors import denied, insecure, unreachable, unusable
+from engine.lake.clients.rest_login import RestLogin
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+# Seconds that a server may be silent, and those of an exchange as a whole.
+SILENCE: float = 60.0
+SECONDS: float = 120.0
+_NOT_FOUND, _UNAUTHORIZED, _FORBIDDEN, _EXPIRED, _FAILED = 404, 401, 403, 419, 500
+_MISSING = ("NoSuchTableException", "NoSuchViewException", "NoSuchNamespaceException", "NotFoundException", "")
+_VIEW: Final = "GET /v1/{prefix}/namespaces/{namespace}/views/{view}"
+_SEPARATOR: Final = "%1F"
+_USER_AGENT: Final = "headrace"
+_MOST_SAID: Final = 300
+
+
+class RestSession:
+    """A server and what it has said of itself.
+
+    Attributes:
+        pages: how many names the target or the server want in a page; empty: neither says.
+        chosen: what Java would take of the server's configuration.
+        has_views: whether the server knows views.
+
+    Raises:
+        SetupError: `catalog-unreachable`, `catalog-denied`, `catalog-unusable`.
+    """
+
+    def __init__(self, config: CatalogConfig) -> None:
+        self._config = config
+        self.settings: Mapping[str, str] = dict(config.settings())
+        self._base = f"{self.settings['uri'].rstrip('/')}/v1/"
+        self._login = RestLogin(config, self.settings, self._sent)
+        query = {"warehouse": self.settings["warehouse"]} if self.settings.get("warehouse") else {}
+        answer = self._answer("GET", f"{self._base}config", query) or {}
+        try:
+            own = client_settings(answer, self.settings)
+        except ValueError as error:
+            raise unusable(config, str(error)) from error
+        self.chosen = server_settings(answer, self.settings)
+        prefix = own.get("prefix", "").strip("/")
+        self._base += f"{prefix}/" if prefix else ""
+        self._separator = quote(unquote(own.get("namespace-separator", _SEPARATOR)), safe="")
+        self.pages = own.get("rest-page-size", "")
+        endpoints = answer.get("endpoints")
+        views = own.get("view-endpoints-supported", "false").lower() == "true"
+        self.has_views = _VIEW in endpoints if isinstance(endpoints, list) and endpoints else views
+
+    def namespace(self, schema: str) -> str:
+        """The place of a schema."""
+        return f"namespaces/{self._separator.join(quote(part, safe='') for part in schema.split('.'))}"
+
+    def ask(self, method: str, place: str, query: Mapping[str, str]) -> dict[str, Any] | None:
+        """Ask for a place below the catalog's; None: there is no such table, view or schema."""
+        return self._answer(method, f"{self._base}{place}", query)
+
+    def _answer(self, method: str, address: str, query: Mapping[str, str]) -> dict[str, Any] | None:
+        url = f"{address}?{urlencode(query)}" if query else address
+        answer = self._sent(method, url, self._login.headers(method, url), None)
+        if answer.status in {_UNAUTHORIZED, _EXPIRED} and self._login.renews:
+            self._login.renew(self._login.token)
+            answer = self._sent(method, url, self._login.headers(method, url), None)
+        if answer.status == _NOT_FOUND and _error(answer.body, "type") in _MISSING:
+            return None
+        if answer.status in {_UNAUTHORIZED, _FORBIDDEN, _EXPIRED}:
+            raise denied(self._config, _said(answer))
+        if answer.status >= _FAILED:
+            raise unreachable(self._config, f"it answers {answer.status}: {_said(answer)}")
+        if not 200 <= answer.status < 300:  # noqa: PLR2004 - success; a redirect could lead anywhere
+            raise unusable(self._config, f"it answers {answer.status}: {_said(answer)}")
+        if not answer.body:
+            return {}
+        try:
+            found = parse_json(answer.body)
+        except ValueError as error:
+            raise unusable(self._config, f"its answer cannot be used: {_shape(error)}") from error
+        if not isinstance(found, dict):
+            raise unusable(self._config, "its answer is not a JSON object")
+        return found
+
+    def _sent(self, method: str, url: str, headers: Mapping[str, str], body: bytes | None) -> HttpAnswer:
+        with self._errors():
+            return exchange(
+                method,
+                url,
+                {"User-Agent": _USER_AGENT, "Accept": "application/json", **headers},
+                body,
+                timeout=min(SILENCE, SECONDS),
+                deadline=time.monotonic() + SECONDS,
+                most_bytes=MOST_BYTES,
+                ca=_authorities(),
+            )
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except EngineError:
+            raise
+        except (BodyTooLargeError, BodyEncodingError) as error:
+            raise unusable(self._config, str(error)) from error
+        except http.client.HTTPException as error:
+            raise unreachable(
+                self._config, f"it does not answer as a web server does ({type(error).__name__})"
+            ) from error
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ssl.SSLError):
+                raise insecure(self._config, str(error.reason)) from error
+            raise unreachable(self._config, str(error.reason)) from error
+        except ssl.SSLError as error:
+            raise insecure(self._config, str(error)) from error
+        except OSError as error:
+            raise unreachable(self._config, str(error) or type(error).__name__) from error
+        except ValueError as error:
+            raise unusable(self._config, "a header or an address of the target cannot be sent") from error
+
+
+def _shape(error: ValueError) -> str:
+    """What is wrong with a text, without showing any of it."""
+    text = str(error)
+    return text if text.startswith("it is ") else "it is not JSON"
+
+
+def _error(body: bytes, key: str) -> str:
+    """A part of a server's error; empty: it says none."""
+    try:
+        found = parse_json(body)["error"][key]
+    except (ValueError, LookupError, TypeError):
+        return ""
+    return str(found)[:_MOST_SAID]
+
+
+def _said(answer: HttpAnswer) -> str:
+    return _error(answer.body, "message") or answer.reason[:_MOST_SAID] or "no reason given"
+
+
+@cache
+def _authorities() -> str:
+    """PEM text of the authorities that REQUESTS_CA_BUNDLE names; empty: those of the machine."""
+    path = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE") or ""
+    try:
+        return read_regular(Path(os.path.realpath(path)), 1 << 24).decode() if path else ""
+    except (OSError, ValueError):
+        return ""
