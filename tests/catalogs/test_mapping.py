@@ -181,3 +181,9 @@ def test_a_schema_may_have_levels(schema: str, fine: bool, tmp_path: Path) -> No
     assert ([error.code for error in result.manifest.errors] == []) is fine
     if fine:
         assert result.target.schema == schema
+
+
+def test_a_value_that_java_would_take_from_the_environment_is_rejected(tmp_path: Path) -> None:
+    written = "{type: rest, uri: 'http://127.0.0.1:1', header.X: 'env:ENGINE_SECRET_PROD_DB'}"
+    found = target_with(tmp_path, written).manifest.errors
+    assert [error.diagnostic.code if hasattr(error, "diagnostic") else error.code for error in found] == ["bad-value"]
