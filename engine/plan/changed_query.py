@@ -23,6 +23,7 @@ from engine.plan import (
 )
 from engine.plan.comparison import Change, Comparison, StreamsRead
 from engine.plan.deployed.deployed_facts import LastWriter
+from engine.plan.earlier_facts import is_earlier, noted, without_letter_case
 from engine.plan.unused_columns import comparable, renamed
 
 _RULES = "its expectations changed; they apply to new rows"
@@ -38,13 +39,25 @@ def changed_query(manifest: Manifest, model: Model, writer: LastWriter, read: St
     read_now = (manifest.nodes.get(item.node) for item in model.inputs)
     tables = {node.name: node.relation.name for node in read_now if isinstance(node, Model)}
     static = source_changes.static_renames(facts, model.facts, tables, manifest.nodes)
-    old, now = (
-        renamed(facts, {**static, **source_changes.renames(read.before, read.now)}),
-        model.facts.get("settings", {}),
-    )
+    old, said = renamed(facts, {**static, **source_changes.renames(read.before, read.now)}), model.facts
+    if is_earlier(facts):
+        old, said = without_letter_case(old), without_letter_case(said)
+    found = _compared(manifest, model, old, said, writer, read)
+    return noted(found, streaming=model.streaming) if is_earlier(facts) else found
+
+
+def _compared(
+    manifest: Manifest,
+    model: Model,
+    old: Mapping[str, Any],
+    said: Mapping[str, Any],
+    writer: LastWriter,
+    read: StreamsRead,
+) -> Comparison:
+    now = said.get("settings", {})
     before = setting_changes.before(old, writer.recorded.settings if writer.recorded else None, now)
     changed, frozen = setting_changes.differences(before, now)
-    old, new = comparable(_without_settings(old), model.facts), _without_settings(comparable(model.facts, old))
+    old, new = comparable(_without_settings(old), said), _without_settings(comparable(said, old))
     if _same(old, new) and _same_inputs(old, new) and not changed:
         return Comparison(Change.FORWARD if frozen else Change.UNCHANGED, tuple(frozen))
     change, reasons = _compare(model, old, new, read.difference, changed)

@@ -15,6 +15,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.sql.dialect import DIALECT
+from engine.compile.stateful.bound_expressions import written_key
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 
 _ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence_by"}
@@ -77,9 +78,13 @@ def _written(facts: Mapping[str, Any]) -> _Texts:
         tree = sqlglot.parse_one(str(facts["sql"]), dialect=DIALECT)
     except (SqlglotError, RecursionError):
         return {}
-    found: dict[str, list[str]] = {}
+    found: dict[str, list[exp.Expr]] = {}
     for select in tree.find_all(exp.Select):
         for item in select.expressions:
             if isinstance(item, (exp.Alias, exp.Column)):
-                found.setdefault(item.alias_or_name.lower(), []).append(item.unalias().sql(dialect=DIALECT))
-    return {name: (sorted(texts), ", ".join(texts)) for name, texts in found.items()}
+                found.setdefault(item.alias_or_name.lower(), []).append(item.unalias())
+    sql = str(facts["sql"])
+    return {
+        name: (sorted(written_key(tree, sql) for tree in trees), ", ".join(tree.sql(dialect=DIALECT) for tree in trees))
+        for name, trees in found.items()
+    }

@@ -12,9 +12,10 @@ from itertools import pairwise
 from typing import Any
 
 import sqlglot
-from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
+from engine.compile.sql.letter_case import CASELESS_FORMATS
+from engine.compile.types import spark_types
 from engine.plan.source_changes import StreamSource, normalized
 
 # Options of readers that change how much is read at a time, and how, but not what (in lower case).
@@ -98,45 +99,32 @@ def _input(item: Mapping[str, Any], words: Sequence[str], *, carries: bool) -> d
 
 
 def _schema(source: Mapping[str, Any], words: Sequence[str], *, carries: bool) -> list[Any]:
-    schema = [[str(name).lower(), kind] for name, kind in source.get("schema", ())]
+    schema = [[str(name), kind] for name, kind in source.get("schema", ())]
     if "*" in words:
         return schema
+    if source.get("format") in CASELESS_FORMATS:
+        schema = [[name.lower(), kind] for name, kind in schema]
     if source.get("format") == "csv":
         # By position: only what is behind the last column that is read does not count.
         last = max((i for i, (name, _) in enumerate(schema) if name in words), default=-1)
         return schema[: last + 1]
     if carries:
-        return [column for column in schema if column[0] in words]
+        return [column for column in schema if column[0].lower() in words]
     return sorted(part for name, kind in schema for part in _parts(name, kind, words))
 
 
-def _parts(name: str, kind: Any, words: Sequence[str], path: str = "") -> Iterator[list[Any]]:
+def _parts(name: str, kind: Any, words: Sequence[str], path: tuple[str, ...] = ()) -> Iterator[list[Any]]:
     """A column if it is read; of a struct of which only fields are read, those fields."""
-    if name not in words:
+    if name.lower() not in words:
         return
-    inside = _fields(kind)
+    inside = spark_types.fields(spark_types.normal(str(kind)))
     if inside is None or any(
-        word == name and after != "." for word, after in zip(words, [*words[1:], ""], strict=True)
+        word == name.lower() and after != "." for word, after in zip(words, [*words[1:], ""], strict=True)
     ):
-        yield [f"{path}{name}", kind]
+        yield [*path, name, kind]
         return
     for field, type_ in inside:
-        yield from _parts(field, type_, words, f"{path}{name}.")
-
-
-def _fields(kind: Any) -> list[tuple[str, str]] | None:
-    if not str(kind).lower().startswith("struct<"):
-        return None
-    try:
-        tree = exp.DataType.build(str(kind), dialect="spark")
-    except (SqlglotError, ValueError):
-        return None
-    parts = [part for part in tree.expressions if isinstance(part, exp.ColumnDef)]
-    if len(parts) != len(tree.expressions):
-        return None
-    return [
-        (part.name.lower(), part.args["kind"].sql(dialect="spark").lower()) for part in parts if part.args.get("kind")
-    ]
+        yield from _parts(field, type_, words, (*path, name))
 
 
 def _words(facts: Mapping[str, Any]) -> list[str]:

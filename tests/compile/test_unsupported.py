@@ -80,6 +80,7 @@ def test_an_older_fingerprint_stays(tmp_path):
     """Facts of keys that came later are written only where they are said: no deployed model looks changed."""
     a = made(tmp_path, LATE + HOUR + "partition_by: day(s)", HOURLY)
     assert set(a.facts) == {
+        "form",
         "materialized",
         "relation",
         "sql",

@@ -1,69 +1,190 @@
-"""One spelling for every way to write the same query.
+"""The normal form of a query: equal for two texts only if Spark reads them as one.
 
-The spelling is made from tokens, not from sqlglot's generated text: that text differs between versions of
-sqlglot, and every running model would look changed after an upgrade. What the tokens cannot see (`n` and
-`as n`) is compared by `same_meaning`, with both texts read by the same version.
+Facts, fingerprints, plan, test passes and `state:modified` all compare this form. It is made from the tokens of the
+text, and from the tree where that says what kind of name a token is (`letter_case`). Texts that sqlglot generates are
+never compared: it writes `percentile_cont` as `percentile_disc`, among others. The form is SQL with the same rows.
+
+Its rules say what means nothing: blanks, comments, the letter case of what `letter_case` lists, needless backticks,
+brackets around what nothing could take apart, AS, INNER, OUTER and ASC, the quotes of a text without escapes. All else
+counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 import sqlglot
-from sqlglot.errors import ErrorLevel, SqlglotError
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-DIALECT = "spark"
-_TEXTS = {TokenType.STRING: "", TokenType.RAW_STRING: "r", TokenType.HEX_STRING: "X"}
+from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
+from engine.compile.sql.token_checks import parseable
+
+# Of the rules here. Facts of another form are compared without letter case (`engine.plan.earlier_facts`).
+FORM = 2
+
+_T = TokenType
+_SIGNS = {_T.NEQ: "<>", _T.EQ: "="}
+_LITERALS = {_T.RAW_STRING, _T.HEX_STRING}
+# Words that are keywords to Spark and names to the tokenizer.
+_WORDS = {
+    "century", "current", "day", "dayofweek", "days", "decade", "dow", "doy", "epoch", "excluding", "first",
+    "following", "group", "hour", "hours", "ignore", "including", "last", "microsecond", "microseconds",
+    "millisecond", "milliseconds", "minute", "minutes", "month", "months", "nanosecond", "nulls", "preceding",
+    "quarter", "respect", "second", "seconds", "session", "sets", "sliding", "time", "timezone", "tumbling",
+    "unbounded", "week", "weeks", "within", "without", "year", "years", "zone",
+}  # fmt: skip
+_SIDES = {_T.LEFT, _T.RIGHT, _T.FULL}
+# Where an expression begins and ends that is nothing else's part.
+_BEGINS = {_T.SELECT, _T.COMMA, _T.L_PAREN, _T.WHERE, _T.HAVING, _T.ON, _T.WHEN, _T.THEN, _T.ELSE}
+_ENDS = {
+    _T.COMMA, _T.R_PAREN, _T.FROM, _T.WHERE, _T.GROUP_BY, _T.HAVING, _T.ORDER_BY, _T.LIMIT, _T.ALIAS, _T.THEN, _T.ELSE,
+    _T.END, _T.WHEN, _T.UNION, _T.EXCEPT, _T.INTERSECT, _T.JOIN, _T.INNER, _T.LEFT, _T.RIGHT, _T.FULL, _T.CROSS,
+}  # fmt: skip
+_OPERATORS = {
+    _T.AND, _T.OR, _T.EQ, _T.NEQ, _T.LT, _T.LTE, _T.GT, _T.GTE, _T.NULLSAFE_EQ, _T.PLUS, _T.DASH, _T.STAR, _T.SLASH,
+    _T.MOD, _T.DPIPE, _T.IS,
+}  # fmt: skip
+# What the parser raises for what it cannot read.
+_UNREADABLE = (SqlglotError, RecursionError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
-def spelling(tokens: Iterable[Token]) -> str:
-    """The tokens of a query in one spelling: blanks, comments, letter case and needless quotes gone.
+def spelling(
+    text: str, tokens: Sequence[Token], identifiers: Iterable[exp.Identifier], parens: Iterable[exp.Paren]
+) -> str:
+    """The normal form of a query.
 
-    The result is SQL again.
+    Args:
+        text: of the query.
+        tokens: of the text.
+        identifiers: of its tree.
+        parens: of its tree.
     """
-    return " ".join(_token(token) for token in tokens)
-
-
-def _token(token: Token) -> str:
-    kind = token.token_type
-    if kind in _TEXTS:
-        quoted = token.text if kind is not TokenType.STRING else token.text.replace("\\", "\\\\").replace("'", "\\'")
-        return f"{_TEXTS[kind]}'{quoted}'"
-    if kind is TokenType.NEQ:
-        return "<>"
-    text = token.text.lower()
-    if kind is TokenType.IDENTIFIER and not text.replace("_", "a").isalnum():
-        return f"`{text}`"
-    return text
+    names = name_places(identifiers)
+    needless = _needless(tokens, parens, names)
+    parts: list[str] = []
+    before: Token | None = None
+    for index, token in enumerate(tokens):
+        following = tokens[index + 1] if index + 1 < len(tokens) else None
+        if index in needless or _is_suffix(before, token) or _is_optional(before, token, following, names):
+            continue
+        if token.start in names.aliases and (before is None or before.token_type is not _T.ALIAS):
+            parts.append("as")
+        parts.append(_word(text, before, token, following, names))
+        before = token
+    return " ".join(parts)
 
 
 def spelling_of(text: str) -> str:
-    """The same for an expression of the header; text that cannot be read stays as it is."""
+    """The same for a text of its own, or an expression of the header; one that cannot be read stays as it is."""
     try:
-        return spelling(sqlglot.tokenize(text, dialect=DIALECT))
+        tokens = tokenize(text)
     except SqlglotError:
         return text
+    words = [text[token.start : token.end + 1] for token in tokens]
+    if not tokens or tokens[0].token_type in sqlglot.Parser.STATEMENT_PARSERS:
+        return " ".join([*map(str.lower, words[:1]), *words[1:]])
+    try:
+        trees = [tree for tree in parser().parse(parseable(tokens), text) if tree is not None]
+    except _UNREADABLE:
+        return " ".join(words)
+    nodes = [node for tree in trees for node in tree.find_all(exp.Identifier, exp.Paren)]
+    identifiers = [node for node in nodes if isinstance(node, exp.Identifier)]
+    return spelling(text, tokens, identifiers, [node for node in nodes if isinstance(node, exp.Paren)])
 
 
 def same_meaning(one: str, other: str) -> bool:
-    """Whether two spellings differ only in how they are written (`count(*) n` and `count(*) as n`)."""
-    if one == other:
-        return True
-    try:
-        if _literals(one) != _literals(other):
-            # sqlglot rewrites some literals (patterns of dates), so they are compared as they are.
-            return False
-        return _generated(one) == _generated(other)
-    except (SqlglotError, RecursionError):
+    """Whether Spark reads two texts as one; those of facts may be in the form of another version of the parser."""
+    return one == other or spelling_of(one) == spelling_of(other)
+
+
+def _word(text: str, before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> str:  # noqa: PLR0911 - one a kind
+    kind, raw = token.token_type, text[token.start : token.end + 1]
+    if kind is _T.STRING:
+        return _string(raw)
+    if kind in _LITERALS:
+        return raw[:1].lower() + raw[1:]
+    if kind is _T.NUMBER:
+        return raw.lower()
+    if kind in _SIGNS:
+        return _SIGNS[kind]
+    folds = names.folds.get(token.start)
+    if folds is not None:
+        return name_text(token.text, folds=folds, quoted=kind is _T.IDENTIFIER)
+    kept = kind in {_T.IDENTIFIER, _T.HINT} or (before is not None and before.token_type in {_T.DOT, _T.COLON})
+    if kept or (kind is _T.VAR and not _is_word(token, following)):
+        return raw
+    return str(token.text).lower()
+
+
+def _is_word(token: Token, following: Token | None) -> bool:
+    """Whether it is the name of a function or a keyword."""
+    return (following is not None and following.token_type is _T.L_PAREN) or token.text.lower() in _WORDS
+
+
+def _string(raw: str) -> str:
+    """A text in single quotes, if nothing in it could mean something else there."""
+    inner = raw[1:-1]
+    return raw if any(sign in inner for sign in "\\'\"") else f"'{inner}'"
+
+
+def _is_suffix(before: Token | None, token: Token) -> bool:
+    """Whether it is the L of 1L, which the tokenizer reads as `1 :: L`."""
+    return before is not None and before.start == token.start
+
+
+def _is_optional(before: Token | None, token: Token, following: Token | None, names: NamePlaces) -> bool:
+    kind = token.token_type
+    if token.start in names.folds or kind not in {_T.INNER, _T.OUTER, _T.ASC}:
         return False
+    joins = following is not None and following.token_type is _T.JOIN
+    sided = before is not None and before.token_type in _SIDES
+    return kind is _T.ASC or (joins and (sided or kind is _T.INNER))
 
 
-def _literals(text: str) -> list[str]:
-    kinds = {*_TEXTS, TokenType.NUMBER}
-    return [token.text for token in sqlglot.tokenize(text, dialect=DIALECT) if token.token_type in kinds]
+def _needless(tokens: Sequence[Token], parens: Iterable[exp.Paren], names: NamePlaces) -> Container[int]:
+    """The brackets around what nothing could take apart: a name, a call, a text, or all that is between two commas."""
+    begins = Counter(min((n.meta["start"] for n in paren.walk() if "start" in n.meta), default=-1) for paren in parens)
+    if not begins:
+        return ()
+    needless: set[int] = set()
+    partner = dict(_pairs(tokens))
+    for at, end in partner.items():
+        first = next((i for i in range(at, end) if tokens[i].token_type is not _T.L_PAREN), end)
+        # Of several brackets that begin here the inner ones are those of the tree; the outer may be of a call.
+        if not 0 < first - at <= begins[tokens[first].start] or (
+            first == end - 1 and tokens[first].token_type is _T.NUMBER
+        ):
+            continue
+        kinds = [tokens[i].token_type if 0 <= i < len(tokens) else None for i in (at - 1, end + 1)]
+        named = end + 1 < len(tokens) and tokens[end + 1].start in names.aliases
+        whole = (kinds[0] is None or kinds[0] in _BEGINS) and (kinds[1] is None or kinds[1] in _ENDS or named)
+        near = all(kind is None or named or kind in _BEGINS | _ENDS | _OPERATORS for kind in kinds)
+        if whole or (near and _is_atom(tokens, at + 1, end - 1, partner, names)):
+            needless |= {at, end}
+    return needless
 
 
-def _generated(text: str) -> list[str]:
-    trees = sqlglot.parse(text, dialect=DIALECT)
-    return [t.sql(dialect=DIALECT, unsupported_level=ErrorLevel.IGNORE) for t in trees if t is not None]
+def _pairs(tokens: Sequence[Token]) -> Iterator[tuple[int, int]]:
+    opened: list[int] = []
+    for index, token in enumerate(tokens):
+        if token.token_type is _T.L_PAREN:
+            opened.append(index)
+        elif token.token_type is _T.R_PAREN and opened:
+            yield opened.pop(), index
+
+
+def _is_atom(tokens: Sequence[Token], at: int, last: int, partner: dict[int, int], names: NamePlaces) -> bool:
+    """Whether tokens are one name, one call, one text, or one of these in brackets."""
+    if partner.get(at) == last:
+        return _is_atom(tokens, at + 1, last - 1, partner, names)
+    if tokens[at].token_type is _T.STRING:
+        return at == last
+    if tokens[at].start not in names.folds:
+        return tokens[at].token_type is _T.VAR and partner.get(at + 1) == last
+    while at + 2 <= last and tokens[at + 1].token_type is _T.DOT:
+        at += 2
+    return at == last

@@ -75,7 +75,7 @@ class ParsedQuery:
         tree: sqlglot's, for looking at.
         references: in the order of the text.
         qualifiers: references that are before a column ({{ ref('flights') }}.origin): start, end, name.
-        spelling: the query in one spelling, for comparing.
+        spelling: the normal form of the query, for comparing.
         end: where the query ends in the rendered text, before a semicolon.
         nodes: of the tree, by their class.
         deterministic: whether it neither reads the clock nor draws random numbers.
@@ -113,9 +113,8 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery
     references, qualifiers = reader.references(nodes, tokens)
     end = tokens[-1].end + 1
     items = item_places(tokens)
-    return ParsedQuery(
-        tree, references, qualifiers, spelling(tokens), end, nodes.lasting(), deterministic(nodes), items
-    )
+    form = spelling(rendered.text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren))
+    return ParsedQuery(tree, references, qualifiers, form, end, nodes.lasting(), deterministic(nodes), items)
 
 
 def with_printed(hint: str, rendered: Rendered, offset: int) -> str:

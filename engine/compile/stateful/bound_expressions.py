@@ -16,6 +16,10 @@ from engine.times import duration_text
 
 _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 _WINDOWS = {"window": 3, "session_window": 1}
+# Functions that name the fields of what they make after the columns that they are given.
+_NAMES = {"arrays_zip"}
+# `a::int`, `int(a)` and `cast(a as int)` are one; what a cast may do is in the class.
+_ONE = (exp.Cast, exp.TryCast)
 
 
 def key_of(tree: Any) -> str:
@@ -29,6 +33,34 @@ def key_of(tree: Any) -> str:
         return f"session({key_of(tree.expressions[0])})"
     arguments = {name: value for name, value in tree.args.items() if value not in (None, False, [])}
     return f"{type(tree).__name__}({','.join(f'{name}={key_of(arguments[name])}' for name in sorted(arguments))})"
+
+
+def called(node: exp.Expr, sql: str) -> str:
+    """The function that a node calls where its class does not say it: sqlglot has one class for several of Spark's.
+
+    Args:
+        node: as it was parsed.
+        sql: the text that it was parsed from.
+    """
+    start, end = node.meta.get("start"), node.meta.get("end")
+    if not isinstance(node, exp.Func) or isinstance(node, _ONE) or start is None or end is None:
+        return ""
+    name = sql[start : end + 1].strip("`").lower()
+    own = type(node).sql_names() if type(node) is not exp.Anonymous else [name]
+    return "" if name == own[0].lower() else name
+
+
+def written_key(tree: exp.Expr, sql: str) -> str:
+    """A text that is equal for equal expressions only, of one that is not bound."""
+    return f"{key_of(tree)} {[called(node, sql) for node in tree.walk()]}"
+
+
+def named_arguments(node: exp.Expr) -> list[str]:
+    """The names of columns that a call makes a part of its value."""
+    zips = isinstance(node, exp.Func) and (node.name if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+    if not isinstance(node, exp.Tuple) and zips not in _NAMES:
+        return []
+    return [part.name if isinstance(part, (exp.Column, exp.Dot)) else "" for part in node.iter_expressions()]
 
 
 def is_session(tree: exp.Expr) -> bool:
@@ -116,6 +148,8 @@ def has_loose(tree: exp.Expr) -> bool:
 
 def normal(node: exp.Expr) -> exp.Expr:
     """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window."""
+    if isinstance(node, exp.Literal) and not node.is_string:
+        return exp.Literal(this=str(node.this).lower(), is_string=False)
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and node.this.this == "1":
         node.set("this", exp.Star())
     if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:

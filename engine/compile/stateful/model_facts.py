@@ -12,7 +12,7 @@ from typing import Any
 from engine.compile.nodes.manifest import Input, Materialized, Source
 from engine.compile.nodes.model_settings import Expectation, Overwrite, Write
 from engine.compile.references.ephemeral import Inlined
-from engine.compile.sql.normalize import spelling_of
+from engine.compile.sql.normalize import FORM, spelling_of
 from engine.compile.sql.parse import ParsedQuery
 from engine.relations import Relation
 from engine.sources import kind_of
@@ -45,6 +45,7 @@ def facts(
         "inlined": {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
     }
     result = {
+        "form": FORM,
         "materialized": materialized.value,
         "relation": str(relation),
         "sql": query.spelling,

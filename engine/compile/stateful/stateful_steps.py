@@ -19,7 +19,18 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
-from engine.compile.stateful.bound_expressions import bare, calls, gap_of, has_loose, key_of, normal, text_of, wrapped
+from engine.compile.stateful.bound_expressions import (
+    bare,
+    called,
+    calls,
+    gap_of,
+    has_loose,
+    key_of,
+    named_arguments,
+    normal,
+    text_of,
+    wrapped,
+)
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From
@@ -31,6 +42,7 @@ from engine.compile.streaming.plan import logical_plan as p
 from engine.compile.streaming.plan.optimize import needed
 from engine.compile.streaming.plan.redundant_aggregates import RANDOM
 from engine.compile.streaming.plan.verdict import StreamFacts
+from engine.compile.types import spark_types
 
 _WORD = re.compile(r"\w+")
 _Trees = dict[int, exp.Expr]
@@ -151,7 +163,7 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         plan = builder.query(tree, {}, None)
         if builder.found or builder.domains or plan.open:
             raise UnprovableError("names are not certain")
-        taker = _Taker(builder, inputs)
+        taker = _Taker(builder, inputs, str(facts["sql"]))
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
         columns = tuple((c.name, _bound(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError) as error:
@@ -271,6 +283,7 @@ class _Taker:
 
     builder: _Recorder
     inputs: Mapping[str, Mapping[str, Any]]
+    sql: str
     names: dict[str, int] = field(default_factory=dict)
     outer: list[Selected] = field(default_factory=list)
 
@@ -313,16 +326,19 @@ class _Taker:
             *_WORD.findall(str(mark.get("expression") or "")),
             *(column.lower() for column in facts.get("dedup") or ()),
         }
+        # Of JSON, `A` and `a` are two columns.
+        written = {str(n).lower(): str(n) for n, _ in facts["columns"]} if facts.get("exact") else {}
+        columns = [(written.get(c.name, c.name), c.type) for c in plan.columns if c.id in needed or c.name in used]
         block = Block(
             "read",
             plan.streaming,
             name=name,
-            columns=tuple(sorted((c.name, c.type) for c in plan.columns if c.id in needed or c.name in used)),
+            columns=tuple(sorted(columns)),
             watermark=(str(mark.get("column") or ""), str(mark.get("expression") or "")),
             delay=int(mark.get("delay") or 0),
             dedup=tuple(sorted(column.lower() for column in facts.get("dedup") or ())),
         )
-        return block, {c.id: exp.column(c.name, table=shown) for c in plan.columns}
+        return block, {c.id: exp.column(written.get(c.name, c.name), table=shown) for c in plan.columns}
 
     def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
         made: _Trees = dict(trees)
@@ -464,32 +480,47 @@ class _Taker:
             return self._bind(node.this, trees, names)
         if isinstance(node, exp.Query):
             raise UnprovableError("a subquery in an expression")
-        if isinstance(node, exp.Column) and not isinstance(node.this, exp.Star):
+        if node.is_star and not isinstance(node.parent, exp.Count):
+            raise UnprovableError("a star in an expression")
+        if isinstance(node, exp.Column):
             if node.parts[0].name.lower() in names:
                 return node.copy()
             return self._named(self.builder.resolved[id(node)], trees)
         if isinstance(node, exp.Struct):
-            return exp.Struct(expressions=[self._field(part, trees, names) for part in node.expressions])
+            aliased = self.sql[node.meta["start"] :].lower().startswith("struct") if "start" in node.meta else True
+            return exp.Struct(expressions=[self._field(p, trees, names, aliased=aliased) for p in node.expressions])
         if isinstance(node, exp.Lambda):
             names |= {e.name.lower() for e in node.expressions}
-        made = node.__class__(**{key: self._part(value, trees, names) for key, value in node.args.items()})
-        return normal(made)
+        return normal(self._made(node, trees, names))
 
-    def _field(self, part: exp.Expr, trees: _Trees, names: frozenset[str]) -> exp.Expr:
+    def _made(self, node: exp.Expr, trees: _Trees, names: frozenset[str]) -> exp.Expr:
+        """A call of bound arguments; what sqlglot's class does not say of it is said beside them."""
+        made = node.__class__(**{key: self._part(value, trees, names) for key, value in node.args.items()})
+        if isinstance(made, (exp.Anonymous, exp.Var)) and isinstance(made.this, str):
+            made.set("this", made.this.lower())
+        for key, said in (("called", called(node, self.sql)), ("names", named_arguments(node))):
+            if said:
+                made.set(key, said)
+        return made
+
+    def _field(self, part: exp.Expr, trees: _Trees, names: frozenset[str], *, aliased: bool) -> exp.Expr:
         """A field of a struct with the name that it has where it is written."""
         if isinstance(part, exp.PropertyEQ):
+            if aliased and "start" not in part.this.meta:
+                # sqlglot reads the comparison of struct(a = b) as a name.
+                raise UnprovableError("a field without a name")
             name, value = part.this.name, part.expression
         elif isinstance(part, (exp.Alias, exp.Column)):
             name, value = part.alias_or_name, part.unalias()
         else:
             raise UnprovableError("a field without a name")
-        return exp.PropertyEQ(this=exp.to_identifier(name.lower()), expression=self._bind(value, trees, names))
+        return exp.PropertyEQ(this=exp.to_identifier(name), expression=self._bind(value, trees, names))
 
     def _part(self, value: Any, trees: _Trees, names: frozenset[str]) -> Any:
         if isinstance(value, list):
             return [self._part(part, trees, names) for part in value]
         if isinstance(value, exp.Identifier):
-            return exp.to_identifier(value.name.lower())
+            return exp.to_identifier(value.name)
         if isinstance(value, exp.DataType):
             return value.copy()
         return self._bind(value, trees, names) if isinstance(value, exp.Expr) else value
@@ -497,9 +528,19 @@ class _Taker:
     def _named(self, found: Found, trees: _Trees) -> exp.Expr:
         number = found.column.id
         tree = trees[number].copy() if number in trees else self._bind(self.builder.made[number], trees)
-        for name in found.path:
+        for name in _fields_of(found):
             tree = exp.Dot(this=tree, expression=exp.to_identifier(name))
         return tree
+
+
+def _fields_of(found: Found) -> Iterable[str]:
+    """The path into a column: a field of a struct as it is declared, the key of a map as it is written."""
+    type_ = spark_types.normal(found.column.type)
+    for name in found.path:
+        fields = spark_types.fields(spark_types.element(type_) or type_) or ()
+        named = [field_ for field_ in fields if field_[0].lower() == name.lower()]
+        yield named[0][0] if named else name.lower() if found.column.window else name
+        type_ = named[0][1] if len(named) == 1 else None
 
 
 def _filtered(block: Block, conditions: Iterable[BoundExpression]) -> Block:

@@ -117,7 +117,7 @@ class ExpressionReader:
             case exp.Column() if not isinstance(node.this, exp.Star):
                 value = self._column(node)
             case exp.Dot():
-                value = self._field(self.of(node.this), (node.expression.name.lower(),), node)
+                value = self._field(self.of(node.this), (node.expression.name,), node)
             case exp.Lambda():
                 value = self._lambda(node)
             case exp.Query():
@@ -161,7 +161,7 @@ class ExpressionReader:
     def _field(self, value: PlanValue, path: tuple[str, ...], node: exp.Expr) -> PlanValue:
         """A field of a struct: no column, though an alias on it takes the marks of what it was made from."""
         for name in path:
-            inner = next((f for f in value.fields if f.name == name), None)
+            inner = next((f for f in value.fields if f.name == name.lower()), None)
             lost = value.lost or (node if _marked(value) else None)
             if inner is not None:
                 value = PlanValue(

@@ -113,7 +113,8 @@ def _table(queries: Queries, node: exp.Table, name: str, env: Env) -> LogicalPla
     first = next(node.find_all(exp.Identifier))
     declared = first.meta.get("start") in queries.native.streams and facts.streamable
     marked = (facts.watermark or "").lower()
-    types = {n.lower(): (t or "").lower() for n, t in (facts.columns or {}).items()}
+    # The names of fields keep their letter case: those of a JSON record have one.
+    types = {n.lower(): t if t and "<" in t else (t or "").lower() for n, t in (facts.columns or {}).items()}
     streaming = facts.streaming or declared
     if marked and streaming:
         types.setdefault(marked, "timestamp")

@@ -28,7 +28,8 @@ class NamedRelation(Struct, frozen=True):
 class Found(Struct, frozen=True):
     """What a name refers to: a column, and a field of it where `path` is not empty.
 
-    `alias`: it is an alias further left in the same SELECT.
+    `path` is as it is written, as a part of it may be the key of a map. `alias`: it is an alias further left in the
+    same SELECT.
     """
 
     column: PlanColumn
@@ -74,8 +75,7 @@ class PlanScope:
         Raises:
             AmbiguousError: two relations have it.
         """
-        parts = [part.name.lower() for part in node.parts]
-        column = self._here(parts)
+        column = self._here([part.name for part in node.parts])
         if column is not None or self.outer is None:
             return column
         column = self.outer.resolve(node)
@@ -87,15 +87,16 @@ class PlanScope:
         """Whether several relations have a column of this name."""
         return sum(any(column.name == name for column in relation.columns) for relation in self.relations) > 1
 
-    def _here(self, parts: list[str]) -> Found | None:
+    def _here(self, written: list[str]) -> Found | None:
+        parts = [part.lower() for part in written]
         for cut in range(len(parts) - 1, 0, -1):
             relation = self._relation(".".join(parts[:cut]))
             column = self._of(relation, parts[cut]) if relation is not None else None
             if column is not None:
-                return Found(column, tuple(parts[cut + 1 :]))
+                return Found(column, tuple(written[cut + 1 :]))
         column = self._bare(parts[0])
         if column is not None:
-            return Found(column, tuple(parts[1:]), alias=column.id in self.aliases)
+            return Found(column, tuple(written[1:]), alias=column.id in self.aliases)
         return None
 
     def _relation(self, alias: str) -> NamedRelation | None:
