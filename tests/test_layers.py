@@ -16,7 +16,8 @@ import engine
 ROOT = Path(engine.__file__).parent
 STAGES = ("project", "compile", "plan", "runtime", "unit_tests", "docs", "migration", "api", "cli")
 FOUNDATIONS = (
-    "bounds", "characters", "diagnostics", "errors", "events", "faults", "pinned_settings", "relations", "secrets", "jinja", "spark", "spark_master", "lake",
+    "bounds", "characters", "diagnostics", "errors", "events", "faults", "node_ids", "pinned_settings", "relations", "secrets", "jinja", "spark",
+    "spark_master", "lake",
     "object_store",
     "sources", "state", "schema", "spark_options", "target_folder", "times", "user_cache",
 )  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections import ChainMap
+from collections import ChainMap, Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from engine.node_ids import rest_of, shown_name
 
 if TYPE_CHECKING:
     from engine.compile import DataTest, Manifest, Target
@@ -29,18 +31,22 @@ def with_adapted_tests(
         return manifest
     tests = [node for i in nodes if isinstance(node := manifest.nodes[i], DataTest)]
     if store_failures:
-        tests = [_storing(test, target) for test in tests]
+        names = Counter(shown_name(i).lower() for i in manifest.nodes if i.startswith("test."))
+        tests = [_storing(test, target, shared=names[test.name.lower()] > 1) for test in tests]
     if warnings_fail:
         tests = [_failing(test) for test in tests]
     # Nodes that nobody asks for need not be decoded.
     return replace(manifest, nodes=ChainMap({test.id: test for test in tests}, manifest.nodes))  # type: ignore[arg-type]
 
 
-def _storing(test: DataTest, target: Target) -> DataTest:
+def _storing(test: DataTest, target: Target, *, shared: bool) -> DataTest:
+    """The test with a table for its failing rows; `shared`: others have its name."""
     from engine.compile.declarations.failing_rows import failing_rows
 
+    own = test.id.rpartition(".")[2] if rest_of(test.id) != test.name else test.kind
+    table = f"{test.name}_{own}" if shared else test.name
     # Rows that are kept are written by the query, also if there are none.
-    return test if test.stored else replace(test, stored=failing_rows(target, test.name), look=None)
+    return test if test.stored else replace(test, stored=failing_rows(target, table), look=None)
 
 
 def _failing(test: DataTest) -> DataTest:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from engine.node_ids import shown_name
+
 if TYPE_CHECKING:
     from engine.api import Project, RunTest
     from engine.compile import Compiled, DataTest, UnitTest
@@ -105,7 +107,7 @@ class ProjectTests(pytest.File):
         tests = runnable(compiled.manifest, chosen, "test")
         self.config.stash[_OPEN] = _Open(project, compiled, tests, self.config.getoption("--engine-no-cache"))
         nodes: Any = [compiled.manifest.nodes[i] for i in tests]
-        return [ProjectTest.from_parent(self, name=n.id.partition(".")[2], test=n) for n in nodes]
+        return [ProjectTest.from_parent(self, name=shown_name(n.id), test=n) for n in nodes]
 
 
 class ProjectTest(pytest.Item):

@@ -13,6 +13,7 @@ from engine.compile import DataTest, Model, UnitTest
 from engine.errors import Diagnostic, EngineError, Location, SetupError
 from engine.events import Diagnosed, ModelFinished, ModelStarted, Outcome, Status, TestFinished, now
 from engine.lake.table_writer import create_namespace
+from engine.node_ids import rest_of
 from engine.plan import ActionKind
 from engine.plan.test_passes.known_passes import KnownPasses
 from engine.runtime.batch.run_batch import run_batch
@@ -195,13 +196,13 @@ class Turns:
         except failures as error:
             _log.exception("test %s", test.name)
             if (ended := self._ended()) is not None:
-                return DataTestVerdict(Status.ERROR, 0, ended.message, (ended.at(test.location, test.name),))
+                return DataTestVerdict(Status.ERROR, 0, ended.message, (ended.at(test.location, rest_of(test.id)),))
             node = self.run.manifest.nodes[test.model]
             if isinstance(node, Model):
                 finding = diagnose_test(error, test, node)
             else:
                 told = diagnose(error, node)[0]  # type: ignore[arg-type]
-                finding = replace(told, node=test.name, location=test.location)
+                finding = replace(told, node=rest_of(test.id), location=test.location)
             return DataTestVerdict(Status.ERROR, 0, finding.message, (finding,))
 
     def _data_test(self, test: DataTest) -> DataTestVerdict:

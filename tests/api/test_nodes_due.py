@@ -7,6 +7,7 @@ import pytest
 from engine.api.watched_project import nodes_due
 from engine.compile import Manifest
 from engine.errors import Diagnostic
+from engine.node_ids import shown_name
 from engine.plan import Action, ActionKind, Plan
 from tests.project.small_projects import ORDERS, clean
 
@@ -23,12 +24,12 @@ FILES: dict[str, str | bytes] = {
 }
 ORDERS_, IDS, CUSTOMERS, ROWS = "model.orders", "model.ids", "model.customers", "model.rows"
 NOT_NULL, UNIQUE, ONE, TWO = (
-    "test.not_null_orders_id",
-    "test.unique_ids_id",
+    "test.not_null_orders_id.a0fe0444db",
+    "test.unique_ids_id.d70d99787c",
     "unit_test.ids.one",
     "unit_test.customers.two",
 )
-SOURCE_TEST = "test.source_not_null_more_rows_id"
+SOURCE_TEST = "test.source_not_null_more_rows_id.08ca61b292"
 NODES = (SOURCE_TEST, ORDERS_, NOT_NULL, ONE, IDS, UNIQUE, TWO, CUSTOMERS, ROWS)
 REFUSAL = Diagnostic("model-changed", "no")
 
@@ -42,7 +43,7 @@ def plan(**known: bool | Diagnostic | None) -> Plan:
     """The plan of NODES: unchanged but for what is said by name, without what is before the last dot."""
     actions = {}
     for node in NODES:
-        word = known.get(node.rpartition(".")[2], True)
+        word = known.get(shown_name(node).rpartition(".")[2], True)
         refusals, unchanged = ((word,), None) if isinstance(word, Diagnostic) else ((), word)
         kind = ActionKind.RESUME if node.startswith("model.") else ActionKind.TEST
         actions[node] = Action(node, kind, refusals=refusals, unchanged=unchanged)

@@ -103,7 +103,7 @@ def test_a_plan_says_what_a_build_would_do_and_a_build_without_input_starts_noth
     write(root, {"landing/orders/a.json": '{"id": 1}\n'})
     plan = project.plan("orders")
     assert [(node, action.kind) for node, action in plan.actions.items()] == [
-        ("model.orders", "create"), ("test.not_null_orders_id", "test"),
+        ("model.orders", "create"), ("test.not_null_orders_id.a0fe0444db", "test"),
     ]  # fmt: skip
     assert (plan.refusals, plan.unchanged) == ((), False)
     refusals = project.plan("other").refusals

@@ -68,7 +68,7 @@ def test_builds_in_another_thread_one_after_another(shop: Lab, tmp_path: Path) -
 
     first = in_thread(lambda: project.build(on_event=seen.append, threads=2))
     assert {r.node: r.status for r in first.results} == {
-        "model.events": Status.SUCCESS, "model.sums": Status.SUCCESS, "test.not_null_sums_n": Status.PASS,
+        "model.events": Status.SUCCESS, "model.sums": Status.SUCCESS, "test.not_null_sums_n.efd127ff81": Status.PASS,
     }  # fmt: skip
     assert not first.failed
     assert [type(seen[0]), type(seen[-1])] == [RunStarted, RunFinished]

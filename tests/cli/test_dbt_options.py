@@ -230,7 +230,7 @@ def test_with_warn_error_tests_that_warn_fail(
     (small / "models/marts/b.sql").unlink()
     result = Project(small).compile()
     assert not result.manifest.errors
-    nodes = ["test.not_null_b_id", "model.b"]
+    nodes = ["test.not_null_b_id.ff9bf2e6ee", "model.b"]
     as_is = with_adapted_tests(result.manifest, nodes, result.target, store_failures=False, warnings_fail=False)
     adapted = with_adapted_tests(result.manifest, nodes, result.target, store_failures=True, warnings_fail=True)
     (one,) = [test for test in as_is.tests if test.name == "not_null_b_id"]

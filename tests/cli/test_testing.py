@@ -24,7 +24,7 @@ FILES: dict[str, str | bytes] = {
     "tests/units.yml": UNITS,
 }
 FIRST, SECOND, OTHER = "unit_test.orders.first", "unit_test.orders.second", "unit_test.other.first"
-NOT_NULL = "test.not_null_orders_id"
+NOT_NULL = "test.not_null_orders_id.a0fe0444db"
 
 
 @pytest.mark.parametrize(

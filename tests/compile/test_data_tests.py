@@ -54,7 +54,7 @@ def test_a_test_of_ones_own_and_a_file_of_sql(tmp_path: Path) -> None:
         Severity.WARN,
     )
     assert select(manifest, ["test_type:singular"]).nodes == ["test.no_debt"]
-    assert select(manifest, ["test_type:generic"]).nodes == ["test.even_orders_id"]
+    assert select(manifest, ["test_type:generic"]).nodes == ["test.even_orders_id.0ad493f4a2"]
     assert select(manifest, ["test_type:data,tag:money"]).nodes == ["test.no_debt"]
     assert select(manifest, ["path:tests"]).nodes == ["test.no_debt"]
 

@@ -49,7 +49,7 @@ unit_tests:
 
 def test_tags_of_a_source_select_its_tables_with_their_tests(tmp_path: Path) -> None:
     manifest = clean(tmp_path, FILES)
-    test = "test.source_not_null_shop_orders_id"
+    test = "test.source_not_null_shop_orders_id.b73f418663"
     assert select(manifest, ["tag:shop"]).nodes == ["source.shop.customers", "source.shop.orders", test]
     assert select(manifest, ["tag:orders"]).nodes == ["source.shop.orders", test]
     assert select(manifest, ["tag:orders+"]).nodes == ["source.shop.orders", "model.a", test]

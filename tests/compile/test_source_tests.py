@@ -87,14 +87,18 @@ def test_a_model_waits_for_the_tests_of_the_sources_that_it_reads(tmp_path: Path
     manifest = clean(tmp_path, FILES)
     nodes = [node for node in manifest.nodes if not node.startswith("source.")]
     needed = dependencies(manifest, nodes)
-    of_orders = {"test.source_unique_shop_orders_id", "test.source_not_null_shop_orders_id", "test.known_place"}
+    of_orders = {
+        "test.source_unique_shop_orders_id.ad3e3d6b5c",
+        "test.source_not_null_shop_orders_id.b73f418663",
+        "test.known_place.428cce2339",
+    }
     assert of_orders <= needed["model.clean"]
     # Not one that warns, and not one that reads the model itself.
-    assert "test.source_expression_shop_orders" not in needed["model.clean"]
+    assert "test.source_expression_shop_orders.fe4575c903" not in needed["model.clean"]
     assert needed["model.known"] == set()
-    assert needed["test.known_place"] == {"model.known"}
+    assert needed["test.known_place.428cce2339"] == {"model.known"}
     order = run_order(manifest, nodes)
-    assert order.index("test.source_unique_shop_orders_id") < order.index("model.clean")
+    assert order.index("test.source_unique_shop_orders_id.ad3e3d6b5c") < order.index("model.clean")
     assert set(order) == set(nodes)
 
 

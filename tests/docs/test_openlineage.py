@@ -48,7 +48,7 @@ def finished(name: str, index: int, status: Status = Status.SUCCESS, **more) -> 
 
 
 def a_run() -> list[events.Event]:
-    test = events.TestFinished("test.not_null_totals_id", 3, 3, Status.PASS, 0.1)
+    test = events.TestFinished("test.not_null_totals_id.5f09fbd5fe", 3, 3, Status.PASS, 0.1)
     return [
         RunStarted(RUN, "build", "dev", 3, AT),
         started("clean", 1),
@@ -118,7 +118,7 @@ def test_a_test_of_a_source_is_told_of_all_its_topics(tmp_path):
     text += "    connections: {main: {bootstrap_servers: 'broker:9092'}}\n"
     made = compiled(tmp_path, {**FILES, "sources/s.yml": source, "project.yml": text})
     assert made.manifest.errors == ()
-    test = events.TestFinished("test.source_not_null_s_t_id", 1, 1, Status.FAIL, 0.1)
+    test = events.TestFinished("test.source_not_null_s_t_id.960bfdf4c6", 1, 1, Status.FAIL, 0.1)
     assert send(made, tmp_path, [RunStarted(RUN, "test", "dev", 1, AT), test, RunFinished(1.0)]) == []
     _, told, _ = sent(tmp_path / "events.jsonl")
     assert [(dataset["namespace"], dataset["name"]) for dataset in told["inputs"]] == [

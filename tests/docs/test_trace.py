@@ -60,7 +60,7 @@ def test_what_goes_with_a_column(columns):
     assert spots(found.values) == ["model.passed.price", "model.totals.total", "model.shares.share"]
     assert spots(found.gone) == ["model.passed.price"]
     assert (found.breaks, found.stops) == (("model.totals",), ("model.shares",))
-    assert found.tests == ("test.not_null_totals_total", "unit_test.totals.sums")
+    assert found.tests == ("test.not_null_totals_total.525788a35b", "unit_test.totals.sums")
     assert found.rows == ()
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from engine.api import Project
 from engine.compile import DataTest
+from engine.node_ids import data_test_id
 from engine.plan import Plan
 from engine.plan.deployed.read_deployed import read_sources
 from engine.plan.deployed.state_folder import table_state
@@ -62,9 +63,19 @@ FILES = {
     "models/seen.sql": SEEN,
     "tests/few.sql": "select * from {{ ref('paid') }} where id > 100",
 }
-NOT_NULL, POSITIVE, SEEN_ONCE = "test.not_null_paid_id", "test.positive", "test.unique_seen_id"
-KINDS, TOPIC, ORDERS = (f"test.source_{n}" for n in ("unique_shop_kinds_kind", "not_null_shop_topic_value",
-                                                    "not_null_shop_orders_id"))  # fmt: skip
+NOT_NULL, POSITIVE, SEEN_ONCE = (
+    "test.not_null_paid_id.9bebb71ca0",
+    "test.positive.7b4f14d10b",
+    "test.unique_seen_id.cfef96dc43",
+)
+KINDS, TOPIC, ORDERS = (
+    data_test_id(f"source_{kind}_shop_{table}_{column}", f"source.shop.{table}")
+    for kind, table, column in (
+        ("unique", "kinds", "kind"),
+        ("not_null", "topic", "value"),
+        ("not_null", "orders", "id"),
+    )
+)
 OF_PAID = {NOT_NULL, POSITIVE, SEEN_ONCE, "test.few"}
 _COLUMNS = "catalog_name, table_namespace, table_name, metadata_location, previous_metadata_location, iceberg_type"
 
@@ -328,7 +339,7 @@ def test_a_test_that_reads_the_clock_runs_each_time(lake: LakeByHand) -> None:
     text = PAID.replace("not_null,", "not_null, {recency: {within: 1 day, name: recent}},")
     write(lake.root, {"models/paid.sql": text, "tests/few.sql": "select id from {{ ref('paid') }} where rand() > 2"})
     passed(lake)
-    assert counting(lake) & {"test.recent", "test.few"} == set()
+    assert counting(lake) & {"test.recent.a8b7d0f5fd", "test.few"} == set()
     assert NOT_NULL in counting(lake)
 
 

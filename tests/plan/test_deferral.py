@@ -225,7 +225,7 @@ def test_a_table_of_another_target_is_never_published_or_locked(shop: Path) -> N
     write(shop, "models/kinds.sql", text)
     project = Project(shop)
     plain = project.compile()
-    nodes = ["test.not_null_kinds_kind"]
+    nodes = ["test.not_null_kinds_kind.5e2b869e03"]
     assert [model.name for model in decided_by_tests(plain.manifest, nodes)] == ["kinds"]
     away = project.defer(plain, nodes, Selection(state=shop / "prod", defer=True))
     assert decided_by_tests(away.manifest, nodes) == []

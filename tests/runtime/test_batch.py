@@ -83,8 +83,8 @@ def test_failing_tests_skip_what_depends_and_let_the_rest_go_on(shop: Lab) -> No
     result = shop.run("build")
     assert result.code == 1
     ended = {e["node"]: e["status"] for e in result.events if e["event"] in {"ModelFinished", "TestFinished"}}
-    assert ended["test.unique_events_kind"] == "fail"
-    assert ended["test.unique_events_id"] == "pass"
+    assert ended["test.unique_events_kind.37605d4e8c"] == "fail"
+    assert ended["test.unique_events_id.4692eeec09"] == "pass"
     assert ended["model.alone"] == "success"
     assert {ended[f"model.{m}"] for m in ("by_kind", "top_kind", "of_view")} == {"skipped"}
     (summary,) = [e for e in result.events if e["event"] == "Summary"]
@@ -92,8 +92,8 @@ def test_failing_tests_skip_what_depends_and_let_the_rest_go_on(shop: Lab) -> No
     shop.land("b", [{"id": 1, "kind": "x"}])
     warned = shop.run("test", "-s", "test_name:unique,events")
     assert {e["node"]: e["status"] for e in warned.events if e["event"] == "TestFinished"} == {
-        "test.unique_events_kind": "fail",
-        "test.unique_events_id": "pass",
+        "test.unique_events_kind.37605d4e8c": "fail",
+        "test.unique_events_id.4692eeec09": "pass",
     }
 
 

@@ -40,9 +40,14 @@ unit_tests:
     given: {paid: [{amount: 1}, {amount: 2}]}
     expect: {rows: [{total: 3}]}
 """
-OF_PAID = {"test.not_null_paid_id", "test.unique_paid_id", "test.positive", "test.not_null_total_total"}
-OTHERS = {"test.unique_kinds_kind", "unit_test.paid.all_pass", "unit_test.total.sums"}
-OF_SOURCE = {"test.source_not_null_shop_events_id"}
+OF_PAID = {
+    "test.not_null_paid_id.9bebb71ca0",
+    "test.unique_paid_id.dc0cce9190",
+    "test.positive.7b4f14d10b",
+    "test.not_null_total_total.5d7d937f7c",
+}
+OTHERS = {"test.unique_kinds_kind.97d26f70c2", "unit_test.paid.all_pass", "unit_test.total.sums"}
+OF_SOURCE = {"test.source_not_null_shop_events_id.abc712c0bb"}
 
 
 def event(number: int, amount: float = 1.0) -> dict[str, Any]:
@@ -108,19 +113,19 @@ def test_new_rows_are_tested_and_the_rest_is_cached(shop: Lab) -> None:
     failed = shop.run("build")
     assert failed.code == 1
     assert {node for node, (status, _) in ended(failed).items() if status == "fail"} == {
-        "test.unique_paid_id", "test.positive",
+        "test.unique_paid_id.dc0cce9190", "test.positive.7b4f14d10b",
     }  # fmt: skip
     again = shop.run("test")
     # The view was not built, so that its test was skipped.
-    assert cached(again) == {"test.not_null_paid_id"} | OTHERS | OF_SOURCE
+    assert cached(again) == {"test.not_null_paid_id.9bebb71ca0"} | OTHERS | OF_SOURCE
     # The test is corrected: it runs, and is cached from then on.
     shop.model("paid", PAID.replace("not_null, unique", "not_null, {unique: {severity: warn}}").replace("> 0", "< 9"))
     corrected = shop.run("test")
-    assert (corrected.code, ended(corrected)["test.unique_paid_id"][0]) == (0, "warn")
-    assert ended(corrected)["test.positive"] == ("pass", False)
+    assert (corrected.code, ended(corrected)["test.unique_paid_id.dc0cce9190"][0]) == (0, "warn")
+    assert ended(corrected)["test.positive.7b4f14d10b"] == ("pass", False)
     last = shop.run("test")
-    assert ended(last)["test.positive"] == ("pass", True)
-    assert ended(last)["test.unique_paid_id"] == ("warn", False)
+    assert ended(last)["test.positive.7b4f14d10b"] == ("pass", True)
+    assert ended(last)["test.unique_paid_id.dc0cce9190"] == ("warn", False)
 
 
 def test_a_commit_by_somebody_else_is_tested(shop: Lab) -> None:
@@ -128,13 +133,13 @@ def test_a_commit_by_somebody_else_is_tested(shop: Lab) -> None:
     spark = shop.session.spark  # type: ignore[union-attr]
     spark.sql(f"insert into lake.{shop.schema}.kinds values ('b')")
     found = shop.run("test")
-    assert ended(found)["test.unique_kinds_kind"] == ("fail", False)
-    assert cached(found) == OF_PAID | OTHERS - {"test.unique_kinds_kind"} | OF_SOURCE
+    assert ended(found)["test.unique_kinds_kind.97d26f70c2"] == ("fail", False)
+    assert cached(found) == OF_PAID | OTHERS - {"test.unique_kinds_kind.97d26f70c2"} | OF_SOURCE
     # Dropped and recreated, with the rows that passed.
     spark.sql(f"drop table lake.{shop.schema}.kinds")
     spark.sql(f"create table lake.{shop.schema}.kinds using iceberg as select * from values ('a'), ('b') as t(kind)")
-    assert ended(shop.run("test"))["test.unique_kinds_kind"] == ("pass", False)
-    assert ended(shop.run("test"))["test.unique_kinds_kind"] == ("pass", True)
+    assert ended(shop.run("test"))["test.unique_kinds_kind.97d26f70c2"] == ("pass", False)
+    assert ended(shop.run("test"))["test.unique_kinds_kind.97d26f70c2"] == ("pass", True)
 
 
 def test_a_table_that_is_written_while_its_test_runs_is_tested_again(shop: Lab) -> None:
@@ -148,8 +153,8 @@ def test_a_table_that_is_written_while_its_test_runs_is_tested_again(shop: Lab) 
 
     shop.run("run")
     with patch.object(run_data_test, "judged", and_then):
-        assert ended(shop.run("test", "-s", "kinds")) == {"test.unique_kinds_kind": ("pass", False)}
-    assert ended(shop.run("test", "-s", "kinds")) == {"test.unique_kinds_kind": ("fail", False)}
+        assert ended(shop.run("test", "-s", "kinds")) == {"test.unique_kinds_kind.97d26f70c2": ("pass", False)}
+    assert ended(shop.run("test", "-s", "kinds")) == {"test.unique_kinds_kind.97d26f70c2": ("fail", False)}
 
 
 def test_every_test_runs_when_asked_for_and_after_clean(shop: Lab) -> None:
@@ -199,7 +204,7 @@ def test_cached_passes_publish_staged_rows_as_any_pass_does(shop: Lab) -> None:
     shop.land("b", [event(2)])
     held = shop.run("build")
     assert (held.code, held.codes()) == (1, ["not-published"])
-    assert ended(held)["test.not_null_paid_id"] == ("pass", False)
+    assert ended(held)["test.not_null_paid_id.9bebb71ca0"] == ("pass", False)
     table = shop.table("paid")
     assert table is not None
     assert STAGED in table.branches
@@ -207,13 +212,17 @@ def test_cached_passes_publish_staged_rows_as_any_pass_does(shop: Lab) -> None:
     shop.model("paid", GATED.replace("not_null, unique", "not_null, {unique: {error_if: '> 5', warn_if: '> 5'}}"))
     published = shop.run("test", "-s", "paid")
     assert (published.code, published.codes()) == (0, [])
-    assert cached(published) == {"test.not_null_paid_id", "test.positive", "unit_test.paid.all_pass"}
+    assert cached(published) == {
+        "test.not_null_paid_id.9bebb71ca0",
+        "test.positive.7b4f14d10b",
+        "unit_test.paid.all_pass",
+    }
     table = shop.table("paid")
     assert table is not None
     assert STAGED not in table.branches
     assert len(shop.rows("paid")) == 3
     # Three rows, one of them a duplicate that is allowed: not a pass without failing rows.
-    assert "test.unique_paid_id" not in cached(shop.run("test", "-s", "paid"))
+    assert "test.unique_paid_id.dc0cce9190" not in cached(shop.run("test", "-s", "paid"))
 
 
 def test_a_staged_batch_table_is_tested_once_it_has_changed(shop: Lab) -> None:
@@ -224,9 +233,9 @@ def test_a_staged_batch_table_is_tested_once_it_has_changed(shop: Lab) -> None:
     assert cached(shop.run("build", "-s", "kinds")) == set()
     assert sorted(row["kind"] for row in shop.rows("kinds")) == ["a", "c"]
     second = shop.run("build", "-s", "kinds")
-    assert ended(second)["test.unique_kinds_kind"][0] == "pass"
+    assert ended(second)["test.unique_kinds_kind.97d26f70c2"][0] == "pass"
     with no_session():
-        assert cached(shop.run("build", "-s", "kinds")) == {"test.unique_kinds_kind"}
+        assert cached(shop.run("build", "-s", "kinds")) == {"test.unique_kinds_kind.97d26f70c2"}
 
 
 def test_a_cached_test_lets_what_waits_for_it_be_built(shop: Lab) -> None:

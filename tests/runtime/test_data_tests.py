@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from engine.compile import DataTest
+from engine.node_ids import data_test_id, rest_of, shown_name
 from engine.runtime import turns
 from engine.runtime.testing.run_data_test import DataTestVerdict, run_test
 from tests.lab import Lab
@@ -77,12 +78,14 @@ def test_every_kind_counts_its_failing_rows(lab: Lab, monkeypatch: pytest.Monkey
     lab.write("tests/no_b.sql", "-- Rows of b.\nselect * from {{ ref('hours') }} where place = 'b'\n")
     result = lab.run("build")
     assert result.code == 1
-    ended = {e["node"].removeprefix("test."): e for e in result.events if e["event"] == "TestFinished"}
+    ended = {shown_name(e["node"]): e for e in result.events if e["event"] == "TestFinished"}
     assert {name: (e["status"], e["failures"]) for name, e in ended.items()} == EXPECTED
     # One look tells that "small" passes; of "there" the rows are counted; a look that fails tells nothing.
     assert set(EXPECTED) - own == {"small"}
     assert ended["positive"]["message"].endswith(f"stored in lake.{lab.schema}_test_failures.positive")
     names, rows = lab._lake().rows(f"{lab.schema}_test_failures", "positive", None) or ((), ())
     assert sorted(row[list(names).index("hour")].hour for row in rows) == [13, 14]
-    stored = json.loads((lab.root / "target" / "manifest.json").read_text())["nodes"]["test.lab.positive"]["config"]
+    stored = json.loads((lab.root / "target" / "manifest.json").read_text())["nodes"][
+        f"test.lab.{rest_of(data_test_id('positive', 'model.hours'))}"
+    ]["config"]
     assert (stored["warn_if"], stored["error_if"], stored["store_failures"]) == ("> 1", "> 5", True)

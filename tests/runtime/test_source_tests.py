@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from engine.node_ids import shown_name
 from tests.lab import Lab, event
 
 pytestmark = pytest.mark.spark
@@ -45,7 +46,7 @@ COUNTED = "/*---\nmaterialized: table\n---*/\nselect count(*) as n from {{ ref('
 
 def ended(result: Any) -> dict[str, tuple[str, int]]:
     tests = [e for e in result.events if e["event"] == "TestFinished"]
-    return {e["node"].removeprefix("test."): (e["status"], e["failures"]) for e in tests}
+    return {shown_name(e["node"]): (e["status"], e["failures"]) for e in tests}
 
 
 def prepare(lab: Lab, policy: str = "drop") -> Lab:
@@ -64,7 +65,7 @@ def test_sources_are_tested_before_what_reads_them(lab: Lab) -> None:
     built = lab.build()
     assert set(ended(built).values()) == {("pass", 0)}
     names = [e["node"] for e in built.events if e["event"] in {"TestFinished", "ModelFinished"}]
-    assert names.index("test.source_unique_shop_events_id") < names.index("model.paid")
+    assert names.index("test.source_unique_shop_events_id.3fff477b8b") < names.index("model.paid")
 
     # Rows that fail: the stream does not read them, and nothing below it is built.
     lab.land("b", [event(2), event(None, kind="lost", amount=-1.0), event(3, kind="lost")])

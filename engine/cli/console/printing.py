@@ -29,6 +29,7 @@ from engine.events import (
     TurnFinished,
     TurnStarted,
 )
+from engine.node_ids import shown_name
 
 _WIDTH = 76
 # Indentation of the second line of a message: as wide as the time before the first.
@@ -172,7 +173,7 @@ class TextPrinter:
                 word = _WORDS.get(event.status, event.status.value.upper())
                 detail = f"{event.message} in {event.seconds:.1f}s" if event.message else f"in {event.seconds:.1f}s"
                 detail = "(cached)" if event.cached else detail
-                self._row(event, word, event.node.split(".", 1)[1], f"{event.status.value.upper()} {detail}", event)
+                self._row(event, word, shown_name(event.node), f"{event.status.value.upper()} {detail}", event)
             case Diagnosed():
                 self._diagnostics([event.diagnostic], self._hints)
             case RunFinished():

@@ -21,11 +21,11 @@ from engine.compile.pipeline.project_graph import (
     loop_finding,
     loops_of,
     selected_names,
-    shared_tables,
     taken_files,
 )
 from engine.compile.pipeline.worker import Local
 from engine.compile.pipeline.worker_pool import crew
+from engine.compile.pipeline.written_tables import shared_tables
 from engine.compile.templates.rendered_values import ValueRenderer
 from engine.compile.templates.template_names import TemplateNames
 from engine.compile.testing.data_test_nodes import source_tests
@@ -33,6 +33,7 @@ from engine.compile.testing.relationship_columns import KIND, related_faults
 from engine.compile.testing.singular_tests import read_singular
 from engine.compile.testing.unit_test_nodes import read_unit_tests
 from engine.errors import Diagnostic, Location
+from engine.node_ids import repeated
 from engine.project import LoadedProject
 from engine.relations import Relation
 from engine.secrets import scrubber
@@ -82,7 +83,6 @@ def compile_models(
         workers.meet(known, selected_names(faces.values(), shared.sources), looped)
         flow = Flow(faces, looped, Before(kept, fresh, before.sources), hashes, now.texts, now.shared)
         flow.run(workers)
-    diagnostics += shared_tables(faces.values())
     diagnostics += taken_files(faces.values(), shared.sources)
     diagnostics += [loop_finding(loop, lambda i, name: read_model(texts[i], shared).place_of(name)) for loop in loops]
     diagnostics += [problem for i in faces for problem in flow.models[i].problems]
@@ -96,11 +96,14 @@ def compile_models(
         *source_tests(shared, known, diagnostics),
         *read_singular(shared, known, diagnostics),
     )
+    kept_rows = {i: None for model in models.values() for i in model.nodes if _keeps_rows(i, stored)}
+    diagnostics += shared_tables(faces.values(), (*Nodes(kept_rows, stored.json).values(), *tests))
     tests += read_unit_tests(project, nodes, values, diagnostics)
     unit_tests = {test.id: encoded(test, about) for test in tests}
     env |= env_digests(names.used_env, names.env)
     fresh_nodes = {**stored.fresh, **{i: (node, digest(node.json)) for i, node in unit_tests.items()}}
     ids = (*sources, *(i for model in models.values() for i in model.nodes), *unit_tests)
+    diagnostics += repeated(ids)
     depends = {i: _depends(i, fresh_nodes, stored.places) for i in ids if i not in sources}
     same = not loops and depends == {i: before.places[i].depends_on for i in before.order}
     return replace(
@@ -137,6 +140,11 @@ def _stored(
 def _relates(node: str, stored: StoredCompilation) -> bool:
     """Whether a node may be a test of relationships; most are not, and need not be decoded."""
     return node.startswith("test.") and KIND.encode() in bytes(stored.json(node))
+
+
+def _keeps_rows(node: str, stored: StoredCompilation) -> bool:
+    """Whether a node may be a test that keeps its failing rows."""
+    return node.startswith("test.") and b'"stored":{' in bytes(stored.json(node))
 
 
 def _folders(source: Source) -> Iterator[str]:

@@ -9,7 +9,6 @@ from engine.compile.nodes.manifest import Materialized, Source
 from engine.compile.nodes.model_interface import Face
 from engine.compile.references.resolve_references import KnownNodes
 from engine.errors import Diagnostic, Location
-from engine.relations import Relation
 
 
 def known_names(faces: Iterable[Face], sources: Mapping[str, Source], *, sources_whole: bool) -> KnownNodes:
@@ -30,20 +29,6 @@ def selected_names(faces: Iterable[Face], sources: Mapping[str, Source]) -> dict
     """The columns of models and sources, in lower case, as far as they are in the text."""
     columns = {s.name: frozenset(column.name.lower() for column in s.columns) for s in sources.values()}
     return columns | {face.name: frozenset(face.selects) for face in faces}
-
-
-def shared_tables(faces: Iterable[Face]) -> Iterable[Diagnostic]:
-    """Findings about models that write one and the same table."""
-    writers: dict[Relation, Face] = {}
-    for face in faces:
-        if face.kind is Materialized.EPHEMERAL:
-            continue
-        first = writers.setdefault(face.relation, face)
-        if first is not face:
-            message = f"'{face.name}' and '{first.name}' ({first.file}) both write {face.relation}"
-            hint = "Give one of them another 'alias' or 'schema'."
-            place = face.place or Location(face.file)
-            yield Diagnostic("duplicate-table", message, hint, node=face.name, location=place)
 
 
 def taken_files(faces: Iterable[Face], sources: Mapping[str, Source]) -> Iterable[Diagnostic]:

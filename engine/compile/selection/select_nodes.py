@@ -20,6 +20,7 @@ from engine.compile.selection.named_selectors import Choose
 from engine.compile.selection.previous_state import STATES, Previous, in_state, tables_of, with_result
 from engine.compile.selection.unmatched_terms import TEST_TYPES, may_be_empty, no_intersection, no_match
 from engine.errors import Diagnostic, Level, Location, UsageError, near
+from engine.node_ids import rest_of
 
 _TERM = re.compile(
     r"(?P<at>@)?(?:(?P<up>[0-9]{0,9})(?P<plus_up>\+))?(?P<core>[^+@][^+]*?)(?:(?P<plus_down>\+)(?P<down>[0-9]{0,9}))?$"
@@ -186,7 +187,8 @@ def _bare(node: Node, text: str) -> bool:
 def _name_matches(node: Node, text: str) -> bool:
     if isinstance(node, Source):
         return False
-    if fnmatch.fnmatchcase(node.name, text):
+    # With its hash, one of several tests that share a name.
+    if fnmatch.fnmatchcase(node.name, text) or (isinstance(node, DataTest) and rest_of(node.id) == text):
         return True
     if isinstance(node, DataTest | UnitTest):
         return False

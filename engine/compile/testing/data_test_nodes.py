@@ -17,6 +17,7 @@ from engine.compile.sql.parse import ParsedQuery, parse
 from engine.compile.templates.template_names import REF, SOURCE, ref, source
 from engine.errors import Diagnostic, Location, ProjectError, near
 from engine.jinja import CRASH, Rendered
+from engine.node_ids import data_test_id, data_test_name
 
 _PLAIN = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*")
 _COLUMN = "column_name"
@@ -47,12 +48,13 @@ def compile_tests(
         if node is None:
             continue
         name, number = node.name, 2
-        while name in nodes:
+        # Tables of failing rows have these names, and catalogs need not distinguish letter case.
+        while name.lower() in nodes:
             name, number = f"{node.name}_{number}", number + 1
         stored = shared.failures(name) if test.options.store_failures else None
         # A test that is alone shares nothing; rows that are kept are written by the query, also if there are none.
         look = _look(tested, test, shared, known) if len(tests) > 1 and stored is None else None
-        nodes[name] = replace(node, id=f"test.{name}", name=name, stored=stored, look=look)
+        nodes[name.lower()] = replace(node, id=data_test_id(name, tested), name=name, stored=stored, look=look)
     return list(nodes.values())
 
 
@@ -182,12 +184,10 @@ def _node(
     if read is None:
         return None
     sql, parents, _ = read
-    # As dbt names them.
     of = f"source_{test.kind}" if _is_source(tested) else test.kind
-    made = "_".join(part for part in (of.replace(".", "_"), own.replace(".", "_"), test.column) if part)
-    name, options = test.options.name or made, test.options
+    name, options = test.options.name or data_test_name(of, own, test.column), test.options
     return DataTest(
-        id=f"test.{name}",
+        id=data_test_id(name, tested),
         name=name,
         kind=test.kind,
         model=tested,

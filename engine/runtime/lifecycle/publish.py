@@ -22,6 +22,7 @@ from engine.lake import table_writer as lake
 from engine.lake.commits import STAGED
 from engine.lake.fencing.table_fence import fence_of
 from engine.lake.table_facts import TableFacts
+from engine.node_ids import shown_name
 from engine.plan.actions.staged_rows import WAYS, decided_by_tests, staged_fault, waits
 from engine.runtime.context.run_context import Run
 from engine.runtime.lifecycle import full_refresh
@@ -191,7 +192,7 @@ class Gates:
 
 
 def _held(model: Model, missing: Iterable[str], rows: str) -> Diagnostic:
-    names = ", ".join(test.partition(".")[2] for test in missing)
+    names = ", ".join(map(shown_name, missing))
     message = (
         f"'{model.name}' was not published, and readers still see the previous rows; tests that failed or did "
         f"not run: {names}"

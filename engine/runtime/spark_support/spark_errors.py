@@ -8,6 +8,7 @@ from engine.compile import DataTest, Model, Source
 from engine.errors import Diagnostic, EngineError, Location
 from engine.lake.clients.outage import is_denial, is_outage
 from engine.lake.table_writer import plain_name
+from engine.node_ids import rest_of
 from engine.object_store.java_errors import is_bucket_missing, is_store_denial, is_store_outage
 from engine.runtime.quality.bad_records import from_text
 from engine.runtime.spark_support.error_places import READERS, ErrorSpot, called, place_in_model, place_in_test
@@ -117,11 +118,11 @@ def diagnose_test(error: Exception, test: DataTest, model: Model) -> Diagnostic:
     """What to tell the user about an error that ended a data test of a model."""
     text = plain_name(str(error))
     if (around := surroundings(text)) is not None:
-        return replace(around, hint=around.hint.replace("<model>", model.name)).at(test.location, test.name)
+        return replace(around, hint=around.hint.replace("<model>", model.name)).at(test.location, rest_of(test.id))
     trace = f"{text}\n{getattr(error, '_stackTrace', None) or ''}"
     spot = place_in_test(error, trace, test)
     message, hint = (scrub(_named(part, model)) for part in explained(text, trace, spot.fragment))
-    return Diagnostic("query-failed", message, hint, node=test.name, location=spot.place)
+    return Diagnostic("query-failed", message, hint, node=rest_of(test.id), location=spot.place)
 
 
 def _malformed(text: str, spot: ErrorSpot, model: Model | Source) -> Diagnostic:

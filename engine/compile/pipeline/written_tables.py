@@ -1,0 +1,81 @@
+"""The tables that a project writes: no two writers may have one name, as the catalog reads names.
+
+Spark reads names in any letter case, and so do Hive, Glue and some REST catalogs; those that distinguish letter case
+have no use for two tables that differ in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from engine.compile.nodes.manifest import DataTest, Materialized, Node
+from engine.compile.nodes.model_interface import Face
+from engine.errors import Diagnostic, Location
+from engine.relations import Relation
+
+# Staging tables and initial snapshots beside a model's table.
+_BESIDE = re.compile(r"(?P<table>.+)__(?:g\d+|seed\d+_\w+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """What writes a table: a model, or a test that keeps its failing rows."""
+
+    relation: Relation
+    called: str
+    file: str
+    place: Location
+    node: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """The table, as a catalog without letter case names it."""
+        return self.relation.schema.lower(), self.relation.name.lower()
+
+    @property
+    def written_at(self) -> str:
+        """Where it is: a test is among others of its file."""
+        return str(self.place) if self.called.startswith("the test") else self.file
+
+
+def shared_tables(faces: Iterable[Face], tests: Iterable[Node]) -> Iterator[Diagnostic]:
+    """Findings about tables that have several writers.
+
+    Args:
+        faces: of the models.
+        tests: data tests; those that keep no rows write nothing.
+    """
+    models = [_of_model(face) for face in faces if face.kind is not Materialized.EPHEMERAL]
+    writers: dict[tuple[str, str], _Writer] = {}
+    for one in [*models, *_of_tests(tests)]:
+        first = writers.setdefault(one.key, one)
+        if first is not one:
+            message = f"{one.called} and {first.called} ({first.written_at}) both write {one.relation}"
+            hint = "Give one of them another 'alias' or 'schema'."
+            if one.called.startswith("the test"):
+                hint = "Give the test another 'name'."
+            yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
+    yield from _beside(models, writers)
+
+
+def _beside(models: Iterable[_Writer], writers: dict[tuple[str, str], _Writer]) -> Iterator[Diagnostic]:
+    for one in models:
+        match = _BESIDE.fullmatch(one.relation.name)
+        owner = writers.get((one.key[0], match["table"])) if match else None
+        if owner is not None:
+            message = f"{one.called} writes {one.relation}, a name that {owner.called} ({owner.file}) needs"
+            hint = "Set another 'alias'; <table>__g<n> is a full refresh, <table>__seed<n>_<name> an initial snapshot."
+            yield Diagnostic("duplicate-table", message, hint, node=one.node, location=one.place)
+
+
+def _of_model(face: Face) -> _Writer:
+    return _Writer(face.relation, f"'{face.name}'", face.file, face.place or Location(face.file), face.name)
+
+
+def _of_tests(tests: Iterable[Node]) -> Iterator[_Writer]:
+    for test in tests:
+        if isinstance(test, DataTest) and test.stored is not None:
+            place = test.location or Location(test.file)
+            yield _Writer(test.stored, f"the test '{test.name}'", test.file, place, test.name)

@@ -1,0 +1,50 @@
+"""The ids of data tests, which are unique over the project although tests may share a name."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from engine.errors import Diagnostic
+
+_NOT_WORD = re.compile(r"\W+")
+_TEST = "test."
+
+
+def data_test_name(*parts: str | None) -> str:
+    """The name of a data test, made from its kind, model and column as dbt does."""
+    return _NOT_WORD.sub("_", "_".join(part for part in parts if part))
+
+
+def data_test_id(name: str, tested: str) -> str:
+    """The id of a data test that is listed for a model or source.
+
+    Two lists may give one name: `unique` on the column `b_c` of `a` and on `c` of `a_b`. As in dbt, a hash at the end
+    of the id distinguishes them; names of one list are distinct.
+
+    Args:
+        name: of the test.
+        tested: id of the model or source.
+    """
+    return f"{_TEST}{name}.{hashlib.blake2b(f'{tested} {name}'.encode(), digest_size=5).hexdigest()}"
+
+
+def rest_of(node_id: str) -> str:
+    """An id without the kind of its node: what diagnostics of the node carry."""
+    return node_id.partition(".")[2]
+
+
+def shown_name(node_id: str) -> str:
+    """What to call a node by its id: a data test without its hash."""
+    kind, _, name = node_id.partition(".")
+    return name.partition(".")[0] if f"{kind}." == _TEST else name
+
+
+def repeated(ids: Iterable[str]) -> Iterator[Diagnostic]:
+    """Findings about ids that several nodes have: of these only the last one would be there."""
+    for node_id, number in Counter(ids).items():
+        if number > 1:
+            message = f"{number} nodes have the id '{node_id}'"
+            yield Diagnostic("duplicate-name", message, "Rename all but one of them.", node=shown_name(node_id))
