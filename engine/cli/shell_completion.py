@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,8 @@ SHELLS = ("bash", "zsh", "fish")
 VARIABLE = "_ENGINE_COMPLETE"
 # The signs before a name in a selection: +flights, 2+flights, @flights.
 _BEFORE_NAME = re.compile(r"(?:@|\d*\+)?")
+# Bash puts a word in the line as it is given, and Enter runs it; zsh and fish quote it themselves.
+_UNQUOTED, _QUOTED = "COMPREPLY+=($value)", 'COMPREPLY+=("$(printf %q "$value")")'
 Complete = Callable[[click.Context, click.Parameter, str], list[CompletionItem]]
 
 
@@ -25,7 +27,7 @@ def script(command: click.Command, shell: str) -> str:
     chosen = get_completion_class(shell)
     if chosen is None:
         raise click.UsageError(f"click does not know the shell '{shell}'")
-    return chosen(command, {}, "engine", VARIABLE).source()
+    return chosen(command, {}, "engine", VARIABLE).source().replace(_UNQUOTED, _QUOTED)
 
 
 def complete_selection(context: click.Context, incomplete: str) -> list[CompletionItem]:
@@ -53,9 +55,12 @@ def of_sources(context: click.Context, _: click.Parameter, incomplete: str) -> l
 
 def of_targets(context: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Complete the name of a target."""
+    from engine.project.yaml_section import is_target_name
+
     project = _project(context)
     targets = project.doc.data.get("targets") if project and isinstance(project.doc.data, dict) else None
-    return _items(targets if isinstance(targets, dict) else (), incomplete)
+    names = targets if isinstance(targets, dict) else ()
+    return _items([name for name in names if isinstance(name, str) and is_target_name(name)], incomplete)
 
 
 def of_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -65,8 +70,9 @@ def of_codes(_: click.Context, __: click.Parameter, incomplete: str) -> list[Com
     return _items(CODES, incomplete)
 
 
-def _items(names: Any, incomplete: str, before: str = "") -> list[CompletionItem]:
-    return [CompletionItem(f"{before}{name}") for name in sorted(names) if str(name).startswith(incomplete)]
+def _items(names: Iterable[str], incomplete: str, before: str = "") -> list[CompletionItem]:
+    """What is offered of some names, all of which are valid: a shell may run any other."""
+    return [CompletionItem(f"{before}{name}") for name in sorted(names) if name.startswith(incomplete)]
 
 
 def _models(context: click.Context) -> Iterator[str]:
@@ -75,10 +81,14 @@ def _models(context: click.Context) -> Iterator[str]:
 
 
 def _sources(context: click.Context) -> Iterator[str]:
+    from engine.project.yaml_section import is_name
+
     project = _project(context)
     for doc in project.sources if project else ():
         for group in _list_of(doc.data, "sources"):
-            yield from (f"{group.get('name')}.{table.get('name')}" for table in _list_of(group, "tables"))
+            for names in ((group.get("name"), table.get("name")) for table in _list_of(group, "tables")):
+                if all(isinstance(name, str) and is_name(name) for name in names):
+                    yield ".".join(map(str, names))
 
 
 def _list_of(value: Any, key: str) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from engine.schema import ConfigBlock
 from engine.times import parse_duration
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]*")
+# Targets of continuous integration are called pr-12 or feature.x.
+_TARGET = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _SHOWN = 60
 _DIGITS = re.compile(r"[0-9]{1,18}")
 RESERVED_PREFIXES = ("branch_", "tag_", "__")
@@ -219,6 +221,11 @@ def is_plain(value: Any) -> bool:
 def is_name(text: str) -> bool:
     """Whether the text is a valid name of a model, source or column of ours."""
     return bool(_NAME.fullmatch(text))
+
+
+def is_target_name(text: str) -> bool:
+    """Whether a target, a connection or a schema registry may have the name: it is part of commands and hints."""
+    return bool(_TARGET.fullmatch(text))
 
 
 def is_table_name(text: str) -> bool:

@@ -24,7 +24,7 @@ from engine.relations import Relation
 class CompileContext:
     """Target, names, macros and sources; `sandbox` knows the macros, `values` renders settings.
 
-    The tests that are listed for the sources are by the source's id.
+    The tests that are listed for the sources are by the source's id; `sources_whole`: a source not found is none.
     """
 
     project: LoadedProject
@@ -34,6 +34,7 @@ class CompileContext:
     sandbox: Sandbox
     sources: Mapping[str, Source]
     source_tests: Mapping[str, tuple[TestConfig, ...]]
+    sources_whole: bool = True
 
     def failures(self, test: str) -> Relation:
         """The table that keeps the failing rows of a data test."""
@@ -46,9 +47,11 @@ def share(
     """Read what is outside the models; what is wrong with it is added to `found`."""
     sandbox = Sandbox(names.for_models())
     found += sandbox.add_macros([*own_macros(), *project.macros])
-    sources, tests = read_sources(project, target, values, found)
+    declared = read_sources(project, target, values, found)
     check_folder_defaults(project, found)
-    return CompileContext(project, target, names, values, sandbox, sources, tests)
+    return CompileContext(
+        project, target, names, values, sandbox, declared.sources, declared.tests, sources_whole=declared.whole
+    )
 
 
 def own_macros() -> list[MacroFile]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -29,12 +30,28 @@ from engine.project.yaml_section import Section
 from engine.schema.source_keys import SOURCE, SOURCE_FILE, SOURCE_TABLE
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredSources:
+    """The declared source tables.
+
+    Attributes:
+        sources: by id.
+        tests: listed for each, by its id.
+        whole: all files could be read, and all names are valid, so that a source not found is none.
+    """
+
+    sources: Mapping[str, Source]
+    tests: Mapping[str, tuple[TestConfig, ...]]
+    whole: bool
+
+
 def read_sources(
     project: LoadedProject, target: Target, values: ValueRenderer, found: list[Diagnostic]
-) -> tuple[dict[str, Source], dict[str, tuple[TestConfig, ...]]]:
-    """All declared source tables by id, and the tests listed for each."""
+) -> DeclaredSources:
+    """Read all declared source tables."""
     sources: dict[str, Source] = {}
     tests: dict[str, tuple[TestConfig, ...]] = {}
+    whole = project.sources_whole
     for doc in project.sources:
         top = values.rendered(Section.of(doc, found))
         top.check_keys(SOURCE_FILE)
@@ -42,17 +59,22 @@ def read_sources(
         part = top.child("sources")
         for group in part.items() if part else ():
             for source, own in _group(project, target, group):
-                if source.id in sources:
+                if source is None:
+                    whole = False
+                elif source.id in sources:
                     message = f"the source '{source.name}' is declared twice"
                     hint = f"It is also declared in {sources[source.id].location}."
                     found.append(Diagnostic("duplicate-name", message, hint, location=source.location))
-                    continue
-                sources[source.id] = source
-                tests[source.id] = own
-    return sources, tests
+                else:
+                    sources[source.id], tests[source.id] = source, own
+    return DeclaredSources(sources, tests, whole)
 
 
-def _group(project: LoadedProject, target: Target, group: Section) -> list[tuple[Source, tuple[TestConfig, ...]]]:
+_Tested = tuple[Source | None, tuple[TestConfig, ...]]
+
+
+def _group(project: LoadedProject, target: Target, group: Section) -> list[_Tested]:
+    """The tables of a source, each with its tests; None for one without a valid name, which nothing may use."""
     if not isinstance(group.value, dict):
         group.expected("a source with 'name' and 'tables'")
         return []
@@ -62,23 +84,20 @@ def _group(project: LoadedProject, target: Target, group: Section) -> list[tuple
         hint = "Write '- name: github' and 'tables:'."
         group.report("missing-key", "a source needs 'name' and 'tables'", hint)
         return []
-    # A name that is none is reported; what reads the source is not reported as well.
-    source_name = name.identifier() or name.text()
-    result = []
+    source_name = name.identifier()
+    result: list[_Tested] = []
     for table in tables.items():
         if not isinstance(table.value, dict) or table.child("name") is None:
             table.report("missing-key", "a source table needs a 'name'", "Write '- name: events'.")
             continue
-        result.append(_table(project, target, source_name, table, group))
+        name_part = table.child("name")
+        own = name_part.identifier() if name_part else ""
+        result.append(_table(project, target, (source_name, own), table, group) if source_name and own else (None, ()))
     return result
 
 
-def _table(
-    project: LoadedProject, target: Target, source: str, part: Section, group: Section
-) -> tuple[Source, tuple[TestConfig, ...]]:
-    before = len(part.found)
-    name_part = part.child("name")
-    name = (name_part.identifier() or name_part.text()) if name_part else ""
+def _table(project: LoadedProject, target: Target, names: tuple[str, str], part: Section, group: Section) -> _Tested:
+    before, (source, name) = len(part.found), names
     part = msgspec.structs.replace(part, node=f"{source}.{name}")
     part.check_keys(SOURCE_TABLE, more=kind_keys(part))
     spec, declared = read_spec(project, part, target, f"{source}.{name}")

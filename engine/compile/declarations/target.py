@@ -22,7 +22,7 @@ from engine.compile.templates.secret_settings import SecretSettings
 from engine.errors import Diagnostic, Level, ProjectError, near
 from engine.project import LoadedProject
 from engine.project.project_files import first_link
-from engine.project.yaml_section import Section, is_name
+from engine.project.yaml_section import Section, is_name, is_target_name, shown
 from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
 from engine.secrets import register_settings
 from engine.sources import Place
@@ -148,6 +148,7 @@ def load_target(project: LoadedProject, name: str | None, values: ValueRenderer,
     targets = top.child("targets")
     chosen = name or project.target or DEFAULT_TARGET
     section = targets.child(chosen) if targets else None
+    _check_names(targets)
     if section is None:
         if not project.broken and (targets is not None or chosen != DEFAULT_TARGET):
             _no_target(chosen, top, targets, named=name is None)
@@ -294,9 +295,17 @@ def _called(known: Mapping[str, Late], what: str, name: str) -> Mapping[str, Any
     return known[name]()
 
 
+def _check_names(targets: Section | None) -> None:
+    """Report names of targets that no command could be given: they are in hints, and in what shells complete."""
+    for name, section in targets.mapping() if targets and isinstance(targets.value, dict) else ():
+        if not is_target_name(name):
+            hint = "Use letters, digits, underscores, hyphens and dots."
+            section.report("bad-name", f"{shown(name)} is not the name of a target", hint, at_key=True)
+
+
 def _no_target(chosen: str, top: Section, targets: Section | None, *, named: bool) -> None:
-    known = [key for key, _ in targets.mapping()] if targets else []
-    hint = near(chosen, known) or f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}."
+    known = [key for key, _ in targets.mapping() if is_target_name(key)] if targets else []
+    hint = near(chosen, known) or (f"Add it: targets: {{{chosen}: {{schema: {chosen}}}}}." if is_name(chosen) else "")
     place = (top.child("target") if named else None) or targets or top
     place.report("unknown-target", f"there is no target '{chosen}'", hint)
 

@@ -75,7 +75,7 @@ def compile_models(
     with crew(Local(shared, texts), stale) as workers:
         read = workers.read([i for i in texts if i not in fresh])
         faces = {i: kept[i].face if i in fresh else read[i] for i in texts}
-        known = known_names(faces.values(), shared.sources, sources_whole=project.sources_whole)
+        known = known_names(faces.values(), shared.sources, sources_whole=shared.sources_whole)
         known = replace(known, relations={**known.relations, **deferred}, deferred=deferred)
         faces = {i: face for i, face in faces.items() if face.enabled}
         loops = loops_of(faces)

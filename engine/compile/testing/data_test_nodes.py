@@ -238,6 +238,9 @@ def read_relations(
             parents[f"source.{reference.name}"] = None
             edits.append(Edit(reference.start, reference.end, _view(reference.name)))
             continue
+        if reference.kind == "source" and not known.sources_whole:
+            # It may be one of those that could not be read, which are reported.
+            return None
         if reference.kind != "ref" or relation is None:
             kind = "source" if reference.kind == "source" else "model"
             message = f"{what} reads '{reference.name}', which is not a {kind}"
