@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.precedence import parse_text
 
 # Lines of a difference, characters of a line, and of a value.
 _LINES, _WIDTH, _VALUE = 10, 160, 120
@@ -121,7 +121,7 @@ def _lines(sql: str) -> list[str]:
     if not sql:
         return []
     try:
-        tree = sqlglot.parse_one(sql, dialect=DIALECT)
+        tree = parse_text(sql)
     except (SqlglotError, RecursionError):
         return [sql]
     for name in tree.find_all(exp.Identifier):

@@ -10,12 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.sql.dialect import DIALECT
+<<<<<<< HEAD
 from engine.compile.stateful.bound_expressions import written_key
+=======
+from engine.compile.sql.precedence import parse_text
+>>>>>>> c0ce616 (Operators are grouped as by Spark's grammar: bitwise, shifts, ||, comparisons and predicates)
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 
 _ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence_by"}
@@ -75,7 +78,7 @@ def _bound(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[_Texts, _Tex
 def _written(facts: Mapping[str, Any]) -> _Texts:
     """By name: all expressions that the SQL gives this name, in subqueries and CTEs as well."""
     try:
-        tree = sqlglot.parse_one(str(facts["sql"]), dialect=DIALECT)
+        tree = parse_text(str(facts["sql"]))
     except (SqlglotError, RecursionError):
         return {}
     found: dict[str, list[exp.Expr]] = {}

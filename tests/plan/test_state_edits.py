@@ -113,7 +113,9 @@ def edited(text: str, *pairs: tuple[str, str]) -> str:
     return text
 
 
+BITS = edited(COUNTED, ("sum(amount)", "sum(id | 4 & 2)"))
 SAME = {
+    "the brackets that Spark adds": (BITS, [("id | 4 & 2", "id | (4 & 2)")]),
     "an alias of the table": (COUNTED, [(f"from {E}", f"from {E} as e")]),
     "qualified columns": (COUNTED, [(f"from {E}", f"from {E} e"), ("sum(amount)", "sum(e.amount)"), ("id > 0", "e.id > 0")]),
     "the order of the SELECT list": (COUNTED, [("count(*) as n, sum(amount) as total", "sum(amount) as total, count(*) as n")]),
@@ -166,6 +168,7 @@ ADDITIVE = {
     "a column from what a join has": (JOIN, [("p.sum", "p.sum, p.sum * 2 as twice")], "twice"),
 }  # fmt: skip
 BREAKING = {
+    "brackets against Spark's precedence": (BITS, [("id | 4 & 2", "(id | 4) & 2")], "sum(events.id | (4 & 2)) to sum((events.id | 4) & 2)"),
     "another function": (COUNTED, [("sum(amount)", "max(amount) + min(amount)")], "sum(events.amount) to min(events.amount)"),
     "another argument": (COUNTED, [("sum(amount)", "sum(amount * 1000)")], "sum(events.amount) to sum(events.amount * 1000)"),
     "count(*) to count(v)": (COUNTED, [("count(*)", "count(amount)")], "count(*) to count(events.amount)"),

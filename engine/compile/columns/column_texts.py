@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.columns.walk import path
+from engine.compile.sql.precedence import parse_text
 from engine.compile.sql.select_items import ItemPlace
 
 
@@ -17,7 +17,7 @@ from engine.compile.sql.select_items import ItemPlace
 def expression(sql: str) -> exp.Expr | None:
     """An expression of a header; its places count from the begin of `select <sql>`."""
     try:
-        tree = sqlglot.parse_one(f"select {sql}", dialect="spark")
+        tree = parse_text(f"select {sql}")
     except (SqlglotError, RecursionError):
         return None
     return tree.expressions[0] if isinstance(tree, exp.Select) and len(tree.expressions) == 1 else None

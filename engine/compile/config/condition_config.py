@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import sqlglot
 from sqlglot import exp
 
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.sql.aggregates import has_aggregate
-from engine.compile.sql.dialect import DIALECT
 from engine.compile.sql.parse import is_expression
+from engine.compile.sql.precedence import parse_text
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.errors import Location
 from engine.project.yaml_section import UNKNOWN, Section, shown
@@ -60,7 +59,7 @@ def _fault(text: str) -> str:
 
 
 def _tree(text: str) -> exp.Expr:
-    select = sqlglot.parse_one(f"SELECT {text}", dialect=DIALECT)
+    select = parse_text(f"SELECT {text}")
     tree: exp.Expr = select.expressions[0]
     return tree
 

@@ -10,14 +10,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import sqlglot
 from sqlglot import exp
 
 from engine.compile.config.stream_config import WindowConfig
 from engine.compile.nodes.manifest import Slot
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.compile.sql.dialect import DIALECT
 from engine.compile.sql.parse import is_expression
+from engine.compile.sql.precedence import parse_text
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import is_name, shown
 from engine.times import duration_seconds, parse_duration
@@ -85,7 +84,7 @@ def _is_gap(text: str) -> bool:
     """Whether the gap of a session is an expression: it then may differ from row to row."""
     if parse_duration(text.strip("'\"")) or not is_expression(text):
         return False
-    return sqlglot.parse_one(f"SELECT {text}", dialect=DIALECT).find(exp.Column) is not None
+    return parse_text(f"SELECT {text}").find(exp.Column) is not None
 
 
 def _length(text: str, *, signed: bool) -> str:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import sqlglot
-
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.column_facts import InputColumns, QueryColumns
 from engine.compile.nodes.manifest import Model
-from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.precedence import parse_text
 from engine.errors import Diagnostic, Location, near
 
 _READ = "@output"
@@ -36,7 +34,7 @@ def condition_faults(model: Model, seen: InputColumns, *, foreign: bool) -> Iter
     """
     for name, sql, key in conditions(model):
         text = _SELECT.format(sql, _READ)
-        query = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: seen}, {}, text)
+        query = columns_of(parse_text(text), {_READ: seen}, {}, text)
         place = model.positions.settings.get(key) or Location(model.file)
         for code, message, hint in _faults(name, sql, query, seen, foreign=foreign):
             yield Diagnostic(code, message, hint, node=model.name, location=place)

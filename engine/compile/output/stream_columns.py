@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import sqlglot
 from sqlglot import exp
 
 from engine.compile.columns import InputColumns, Unresolved
@@ -12,6 +11,7 @@ from engine.compile.columns.find_columns import columns_of
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Input, Model, Watermark
 from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.precedence import parse_text
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
 
@@ -65,7 +65,7 @@ def _found(name: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], st
 def _evaluated(sql: str, columns: InputColumns) -> tuple[tuple[Unresolved, ...], str | None]:
     """The names in an expression that are not there, and its type if all are."""
     text = _SELECT.format(sql, _READ)
-    query = columns_of(sqlglot.parse_one(text, dialect=DIALECT), {_READ: columns}, {}, text)
+    query = columns_of(parse_text(text), {_READ: columns}, {}, text)
     type_ = query.columns[0].type if query.columns and not query.unresolved else None
     return query.unresolved, type_
 
@@ -97,7 +97,7 @@ def _windows(
     for window in windows:
         # A part of the query that selects another window whole has a column of its name.
         there = made | {other.name for other in windows if other is not window}
-        for column in sqlglot.parse_one(f"select {window.time.time}", dialect=DIALECT).find_all(exp.Column):
+        for column in parse_text(f"select {window.time.time}").find_all(exp.Column):
             heads = {part.name.lower() for part in column.parts}
             if not heads & ({name.lower() for name in names} | there):
                 message = f"the window '{window.name}' is over '{column.sql(dialect=DIALECT)}', which no input has"

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.types.builtin_functions import BUILTIN
 
@@ -37,7 +38,7 @@ def deterministic(nodes: QueryNodes) -> bool:
 def deterministic_text(*expressions: str) -> bool:
     """The same of SQL expressions that have been checked; one that sqlglot cannot read counts as not."""
     try:
-        trees = [tree for text in expressions for tree in parser().parse(tokenize(text), text)]
+        trees = [tree for text in expressions for tree in parse_tokens(tokenize(text), text)]
     except ValueError:
         return False
     return all(deterministic(QueryNodes.of(tree)) for tree in trees if tree is not None)

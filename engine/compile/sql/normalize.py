@@ -19,8 +19,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
+from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.token_checks import parseable
 
 # Of the rules here. Facts of another form are compared without letter case (`engine.plan.earlier_facts`).
@@ -88,7 +89,7 @@ def spelling_of(text: str) -> str:
     if not tokens or tokens[0].token_type in sqlglot.Parser.STATEMENT_PARSERS:
         return " ".join([*map(str.lower, words[:1]), *words[1:]])
     try:
-        trees = [tree for tree in parser().parse(parseable(tokens), text) if tree is not None]
+        trees = [tree for tree in parse_tokens(parseable(tokens), text) if tree is not None]
     except _UNREADABLE:
         return " ".join(words)
     nodes = [node for tree in trees for node in tree.find_all(exp.Identifier, exp.Paren)]

@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
 from engine.compile.sql.determinism import deterministic
-from engine.compile.sql.dialect import DIALECT, parser, tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.normalize import spelling
 from engine.compile.sql.pivot_results import without_calls
+from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.select_items import ItemPlace, item_places
 from engine.compile.sql.token_checks import (
@@ -173,7 +173,7 @@ class _Reader:
     def read(self, tokens: list[Token], wrong: list[WrongCall]) -> exp.Expr | None:
         """The parser's tree, or what it cannot read."""
         try:
-            return parser().parse(parseable(tokens), self.rendered.text)[0]
+            return parse_tokens(parseable(tokens), self.rendered.text)[0]
         except ParseError as error:
             # The parser counts the arguments of many functions, too, and reports them in words of its own.
             counted = [call for call in wrong if call.code == "argument-count" or not call.placed]
@@ -334,7 +334,7 @@ def is_expression(text: str) -> bool:
         too_deep: list[str] = []
         check_depth(tokens, lambda code, *_: too_deep.append(code))
         check_numbers(tokens, lambda code, *_: too_deep.append(code))
-        trees = sqlglot.parse(f"SELECT {text}", dialect=DIALECT) if tokens and not too_deep else []
+        trees = parse_tokens(tokenize(f"SELECT {text}"), f"SELECT {text}") if tokens and not too_deep else []
     except (SqlglotError, RecursionError):
         return False
     if (

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import sqlglot
-
 from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.nodes.manifest import Input, Materialized, Model
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.precedence import parse_text
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import Mode, StreamFacts, check, check_text
 from engine.compile.streaming.lowering.streaming_clauses import parse
@@ -83,7 +82,7 @@ def _spoken(text: str, model: Model) -> str:
     """The text with the names of temporary views, and what stands for names, turned into those the user wrote."""
     text = spoken(text)
     for name, window in model.windows.items() if "WINDOW(" in text else ():
-        text = text.replace(sqlglot.parse_one(window.sql, dialect=DIALECT).sql(dialect=DIALECT), name)
+        text = text.replace(parse_text(window.sql).sql(dialect=DIALECT), name)
     for item in model.inputs:
         for name in (item.view, item.view.strip("`"), placeholder(item)):
             text = text.replace(name, item.name)

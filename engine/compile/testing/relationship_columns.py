@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.nodes.manifest import DataTest, Model, Node
+from engine.compile.sql.precedence import parse_text
 from engine.errors import Diagnostic, near
 
 KIND = "relationships"
@@ -34,7 +34,7 @@ def related_faults(tests: Iterable[Node], nodes: Mapping[str, Node]) -> Iterator
 def _fields(sql: str) -> list[str]:
     """The columns of the other model in the SQL of the built-in test, which calls it `parent`."""
     try:
-        tree = sqlglot.parse_one(sql, dialect="spark")
+        tree = parse_text(sql)
     except (SqlglotError, RecursionError):
         return []
     return list(dict.fromkeys(c.parts[1].name for c in tree.find_all(exp.Column) if c.parts[0].name == "parent"))

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 
-import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.sql.determinism import deterministic
-from engine.compile.sql.dialect import DIALECT
+from engine.compile.sql.precedence import parse_text
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.testing.coerce_values import fit_row, natural
 from engine.compile.types import spark_types
@@ -141,7 +140,7 @@ def _csv(part: Section) -> Section:
 def _query(part: Section, known: Known | None, what: str) -> Rows:
     text = part.value.strip().rstrip(";")
     try:
-        tree = sqlglot.parse_one(text, dialect=DIALECT)
+        tree = parse_text(text)
     except SqlglotError as error:
         part.report("sql-syntax", f"the rows are not valid SQL: {str(error).splitlines()[0]}", "Write one SELECT.")
         return Rows()

@@ -6,8 +6,9 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile import Model, Source
-from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.parse import first_offset
+from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.token_checks import parseable
 from engine.errors import Diagnostic, Location
 
@@ -34,7 +35,7 @@ def too_deep(error: Exception, node: Model | Source) -> Diagnostic | None:
 def _deepest(model: Model) -> Location:
     """The item or clause that holds the deepest expression."""
     try:
-        tree = parser().parse(parseable(tokenize(model.sql)), model.sql)[0]
+        tree = parse_tokens(parseable(tokenize(model.sql)), model.sql)[0]
     except (SqlglotError, RecursionError):
         return Location(model.file)
     if tree is None:

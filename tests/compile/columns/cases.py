@@ -19,6 +19,7 @@ from engine.compile.columns.find_columns import bind
 from engine.compile.nodes.model_settings import TimeWindow
 from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.parse import restore_hidden
+from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.select_items import item_places
 from engine.compile.sql.token_checks import parseable
 from tests.fixtures import read_pairs
@@ -71,7 +72,8 @@ def tables() -> dict[str, InputColumns]:
 def parsed(sql: str) -> exp.Expr:
     """The tree as the compiler makes it."""
     tokens = sqlglot.tokenize(sql, dialect="spark")
-    tree = sqlglot.Dialect.get_or_raise("spark").parser().parse(parseable(tokens), sql)[0]
+    tree = parse_tokens(parseable(tokens), sql)[0]
+    assert tree is not None
     restore_hidden(tree)
     return tree
 

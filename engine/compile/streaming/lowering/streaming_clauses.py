@@ -15,8 +15,9 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.parse import restore_hidden
+from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.token_checks import check_commas, check_depth, parseable
 from engine.compile.streaming.plan.intervals import seconds
 
@@ -76,7 +77,7 @@ def parse(text: str) -> ParsedStatement:
         words, clauses, streams = text.upper(), dict[str, Clause](), frozenset[int]()
         if "STREAM" in words or "WATERMARK" in words:
             tokens, clauses, streams = _taken_out(tokens, text)
-        trees = parser().parse(parseable(tokens), text)
+        trees = parse_tokens(parseable(tokens), text)
     except _SyntaxError as error:
         return ParsedStatement(None, findings=(_fault(str(error), error.start),))
     except ParseError as error:
@@ -189,7 +190,7 @@ def _clause(tokens: list[Token], text: str, alias: str) -> Clause:
     if delay == 0:
         raise _SyntaxError("the WATERMARK clause names no column", tokens[0].start)
     first = tokens[0]
-    tree = parser().parse([_token(TokenType.SELECT, "SELECT", first), *tokens[:delay]], text)[0]
+    tree = parse_tokens([_token(TokenType.SELECT, "SELECT", first), *tokens[:delay]], text)[0]
     length = text[tokens[delay + 2].start : tokens[-1].end + 1].lower().removeprefix("interval").replace("'", "")
     literal = exp.Literal.string(length)
     item = tree.expressions[0] if isinstance(tree, exp.Select) and tree.expressions else exp.Null()

@@ -1,0 +1,84 @@
+"""Tokens of operators: those that sqlglot does not know, and whether operators stand side by side."""
+
+from __future__ import annotations
+
+from sqlglot import exp
+from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
+
+_RARE = {
+    TokenType.AMP, TokenType.CARET, TokenType.PIPE, TokenType.DPIPE, TokenType.LR_ARROW, TokenType.COLLATE,
+}  # fmt: skip
+_COMPARING = {
+    TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE,
+    TokenType.IS, TokenType.IN, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE, TokenType.BETWEEN,
+}  # fmt: skip
+_DIVIDING = {
+    TokenType.AND, TokenType.OR, TokenType.COMMA, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.WHERE,
+    TokenType.ON, TokenType.HAVING, TokenType.SELECT, TokenType.FROM,
+}  # fmt: skip
+_NESTED = {TokenType.ARRAY, TokenType.MAP, TokenType.STRUCT}
+_NEGATED = {TokenType.GT: TokenType.LTE, TokenType.LT: TokenType.GTE}
+# Marks the brackets of the text, which differ so from those that sqlglot adds, and `<=>`.
+WRITTEN = "\x00written"
+
+
+def with_shifts(tokens: list[Token]) -> list[Token]:
+    """The tokens with one token for each `>>>`, and for `!>` and `!<`, which sqlglot does not know."""
+    result: list[Token] = []
+    nested = 0
+    for token in tokens:
+        kind, before = token.token_type, result[-1] if result else None
+        if kind is TokenType.LT and before is not None and before.token_type in _NESTED:
+            nested += 1
+        elif kind is TokenType.GT and nested:
+            nested -= 1
+        elif kind is TokenType.GT and [t.token_type for t in result[-2:]] == [TokenType.GT] * 2:
+            first = result[-2]
+            if first.start + 2 == token.start:
+                result[-2:] = [Token(TokenType.LR_ARROW, "<->", first.line, first.col, first.start, token.end)]
+                continue
+        elif kind in _NEGATED and before is not None and before.text == "!" and before.end + 1 == token.start:
+            result[-1] = Token(_NEGATED[kind], before.text, before.line, before.col, before.start, token.end)
+            continue
+        result.append(token)
+    return result
+
+
+def marked(tokens: list[Token]) -> list[Token]:
+    """The tokens with a comment at each bracket and `<=>`, which sqlglot keeps at the node that it makes."""
+    kinds = {TokenType.L_PAREN, TokenType.NULLSAFE_EQ}
+    return [
+        Token(t.token_type, t.text, t.line, t.col, t.start, t.end, [*t.comments, WRITTEN])
+        if t.token_type in kinds
+        else t
+        for t in tokens
+    ]
+
+
+def is_written(node: exp.Expr) -> bool:
+    """Whether a node of marked tokens is a bracket of the text, or a `<=>` and not IS DISTINCT FROM."""
+    return WRITTEN in (node.comments or ())
+
+
+def are_mixed(tokens: list[Token]) -> bool:
+    """Whether operators may follow each other without brackets, AND or OR: a quick look at the tokens only."""
+    kinds = {token.token_type for token in tokens}
+    if not kinds.isdisjoint(_RARE) or {TokenType.DASH, TokenType.DCOLON} <= kinds:
+        return True
+    comparing, between, outside = False, False, list[tuple[bool, bool]]()
+    for token in tokens:
+        kind = token.token_type
+        if kind in _COMPARING:
+            if comparing:
+                return True
+            comparing, between = True, kind is TokenType.BETWEEN
+        elif kind is TokenType.L_PAREN:
+            outside.append((comparing, between))
+            comparing = between = False
+        elif kind is TokenType.R_PAREN and outside:
+            comparing, between = outside.pop()
+        elif kind is TokenType.AND and between:
+            between = False
+        elif comparing and kind in _DIVIDING:
+            comparing = False
+    return False
