@@ -9,8 +9,7 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.dialect import DIALECT
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import DIALECT, parse_text
 
 # Lines of a difference, characters of a line, and of a value.
 _LINES, _WIDTH, _VALUE = 10, 160, 120

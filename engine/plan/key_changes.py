@@ -13,12 +13,8 @@ from typing import Any
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from engine.compile.sql.dialect import DIALECT
-<<<<<<< HEAD
+from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.stateful.bound_expressions import written_key
-=======
-from engine.compile.sql.precedence import parse_text
->>>>>>> c0ce616 (Operators are grouped as by Spark's grammar: bitwise, shifts, ||, comparisons and predicates)
 from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 
 _ROLES = {"unique_key": "the key column", "sequence_by": "the column of sequence_by"}

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.columns.walk import path
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.select_items import ItemPlace
 
 

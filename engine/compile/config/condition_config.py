@@ -9,8 +9,8 @@ from sqlglot import exp
 from engine.compile.config.merged_config import MergedSettings
 from engine.compile.nodes.model_settings import Expectation, OnFail
 from engine.compile.sql.aggregates import has_aggregate
+from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
-from engine.compile.sql.precedence import parse_text
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
 from engine.errors import Location
 from engine.project.yaml_section import UNKNOWN, Section, shown

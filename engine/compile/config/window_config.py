@@ -15,8 +15,8 @@ from sqlglot import exp
 from engine.compile.config.stream_config import WindowConfig
 from engine.compile.nodes.manifest import Slot
 from engine.compile.nodes.model_settings import TimeWindow
+from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.parse import is_expression
-from engine.compile.sql.precedence import parse_text
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import is_name, shown
 from engine.times import duration_seconds, parse_duration

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.nodes.column_facts import InputColumns, QueryColumns
 from engine.compile.nodes.manifest import Model
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import parse_text
 from engine.errors import Diagnostic, Location, near
 
 _READ = "@output"

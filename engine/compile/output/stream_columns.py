@@ -10,8 +10,7 @@ from engine.compile.columns import InputColumns, Unresolved
 from engine.compile.columns.find_columns import columns_of
 from engine.compile.config.window_config import Window
 from engine.compile.nodes.manifest import Input, Model, Watermark
-from engine.compile.sql.dialect import DIALECT
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic, Location, near
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
-from engine.compile.sql.dialect import tokenize
-from engine.compile.sql.precedence import parse_tokens
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.types.builtin_functions import BUILTIN
 

@@ -6,8 +6,13 @@ import threading
 from functools import cache
 
 import sqlglot
-from sqlglot.errors import ErrorLevel
+from sqlglot import exp
+from sqlglot.errors import ErrorLevel, ParseError
 from sqlglot.tokens import Token  # type: ignore[attr-defined]
+
+from engine.compile.sql.precedence.mixed_operators import is_doubtful
+from engine.compile.sql.precedence.operator_tokens import are_mixed, marked, with_shifts
+from engine.compile.sql.precedence.regroup import regrouped
 
 DIALECT = "spark"
 # A tokenizer keeps its place in the text: each thread has its own.
@@ -32,6 +37,32 @@ def tokenize(text: str) -> list[Token]:
     return tokens
 
 
-def parser() -> sqlglot.Parser:
+def _parser() -> sqlglot.Parser:
     """A parser that stops at the first error."""
     return spark().parser(error_level=ErrorLevel.IMMEDIATE)
+
+
+def parse_tokens(tokens: list[Token], text: str) -> list[exp.Expr | None]:
+    """Parse statements with the precedence of Spark's operators.
+
+    Raises:
+        ParseError: the text is not SQL; also where Spark requires brackets that sqlglot does not.
+    """
+    if ">>>" in text or "!>" in text or "!<" in text:
+        tokens = with_shifts(tokens)
+    trees = _parser().parse(tokens, text)
+    if are_mixed(tokens) and any(tree is not None and is_doubtful(tree) for tree in trees):
+        trees = [tree and regrouped(tree) for tree in _parser().parse(marked(tokens), text)]
+    return trees
+
+
+def parse_text(text: str) -> exp.Expr:
+    """Parse one statement or expression.
+
+    Raises:
+        sqlglot.errors.SqlglotError: the text is not SQL, or more than one statement.
+    """
+    trees = parse_tokens(tokenize(text), text)
+    if len(trees) != 1 or trees[0] is None:
+        raise ParseError(f"one statement is expected: {text}")
+    return trees[0]

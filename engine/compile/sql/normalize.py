@@ -19,9 +19,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
-from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.letter_case import NamePlaces, name_places, name_text
-from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.token_checks import parseable
 
 # Of the rules here. Facts of another form are compared without letter case (`engine.plan.earlier_facts`).

@@ -16,11 +16,10 @@ from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.argument_counts import WrongCall, confirmed, wrong_calls
 from engine.compile.sql.determinism import deterministic
-from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.foreign_syntax import ABSENT, absent, in_hint
 from engine.compile.sql.normalize import spelling
 from engine.compile.sql.pivot_results import without_calls
-from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.sql.select_items import ItemPlace, item_places
 from engine.compile.sql.token_checks import (

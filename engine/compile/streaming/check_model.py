@@ -10,8 +10,7 @@ from engine.compile.columns import InputColumns
 from engine.compile.columns.find_columns import BoundQuery
 from engine.compile.nodes.manifest import Input, Materialized, Model
 from engine.compile.sql.aggregates import is_stateful
-from engine.compile.sql.dialect import DIALECT
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import DIALECT, parse_text
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.streaming import Mode, StreamFacts, check, check_text
 from engine.compile.streaming.lowering.streaming_clauses import parse

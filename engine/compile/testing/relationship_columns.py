@@ -8,7 +8,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile.nodes.manifest import DataTest, Model, Node
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import parse_text
 from engine.errors import Diagnostic, near
 
 KIND = "relationships"

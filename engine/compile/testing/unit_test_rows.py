@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from engine.compile.nodes.unit_test_steps import Rows
 from engine.compile.sql.determinism import deterministic
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import parse_text
 from engine.compile.sql.query_nodes import QueryNodes
 from engine.compile.testing.coerce_values import fit_row, natural
 from engine.compile.types import spark_types

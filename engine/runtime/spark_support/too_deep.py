@@ -6,9 +6,8 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from engine.compile import Model, Source
-from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import first_offset
-from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.token_checks import parseable
 from engine.errors import Diagnostic, Location
 

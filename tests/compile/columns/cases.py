@@ -17,9 +17,8 @@ from sqlglot import exp
 from engine.compile.columns import InputColumns, QueryColumns
 from engine.compile.columns.find_columns import bind
 from engine.compile.nodes.model_settings import TimeWindow
-from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import restore_hidden
-from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.select_items import item_places
 from engine.compile.sql.token_checks import parseable
 from tests.fixtures import read_pairs

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlglot.errors import ParseError
 
-from engine.compile.sql.precedence import parse_text
+from engine.compile.sql.dialect import parse_text
 from tests.compile.precedence.groups import of_spark, of_tree, texts
 from tests.fixtures import Pair, read_pairs
 from tests.lab import LabSession

@@ -15,9 +15,8 @@ from sqlglot.errors import ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.nodes.query_finding import QueryFinding
-from engine.compile.sql.dialect import tokenize
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.parse import restore_hidden
-from engine.compile.sql.precedence import parse_tokens
 from engine.compile.sql.token_checks import check_commas, check_depth, parseable
 from engine.compile.streaming.plan.intervals import seconds
 
