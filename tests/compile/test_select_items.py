@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engine.compile.columns.column_texts import projections, starts
-from engine.compile.sql.dialect import parser, tokenize
+from engine.compile.sql.dialect import parse_tokens, tokenize
 from engine.compile.sql.select_items import item_places
 from engine.compile.sql.token_checks import parseable
 
@@ -13,7 +13,7 @@ from engine.compile.sql.token_checks import parseable
 def shown(text: str) -> tuple[list[str], list[str]]:
     """The text of each item, and the first word of what is found where it starts."""
     tokens = tokenize(text)
-    tree = parser().parse(parseable(tokens), text)[0]
+    tree = parse_tokens(parseable(tokens), text)[0]
     assert tree is not None
     places = item_places(tokens)
     items = projections(text, places, tree)
