@@ -107,11 +107,17 @@ class _Comparison:
         moves = new.name in {"semi", "anti"} and any(block.stateful for block in blocks(new))
         if old.kind == "join":
             yield from _join(old, new, fed=bool(fed) or moves)
+        elif old.kind == "group":
+            yield from _group(old, new, mixes=self._mixes(new))
         elif old.kind in _OWN:
             yield from _OWN[old.kind](old, new)
         below = (*fed, new) if new.stateful or moves else fed
         for one, other in zip(old.children, new.children, strict=True):
             yield from self.blocks(one, other, below)
+
+    def _mixes(self, block: Block) -> bool:
+        """Whether old and new rows meet in the open groups of a step only: each is written once, when it is closed."""
+        return self.mode == "append" and self.single and block.event_time
 
     def _static(self, old: Block, new: Block, fed: tuple[Block, ...]) -> Iterator[Difference]:
         if _shape(old) == _shape(new):
@@ -131,7 +137,7 @@ class _Comparison:
             words = f"the filter {one.text} was {'removed' if one in gone else 'added'}"
             if not held:
                 yield Difference("forward", f"{words}; this applies to new rows")
-            elif self.mode == "append" and self.single and held[0].event_time:
+            elif self._mixes(held[0]):
                 note = f"this applies to new rows; open groups of {_step(held[0])} include rows of both filters"
                 yield Difference("forward", f"{words}; {note}")
             else:
@@ -145,7 +151,7 @@ def _read(old: Block, new: Block) -> Iterator[Difference]:
         yield Difference("breaking", text)
         return
     if old.watermark != new.watermark:
-        was, now = (_or(block.watermark[1] or block.watermark[0]) for block in (old, new))
+        was, now = (_or(block.watermark) for block in (old, new))
         yield Difference("breaking", f"the watermark of '{new.name}' changed from {was} to {now}; the state is "
                                      "bound to the old event time")  # fmt: skip
     elif old.delay != new.delay:
@@ -165,13 +171,21 @@ def _read(old: Block, new: Block) -> Iterator[Difference]:
             yield Difference("breaking", text + "state holds values of the old type", column=new.name)
 
 
-def _group(old: Block, new: Block) -> Iterator[Difference]:
+def _group(old: Block, new: Block, *, mixes: bool) -> Iterator[Difference]:
+    """Compare a GROUP BY; `mixes`: its table keeps no group that is still open."""
     if [b.key for b in old.keys] != [b.key for b in new.keys]:
         yield from _keys(old, new)
         return
+    if old.event_time != new.event_time:
+        time = "no longer has" if old.event_time else "now has"
+        yield Difference("breaking", f"{_step(new)} {time} a key with the event time; open groups were made without that")
     if old.gap != new.gap:
-        yield Difference("forward", f"the gap of the session window changed from {_or(old.gap)} to {_or(new.gap)}; "
-                         "open sessions keep their end until a new row extends them")  # fmt: skip
+        change = f"the gap of the session window changed from {_or(old.gap)} to {_or(new.gap)}"
+        if mixes:
+            yield Difference("forward", f"{change}; open sessions keep their end until a new row extends them")
+        else:
+            text = "the sessions in state and in the table were made with the old gap"
+            yield Difference("breaking", f"{change}; {text}")
     before, after = {b.key: b for b in old.aggregates}, {b.key: b for b in new.aggregates}
     gone = [b.text for key, b in before.items() if key not in after]
     come = [b.text for key, b in after.items() if key not in before]
@@ -198,12 +212,21 @@ def _join(old: Block, new: Block, *, fed: bool) -> Iterator[Difference]:
     after = "the rows in state follow the old condition" if kind == "breaking" else "this applies to new rows"
     if old.name != new.name:
         yield Difference(kind, f"the {old.name} join is now a {new.name} join; {after}")
-    if [b.key for b in old.on] != [b.key for b in new.on]:
+    if {b.key for b in old.on} != {b.key for b in new.on}:
         yield Difference(kind, f"the join condition changed from {_all(old.on)} to {_all(new.on)}; {after}")
+    elif new.stateful and _moved(old.pairs, new.pairs):
+        change = f"the equalities of the join condition changed their order from {_all(old.pairs)} to {_all(new.pairs)}"
+        yield Difference("breaking", f"{change}; the rows in state are found by them in the old order")
     for side, was, now in zip(("left", "right"), old.carried, new.carried, strict=False):
         if [b.key for b in was] != [b.key for b in now]:
             change = f"the columns that the {new.name} join buffers of its {side} side changed from {_list(was)} to "
             yield Difference("breaking", f"{change}{_list(now)}; rows in state have the old columns")
+
+
+def _moved(old: tuple[BoundExpression, ...], new: tuple[BoundExpression, ...]) -> bool:
+    """Whether two lists hold the same in another order; what is only in one of them is compared elsewhere."""
+    before, after = [one.key for one in old], [one.key for one in new]
+    return [key for key in before if key in after] != [key for key in after if key in before]
 
 
 def _limit(old: Block, new: Block) -> Iterator[Difference]:
@@ -269,7 +292,8 @@ def _order(began: Meaning, after: Meaning, said: Mapping[str, Any]) -> Iterator[
 
 def _shape(block: Block) -> Any:
     """All that decides what a static part of a query gives."""
-    said = [[b.key for b in part] for part in (block.where, block.keys, block.aggregates, block.on)]
+    said = [[b.key for b in part] for part in (block.keys, block.aggregates)]
+    said += [sorted(b.key for b in block.where), [b.key for b in block.on]]
     return [block.kind, block.name, block.columns, said, [_shape(child) for child in block.children]]
 
 
@@ -295,4 +319,4 @@ def _or(text: str) -> str:
     return text or "nothing"
 
 
-_OWN = {"read": _read, "group": _group, "distinct": _distinct, "limit": _limit, "sort": _sort}
+_OWN = {"read": _read, "distinct": _distinct, "limit": _limit, "sort": _sort}

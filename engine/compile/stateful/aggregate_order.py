@@ -7,12 +7,17 @@ aggregates are named first as they are stored. Tables are written by name, so no
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice, product
 
 from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
 from engine.compile.stateful.stateful_steps import Block, Meaning, Selected, blocks
+
+_Edit = tuple[int, int, str]
+# Combinations of orders that are tried.
+_MANY = 16
 
 
 def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
@@ -29,18 +34,49 @@ def reorderings(sql: str, began: Meaning, now: Meaning) -> list[str]:
     Returns:
         Nothing where no order of the items gives the order of the state.
     """
-    old, new = (_groups(query) for query in (began, now))
-    if len(old) != 1 or len(new) != 1 or new[0].select is None:
+    groups, came = _groups(now), _groups(began)
+    if len(groups) != len(came) or any(group.select is None for group in groups):
         return []
     orders: dict[str, None] = {}
-    for stored in dict.fromkeys([tuple(b.key for b in old[0].aggregates), _outermost(began)]):
-        if sorted(stored) != sorted(b.key for b in new[0].aggregates):
-            continue
-        inner, *outer = ([*_edits(sql, query, stored)] for query in (new[0].select, *now.outer))
-        for edits in (inner, [e for part in (inner, *outer) for e in part], [e for part in outer for e in part]):
-            if edits:
-                orders[_applied(sql, edits)] = None
+    for stored in islice(product(*(_stored(group, began) for group in came)), _MANY):
+        for edits in _choices(sql, groups, now.outer, stored):
+            orders[_applied(sql, edits)] = None
     return list(orders)
+
+
+def aggregate_orders(query: Meaning) -> list[tuple[str, ...]]:
+    """The aggregates of each group in the order of its SELECT, and in that of the outermost SELECT."""
+    return [*(tuple(one.key for one in group.aggregates) for group in _groups(query)), _outermost(query)]
+
+
+def _stored(group: Block, began: Meaning) -> list[tuple[str, ...]]:
+    """The orders in which the state of a group may hold its aggregates."""
+    own = tuple(one.key for one in group.aggregates)
+    outermost = _outermost(began)
+    return [own, outermost] if outermost != own and sorted(outermost) == sorted(own) else [own]
+
+
+def _choices(
+    sql: str, groups: list[Block], outer: tuple[Selected, ...], stored: tuple[tuple[str, ...], ...]
+) -> Iterator[list[_Edit]]:
+    """The edits that give an order: of the SELECTs that group, of those above them, of both."""
+    inner, above = list[_Edit](), list[_Edit]()
+    for group, order in zip(groups, stored, strict=True):
+        held = [one.key for one in group.aggregates]
+        if sorted(order) != sorted(held) or group.select is None:
+            return
+        own = [*_edits(sql, group.select, order)]
+        others = [e for one in outer if _names(one, order) for e in _edits(sql, one, order)]
+        if not own and not others and held != list(order):
+            return
+        inner += own
+        above += others
+    yield from (edits for edits in (inner, inner + above, above) if edits)
+
+
+def _names(select: Selected, keys: tuple[str, ...]) -> bool:
+    """Whether a SELECT above a group names aggregates of this one."""
+    return any(key in keys for item in select.items for key in item)
 
 
 def _groups(query: Meaning) -> list[Block]:
@@ -52,7 +88,7 @@ def _outermost(query: Meaning) -> tuple[str, ...]:
     return tuple(dict.fromkeys(call for _, column in query.columns for call in column.calls))
 
 
-def _edits(sql: str, select: Selected, stored: tuple[str, ...]) -> Iterator[tuple[int, int, str]]:
+def _edits(sql: str, select: Selected, stored: tuple[str, ...]) -> Iterator[_Edit]:
     order = _order(list(stored), select)
     spans = _spans(sql, select.node) if order is not None else None
     if order is not None and spans is not None:
@@ -60,13 +96,13 @@ def _edits(sql: str, select: Selected, stored: tuple[str, ...]) -> Iterator[tupl
         yield from _ordinals(select, order)
 
 
-def _applied(sql: str, edits: list[tuple[int, int, str]]) -> str:
+def _applied(sql: str, edits: list[_Edit]) -> str:
     for start, end, text in sorted(edits, reverse=True):
         sql = sql[:start] + text + sql[end:]
     return sql
 
 
-def _ordinals(select: Selected, order: list[int]) -> list[tuple[int, int, str]]:
+def _ordinals(select: Selected, order: list[int]) -> list[_Edit]:
     """The positions in a GROUP BY, after the items have moved."""
     group = select.node.args.get("group")
     named = [item for item in (group.expressions if group is not None else ()) if isinstance(item, exp.Literal)]
@@ -80,7 +116,8 @@ def _order(stored: list[str], select: Selected) -> list[int] | None:
         return None
     left, order, seen = list(range(len(select.items))), [], 0
     while left:
-        fits = next((i for i in left if _continues(select.items[i], stored, seen)), None)
+        ready = (i for i in left if select.needs[i] <= {*order})
+        fits = next((i for i in ready if _continues(select.items[i], stored, seen)), None)
         if fits is None:
             return None
         left.remove(fits)
@@ -96,9 +133,9 @@ def _continues(item: tuple[str, ...], stored: list[str], seen: int) -> bool:
 
 
 def _may_move(selected: Selected) -> bool:
-    """Whether nothing refers to the items of a SELECT by their place or to one on their left."""
+    """Whether nothing refers to the items of a SELECT by their place."""
     select = selected.node
-    if selected.aliased or select.args.get("distinct") is not None or any(item.is_star for item in select.expressions):
+    if select.args.get("distinct") is not None or any(item.is_star for item in select.expressions):
         return False
     if any(isinstance(part, exp.Query) for item in select.expressions for part in item.walk()):
         return False

@@ -1,4 +1,4 @@
-"""Expressions that are bound to their inputs: one form to compare them, one to show them.
+"""Expressions that are bound to their inputs: what they are made of, and a form to show them.
 
 In a bound expression brackets mean something: what is inside is the result of a step below.
 """
@@ -11,7 +11,9 @@ from typing import Any
 from sqlglot import exp
 
 from engine.compile.sql.aggregates import is_aggregate
+from engine.compile.stateful.expression_keys import EVENT_TIME, cast_type, key_of, type_of
 from engine.compile.streaming.plan.intervals import is_interval, seconds
+from engine.compile.types.builtin_functions import SYNONYMS
 from engine.times import duration_text
 
 _CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
@@ -20,19 +22,6 @@ _WINDOWS = {"window": 3, "session_window": 1}
 _NAMES = {"arrays_zip"}
 # `a::int`, `int(a)` and `cast(a as int)` are one; what a cast may do is in the class.
 _ONE = (exp.Cast, exp.TryCast)
-
-
-def key_of(tree: Any) -> str:
-    """A text that is equal for equal expressions only."""
-    if isinstance(tree, list):
-        return f"[{','.join(map(key_of, tree))}]"
-    if not isinstance(tree, exp.Expr):
-        return repr(tree)
-    if is_session(tree) and gap_of(tree):
-        # Sessions may continue with another gap: it is compared by itself.
-        return f"session({key_of(tree.expressions[0])})"
-    arguments = {name: value for name, value in tree.args.items() if value not in (None, False, [])}
-    return f"{type(tree).__name__}({','.join(f'{name}={key_of(arguments[name])}' for name in sorted(arguments))})"
 
 
 def called(node: exp.Expr, sql: str) -> str:
@@ -45,7 +34,8 @@ def called(node: exp.Expr, sql: str) -> str:
     start, end = node.meta.get("start"), node.meta.get("end")
     if not isinstance(node, exp.Func) or isinstance(node, _ONE) or start is None or end is None:
         return ""
-    name = sql[start : end + 1].strip("`").lower()
+    written = sql[start : end + 1].strip("`").lower()
+    name = SYNONYMS.get(written, written)
     own = type(node).sql_names() if type(node) is not exp.Anonymous else [name]
     return "" if name == own[0].lower() else name
 
@@ -61,19 +51,6 @@ def named_arguments(node: exp.Expr) -> list[str]:
     if not isinstance(node, exp.Tuple) and zips not in _NAMES:
         return []
     return [part.name if isinstance(part, (exp.Column, exp.Dot)) else "" for part in node.iter_expressions()]
-
-
-def is_session(tree: exp.Expr) -> bool:
-    """Whether an expression is the window of a session."""
-    return isinstance(tree, exp.Anonymous) and tree.name.lower() == "session_window"
-
-
-def gap_of(tree: exp.Expr) -> str:
-    """The gap of the session window that an expression is or has, if it is a fixed length; else empty."""
-    for node in tree.find_all(exp.Anonymous):
-        if is_session(node) and len(node.expressions) > 1 and isinstance(node.expressions[1], exp.Literal):
-            return str(node.expressions[1].this)
-    return ""
 
 
 def text_of(tree: exp.Expr) -> str:
@@ -106,7 +83,27 @@ def wrapped(tree: exp.Expr, keys: set[str]) -> exp.Expr:
     """An expression above a group: its keys and aggregates are results of that step."""
     if key_of(tree) in keys or is_call(tree):
         return exp.Paren(this=tree.copy())
-    return tree.__class__(**{name: _wrapped(value, keys) for name, value in tree.args.items()})
+    made = tree.__class__(**{name: _wrapped(value, keys) for name, value in tree.args.items()})
+    return like(made, tree)
+
+
+def conjuncts(tree: exp.Expr) -> Iterator[exp.Expr]:
+    """The conditions that AND connects; BETWEEN is two."""
+    if isinstance(tree, exp.And):
+        yield from conjuncts(tree.this)
+        yield from conjuncts(tree.expression)
+    elif isinstance(tree, exp.Between) and not tree.args.get("symmetric"):
+        yield exp.GTE(this=tree.this.copy(), expression=tree.args["low"].copy())
+        yield exp.LTE(this=tree.this.copy(), expression=tree.args["high"].copy())
+    else:
+        yield tree
+
+
+def like(made: exp.Expr, tree: exp.Expr) -> exp.Expr:
+    """The expression with what is known of the one that it was made of."""
+    if tree.meta:
+        made.meta.update(tree.meta)
+    return made
 
 
 def _wrapped(value: Any, keys: set[str]) -> Any:
@@ -147,17 +144,28 @@ def has_loose(tree: exp.Expr) -> bool:
 
 
 def normal(node: exp.Expr) -> exp.Expr:
-    """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window."""
+    """One form for what Spark reads as the same: `count(1)`, lengths of time, the arguments of a window.
+
+    A cast to the type that a value has is gone too (SimplifyCasts), but not one of an event time, which ends it.
+    """
     if isinstance(node, exp.Literal) and not node.is_string:
         return exp.Literal(this=str(node.this).lower(), is_string=False)
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and node.this.this == "1":
         node.set("this", exp.Star())
+    if isinstance(node, exp.Cast) and EVENT_TIME not in bare(node.this).meta and _has_type(node):
+        return node.this.copy()
     if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:
         number, unit = duration_text(length).split()
         return exp.Interval(this=exp.Literal.string(number), unit=exp.var(unit.upper().rstrip("S")))
     if isinstance(node, exp.Anonymous) and node.name.lower() in _WINDOWS and len(node.expressions) > 1:
         return _window(node)
     return node
+
+
+def _has_type(node: exp.Cast) -> bool:
+    """Whether a value has the type already that it is cast to."""
+    given = cast_type(node)
+    return bool(given) and given == type_of(node.this)
 
 
 def _window(node: exp.Anonymous) -> exp.Expr:

@@ -12,7 +12,7 @@ them first, and a join stores the columns that are needed above it in the order 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -23,14 +23,14 @@ from engine.compile.stateful.bound_expressions import (
     bare,
     called,
     calls,
-    gap_of,
+    conjuncts,
     has_loose,
-    key_of,
     named_arguments,
     normal,
     text_of,
     wrapped,
 )
+from engine.compile.stateful.expression_keys import EVENT_TIME, MADE, TYPE, gap_of, is_constant, key_of
 from engine.compile.streaming.lowering.build_plan import Builder
 from engine.compile.streaming.lowering.lower_expressions import ExpressionReader, PlanValue
 from engine.compile.streaming.lowering.lower_from import From
@@ -43,6 +43,7 @@ from engine.compile.streaming.plan.optimize import needed
 from engine.compile.streaming.plan.redundant_aggregates import RANDOM
 from engine.compile.streaming.plan.verdict import StreamFacts
 from engine.compile.types import spark_types
+from engine.compile.types.builtin_functions import SYNONYMS
 
 _WORD = re.compile(r"\w+")
 _Trees = dict[int, exp.Expr]
@@ -56,12 +57,14 @@ class UnprovableError(ValueError):
 class BoundExpression:
     """An expression over the inputs: `key` to compare it, `text` to show it.
 
-    `calls` are the keys of the aggregates of the step below that it uses, in the order in which Spark finds them.
+    `calls` are the keys of the aggregates of the step below that it uses, in the order in which Spark finds them;
+    `pairs`: it holds an equality, and columns of several inputs.
     """
 
     key: str
     text: str
     calls: tuple[str, ...] = ()
+    pairs: bool = False
 
     @property
     def aggregates(self) -> bool:
@@ -76,11 +79,11 @@ class Block:
     Attributes:
         kind: read, group, distinct, join, union, limit or sort.
         streaming: reads a stream.
-        where: the filters.
+        where: the filters in their order.
         children: what it reads.
         name: of what is read; the kind of a join.
         columns: name and type of the columns of a relation that are used.
-        watermark: column and expression of the event time.
+        watermark: the event time: a column, or the expression that makes it, whatever its name.
         delay: of the watermark, in seconds.
         dedup: columns by which duplicates are dropped.
         keys: of a group in their order; the columns of DISTINCT.
@@ -98,7 +101,7 @@ class Block:
     children: tuple[Block, ...] = ()
     name: str = ""
     columns: tuple[tuple[str, str], ...] = ()
-    watermark: tuple[str, str] = ("", "")
+    watermark: str = ""
     delay: int = 0
     dedup: tuple[str, ...] = ()
     keys: tuple[BoundExpression, ...] = ()
@@ -110,6 +113,14 @@ class Block:
     select: Selected | None = None
 
     @property
+    def pairs(self) -> tuple[BoundExpression, ...]:
+        """Of a join the equalities of its sides in the order in which they key its state (ExtractEquiJoinKeys).
+
+        Those of WHERE come first, where Spark moves them into the join (PushPredicateThroughJoin).
+        """
+        return tuple(one for one in (*self.where, *self.on) if one.pairs)
+
+    @property
     def stateful(self) -> bool:
         """Whether Spark keeps state for this block itself."""
         if self.kind == "join":
@@ -119,12 +130,19 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The SELECT of a group: for each item the keys of the aggregates it names, in their order."""
+    """The SELECT of a group.
+
+    Attributes:
+        node: of the tree.
+        items: for each item the keys of the aggregates it names, in their order.
+        rest: those that HAVING and ORDER BY name.
+        needs: for each item those on its left whose aliases it uses.
+    """
 
     node: exp.Select
     items: tuple[tuple[str, ...], ...]
     rest: tuple[str, ...]
-    aliased: bool
+    needs: tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +170,8 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         UnprovableError: it is compared as text.
     """
     inputs = {str(item["view"]).replace("`", "").lower(): item for item in facts["inputs"]}
-    parsed = parse(str(facts["sql"]))
+    text = str(facts["sql"])
+    parsed = parse(text, synonyms=SYNONYMS)
     tree = parsed.tree
     if not isinstance(tree, exp.Query) or parsed.native.clauses or parsed.native.streams:
         raise UnprovableError("the SQL is not read")
@@ -163,7 +182,7 @@ def meaning(facts: Mapping[str, Any]) -> Meaning:
         plan = builder.query(tree, {}, None)
         if builder.found or builder.domains or plan.open:
             raise UnprovableError("names are not certain")
-        taker = _Taker(builder, inputs, str(facts["sql"]))
+        taker = _Taker(builder, inputs, text)
         block, trees = taker.block(plan, _Wanted(*[frozenset(c.id for c in plan.columns)] * 2))
         columns = tuple((c.name, _bound(trees[c.id])) for c in plan.columns)
     except (KeyError, RecursionError) as error:
@@ -209,7 +228,9 @@ def _facts(item: Mapping[str, Any]) -> StreamFacts:
 
 
 def _bound(tree: exp.Expr) -> BoundExpression:
-    return BoundExpression(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(call) for call in calls(tree))))
+    pairs = tree.find(exp.EQ, exp.NullSafeEQ, exp.In) is not None
+    pairs = pairs and len({column.table for column in tree.find_all(exp.Column)}) > 1
+    return BoundExpression(key_of(tree), text_of(tree), tuple(dict.fromkeys(key_of(c) for c in calls(tree))), pairs)
 
 
 @dataclass(slots=True)
@@ -334,11 +355,11 @@ class _Taker:
             plan.streaming,
             name=name,
             columns=tuple(sorted(columns)),
-            watermark=(str(mark.get("column") or ""), str(mark.get("expression") or "")),
+            watermark=str(mark.get("expression") or mark.get("column") or ""),
             delay=int(mark.get("delay") or 0),
             dedup=tuple(sorted(column.lower() for column in facts.get("dedup") or ())),
         )
-        return block, {c.id: exp.column(written.get(c.name, c.name), table=shown) for c in plan.columns}
+        return block, {c.id: _read_column(c, written.get(c.name, c.name), shown, mark) for c in plan.columns}
 
     def _projected(self, plan: p.Projection, block: Block, trees: _Trees, needed: frozenset[int]) -> _Trees:
         made: _Trees = dict(trees)
@@ -374,7 +395,7 @@ class _Taker:
         select = clause if isinstance(clause, exp.Select) else clause.parent
         if not isinstance(select, exp.Select):
             raise UnprovableError("a GROUP BY without SELECT")
-        keys = [self._key(key, trees) for key in plan.keys]
+        keys = _kept([self._key(key, trees) for key in plan.keys])
         grouped = {key_of(key) for key in keys}
         made: _Trees = {}
         for column in plan.columns:
@@ -386,7 +407,8 @@ class _Taker:
         for key in plan.keys:
             if key.column is not None and key.column.id in trees:
                 made.setdefault(key.column.id, wrapped(trees[key.column.id], grouped))
-        conditions = [wrapped(self._bind(part, trees), grouped) for part in having]
+        bound = (self._bind(part, trees) for part in having)
+        conditions = [wrapped(part, grouped) for tree in bound for part in conjuncts(tree)]
         if any(has_loose(tree) for tree in conditions):
             raise UnprovableError("a column that is not grouped by")
         order = select.args.get("order")
@@ -408,9 +430,16 @@ class _Taker:
 
     def _selected(self, select: exp.Select, items: Sequence[exp.Expr | None], rest: tuple[str, ...]) -> Selected:
         named = tuple(tuple(dict.fromkeys(key_of(a) for a in _calls(tree))) for tree in items)
-        columns = [column for item in select.expressions for column in item.find_all(exp.Column)]
-        resolved = [self.builder.resolved.get(id(column)) for column in columns]
-        return Selected(select, named, rest, any(one is not None and one.alias for one in resolved))
+        return Selected(select, named, rest, tuple(self._needs(select)))
+
+    def _needs(self, select: exp.Select) -> Iterator[frozenset[int]]:
+        """For each item of a SELECT those whose aliases it uses."""
+        aliases = [item.alias.lower() for item in select.expressions]
+        for number, item in enumerate(select.expressions):
+            found = ((column, self.builder.resolved.get(id(column))) for column in item.find_all(exp.Column))
+            names = {column.parts[0].name.lower() for column, one in found if one is not None and one.alias}
+            # Where two have a name, which one is meant is not looked for: it stays behind both.
+            yield frozenset(i for i in range(number) if aliases[i] in names)
 
     def _key(self, key: p.Key, trees: _Trees) -> exp.Expr:
         if key.column is not None and key.column.id in trees:
@@ -472,7 +501,7 @@ class _Taker:
                 bound[len(bound)] = exp.EQ(this=pair[0], expression=pair[1])
             else:
                 bound.setdefault(id(condition.node), bind(condition.node))
-        return list(bound.values())
+        return [part for tree in bound.values() for part in conjuncts(tree)]
 
     def _bind(self, node: exp.Expr, trees: _Trees, names: frozenset[str] = frozenset()) -> exp.Expr:
         """An expression in the columns of the inputs; brackets are gone, those that are there say where a step ends."""
@@ -543,14 +572,36 @@ def _fields_of(found: Found) -> Iterable[str]:
         type_ = named[0][1] if len(named) == 1 else None
 
 
+def _read_column(column: p.PlanColumn, name: str, relation: str, mark: Mapping[str, Any]) -> exp.Expr:
+    """A column of an input; that of a watermark which is computed there is what makes it, whatever its name."""
+    made = exp.column(name, table=relation)
+    made.meta[TYPE] = spark_types.normal(column.type)
+    if column.name == mark.get("column"):
+        made.meta[EVENT_TIME] = True
+        if mark.get("expression"):
+            made.this.meta[MADE] = str(mark["expression"])
+    return made
+
+
 def _filtered(block: Block, conditions: Iterable[BoundExpression]) -> Block:
     where = {item.key: item for item in (*block.where, *conditions)}
-    return replace(block, where=tuple(where[key] for key in sorted(where)))
+    return replace(block, where=tuple(where.values()))
 
 
 def _of_side(tree: exp.Expr) -> exp.Expr:
     """A column of one side of a join; what is computed below a join is not what is computed above it."""
     return tree if isinstance(tree, (exp.Column, exp.Paren)) else exp.Paren(this=tree.copy())
+
+
+def _kept(keys: Sequence[exp.Expr]) -> list[exp.Expr]:
+    """The keys by which Spark groups: without literals, as long as there is another key, and without repetitions."""
+    varying = [key for key in keys if not is_constant(key)]
+    if keys and not varying:
+        return [exp.Literal.number(0)]
+    kept: dict[str, exp.Expr] = {}
+    for key in varying:
+        kept.setdefault(key_of(key), key)
+    return list(kept.values())
 
 
 def _select(block: Block) -> exp.Select | None:

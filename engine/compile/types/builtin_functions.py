@@ -78,3 +78,44 @@ AGGREGATES = frozenset(_AGGREGATING.split())
 RANKING = frozenset(
     {"cume_dist", "dense_rank", "lag", "lead", "nth_value", "ntile", "percent_rank", "rank", "row_number"}
 )
+# Functions that are one expression of Spark under several names, by the one that stands for all: those of one class in
+# its registry, and those that it replaces (nvl). A test asks Spark for the classes and for the plans.
+_ALIKE = """
+    aggregate reduce
+    avg mean
+    bool_and every
+    bool_or any some
+    ceil ceiling
+    chr char
+    coalesce ifnull nvl
+    collect_list array_agg
+    current_database current_schema
+    current_date curdate
+    current_user session_user user
+    date_add dateadd
+    date_part datepart
+    datediff date_diff
+    day dayofmonth
+    first first_value
+    format_string printf
+    getbit bit_get
+    java_method reflect
+    last last_value
+    length char_length character_length len
+    listagg string_agg
+    lower lcase
+    percentile_approx approx_percentile
+    position locate
+    power pow
+    rand random
+    sha1 sha
+    sign signum
+    size cardinality
+    stddev std stddev_samp
+    substring substr
+    to_char to_varchar
+    upper ucase
+    variance var_samp
+    xpath_double xpath_number
+"""
+SYNONYMS = {name: line.split()[0] for line in _ALIKE.strip().splitlines() for name in line.split()[1:]}

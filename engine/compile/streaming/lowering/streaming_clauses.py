@@ -22,6 +22,11 @@ from engine.compile.streaming.plan.intervals import seconds
 
 _MARK = "__watermark_"
 _NAMES = {TokenType.VAR, TokenType.IDENTIFIER}
+# Behind these a word before a bracket is an operator, an alias with columns or a name with a qualifier.
+_NO_CALL_BEHIND = {
+    TokenType.VAR, TokenType.IDENTIFIER, TokenType.STRING, TokenType.NUMBER, TokenType.R_PAREN, TokenType.R_BRACKET,
+    TokenType.ALIAS, TokenType.DOT, TokenType.LIKE, TokenType.ILIKE, TokenType.RLIKE,
+}  # fmt: skip
 _BEFORE = {TokenType.FROM, TokenType.JOIN, TokenType.COMMA}
 
 
@@ -60,8 +65,13 @@ class _SyntaxError(ValueError):
         self.start = start
 
 
-def parse(text: str) -> ParsedStatement:
-    """Parse a statement as Spark 4.1 reads it."""
+def parse(text: str, synonyms: Mapping[str, str] | None = None) -> ParsedStatement:
+    """Parse a statement as Spark 4.1 reads it.
+
+    Args:
+        text: the statement.
+        synonyms: functions that are read by another name, in lower case.
+    """
     findings: list[QueryFinding] = []
 
     def report(code: str, message: str, hint: str, start: int) -> None:
@@ -76,6 +86,7 @@ def parse(text: str) -> ParsedStatement:
         words, clauses, streams = text.upper(), dict[str, Clause](), frozenset[int]()
         if "STREAM" in words or "WATERMARK" in words:
             tokens, clauses, streams = _taken_out(tokens, text)
+        tokens = _one_name(tokens, synonyms) if synonyms else tokens
         trees = parse_tokens(parseable(tokens), text)
     except _SyntaxError as error:
         return ParsedStatement(None, findings=(_fault(str(error), error.start),))
@@ -92,6 +103,17 @@ def parse(text: str) -> ParsedStatement:
     if "WINDOW" in words or "PIVOT" in words:
         restore_hidden(tree)
     return ParsedStatement(tree, Native(_by_relation(tree, clauses), streams))
+
+
+def _one_name(tokens: list[Token], synonyms: Mapping[str, str]) -> list[Token]:
+    """The tokens with one name for functions that are synonyms; what is no call for certain keeps its name."""
+    result = list(tokens)
+    for index, (before, token, after) in enumerate(zip(tokens, tokens[1:], tokens[2:], strict=False), 1):
+        name = synonyms.get(token.text.lower())
+        called = after.token_type is TokenType.L_PAREN and before.token_type not in _NO_CALL_BEHIND
+        if name is not None and called:
+            result[index] = _token(TokenType.VAR, name, token)
+    return result
 
 
 def _by_relation(tree: exp.Expr, clauses: Mapping[str, Clause]) -> dict[int, Clause]:
