@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.compile.stateful.aggregate_order import reorderings
+from engine.compile.stateful.read_columns import BY_NAME
 from engine.compile.stateful.stateful_steps import Block, BoundExpression, Meaning, UnprovableError, blocks, meaning
 from engine.times import duration_text
 
@@ -19,8 +20,6 @@ _KINDS = {
     "group": "GROUP BY", "distinct": "DISTINCT", "join": "join", "limit": "LIMIT", "union": "UNION", "read": "input",
     "sort": "ORDER BY",
 }  # fmt: skip
-# Formats whose columns are found by their names, so that the order of the declared ones means nothing.
-BY_NAME = {"json", "parquet", "orc", "avro", "kafka", "iceberg"}
 _MEANT = ("materialized", "relation", "output_mode", "partition_by", "write")
 
 

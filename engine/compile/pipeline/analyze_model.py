@@ -30,6 +30,7 @@ from engine.compile.references.suggest_reference import with_suggestions
 from engine.compile.sql.aggregates import is_stateful
 from engine.compile.sql.determinism import deterministic_text
 from engine.compile.stateful.model_facts import facts
+from engine.compile.stateful.read_columns import without_unread
 from engine.compile.stateful.state_facts import with_state
 from engine.compile.streaming.check_model import placeholder
 from engine.compile.templates.template_names import REF
@@ -92,6 +93,7 @@ def finish(
         model, seen = kept(model, seen)
         if model.streaming and (model.stateful or model.write.unique_key):
             model = with_state(model, columns)
+        model = without_unread(model, seen)
     tests = compile_tests(f"model.{read.file.name}", read.file.file, read.config.tests, shared, known, problems)
     tests = [replace(test, tags=tuple(dict.fromkeys((*read.config.tags, *test.tags)))) for test in tests]
     inlined = None if model.stored or not model.fingerprint else _as_inlined(model)

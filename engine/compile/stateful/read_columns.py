@@ -1,0 +1,108 @@
+"""The columns that a query reads of its inputs: the others are no part of what it means, and not among its facts.
+
+A column that somebody adds to an input changes nothing for a query that does not name it, unless a star hands it on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from engine.compile.columns import InputColumns
+from engine.compile.nodes.fingerprint import fingerprint
+from engine.compile.nodes.manifest import Model
+
+# Formats whose columns are found by their names, so that the order of the declared ones means nothing.
+BY_NAME = {"json", "parquet", "orc", "avro", "kafka", "iceberg"}
+_WORD = re.compile(r"\w+")
+_STAR_EXCEPT = re.compile(r"\*\s*except\s*\(")
+# What decides on rows by all columns, or by their places, without naming them.
+_IMPLICIT = {
+    "all", "distinct", "except", "identifier", "intersect", "minus", "natural", "pivot", "transform", "union", "unpivot",
+}  # fmt: skip
+_Reads = Callable[[str, str], bool]
+
+
+def without_unread(model: Model, seen: InputColumns) -> Model:
+    """The model with only those columns of its inputs among its facts that it reads, as far as that is certain.
+
+    Args:
+        model: with all of its facts.
+        seen: the columns of its query.
+    """
+    if not any(_columns(model.facts)):
+        return model
+    reads = _reader(model, seen)
+    known = _facts(model.facts, {item.name: item.node for item in model.inputs}, reads)
+    return model if known == model.facts else replace(model, facts=known, fingerprint=fingerprint(known))
+
+
+def _columns(facts: Mapping[str, Any]) -> Iterator[Any]:
+    """The lists of columns that facts have."""
+    for key in facts.keys() & {"state", "keyed"}:
+        yield from (item["columns"] for item in facts[key]["inputs"] if item["columns"])
+    yield from (item["source"]["schema"] for item in facts["inputs"] if item.get("source", {}).get("schema"))
+    for inner in facts.get("inlined", {}).values():
+        yield from _columns(inner)
+
+
+def _reader(model: Model, seen: InputColumns) -> _Reads:
+    """Whether a query reads a column of a node: it names it, or a star hands it on."""
+    texts = [model.sql, *model.facts["windows"].values()]
+    marks = [item.watermark for item in model.inputs if item.watermark is not None]
+    texts += [f"{mark.column} {mark.expression or ''}" for mark in marks]
+    texts += [name for item in model.inputs for name in item.dedup]
+    text = _STAR_EXCEPT.sub("* (", " ".join(texts).lower())
+    words = {*_WORD.findall(text)}
+    handed: set[tuple[str, str]] | None = set()
+    if "*" in text:
+        plain = seen.columns is not None and seen.complete and not words & _IMPLICIT and "|>" not in text
+        handed = _handed_on(model) if plain else None
+
+    def reads(node: str, name: str) -> bool:
+        name = name.lower()
+        named = name in words or (not _WORD.fullmatch(name) and name in text)
+        return named or handed is None or (node, name) in handed
+
+    return reads
+
+
+def _handed_on(model: Model) -> set[tuple[str, str]]:
+    """The columns, by node, from which values come or that decide on rows."""
+    origins = [*(origin for column in model.columns for origin in column.origins), *model.indirect]
+    found = {(origin.node, origin.column.lower()) for origin in origins}
+    # Of a struct, a field may be what is read.
+    return found | {(node, name[:at]) for node, name in found for at, sign in enumerate(name) if sign == "."}
+
+
+def _facts(facts: Mapping[str, Any], nodes: Mapping[str, str], reads: _Reads) -> dict[str, Any]:
+    known = dict(facts)
+    for key in known.keys() & {"state", "keyed"}:
+        inputs = [_with(item, "columns", nodes, reads) for item in known[key]["inputs"]]
+        known[key] = {**known[key], "inputs": inputs}
+    known["inputs"] = [_with_schema(item, nodes, reads) for item in known["inputs"]]
+    if "inlined" in known:
+        known["inlined"] = {name: _facts(inner, nodes, reads) for name, inner in known["inlined"].items()}
+    return known
+
+
+def _with(item: Mapping[str, Any], key: str, nodes: Mapping[str, str], reads: _Reads) -> dict[str, Any]:
+    node = nodes.get(item["name"])
+    if not item[key] or node is None:
+        return dict(item)
+    return {**item, key: [column for column in item[key] if reads(node, column[0])]}
+
+
+def _with_schema(item: Mapping[str, Any], nodes: Mapping[str, str], reads: _Reads) -> dict[str, Any]:
+    source, node = item.get("source"), nodes.get(item["name"])
+    if not source or node is None or not source.get("schema"):
+        return dict(item)
+    schema = source["schema"]
+    if source.get("format") in BY_NAME:
+        schema = [column for column in schema if reads(node, column[0])]
+    elif source.get("format") == "csv":
+        # By position: only what is behind the last column that is read does not count.
+        schema = schema[: max((i for i, column in enumerate(schema, 1) if reads(node, column[0])), default=0)]
+    return {**item, "source": {**source, "schema": schema}}
