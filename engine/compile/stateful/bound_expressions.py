@@ -55,13 +55,25 @@ def named_arguments(node: exp.Expr) -> list[str]:
 
 def text_of(tree: exp.Expr) -> str:
     """An expression as SQL, for people."""
-    shown = _plain(tree)
+    shown = _as_called(_plain(tree))
     for node in list(shown.find_all(exp.Binary)):
         for name in ("this", "expression"):
             part = node.args.get(name)
             if isinstance(part, exp.Binary) and not isinstance(node, exp.Dot) and not isinstance(part, exp.Dot):
                 node.set(name, exp.Paren(this=part.copy()))
     return str(shown.sql(dialect="spark", normalize_functions="lower", comments=False))
+
+
+def _as_called(tree: exp.Expr) -> exp.Expr:
+    """An expression with the names by which functions are called where sqlglot's classes have others."""
+    for node in reversed([*tree.walk()]):
+        node.args.pop("names", None)
+        if name := node.args.pop("called", None):
+            call = exp.Anonymous(this=name, expressions=[*node.iter_expressions()])
+            if node is tree:
+                return call
+            node.replace(call)
+    return tree
 
 
 def _plain(tree: exp.Expr) -> exp.Expr:
