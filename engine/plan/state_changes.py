@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from engine.compile.stateful.aggregate_order import reorderings
+from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, blocks
 from engine.compile.stateful.read_columns import BY_NAME
-from engine.compile.stateful.stateful_steps import Block, BoundExpression, Meaning, UnprovableError, blocks, meaning
+from engine.compile.stateful.stateful_steps import UnprovableError, meaning
 from engine.times import duration_text
 
 _KINDS = {
@@ -177,7 +178,9 @@ def _group(old: Block, new: Block, *, mixes: bool) -> Iterator[Difference]:
         return
     if old.event_time != new.event_time:
         time = "no longer has" if old.event_time else "now has"
-        yield Difference("breaking", f"{_step(new)} {time} a key with the event time; open groups were made without that")
+        yield Difference(
+            "breaking", f"{_step(new)} {time} a key with the event time; open groups were made without that"
+        )
     if old.gap != new.gap:
         change = f"the gap of the session window changed from {_or(old.gap)} to {_or(new.gap)}"
         if mixes:

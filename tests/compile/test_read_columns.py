@@ -84,5 +84,7 @@ def test_a_column_of_csv_counts_where_it_moves_one_that_is_read(tmp_path: Path) 
     assert behind.fingerprint == old.fingerprint
     moved = SOURCES.replace("id int, at", "more string, id int, at")
     files = {"project.yml": "name: lab\n", "sources/shop.yml": moved % ("csv", "")}
-    files |= model(STREAM.format(name="shop.events") + WINDOW, query.replace("{T}", "{{ source('shop', 'events') }}"), "m")
+    files |= model(
+        STREAM.format(name="shop.events") + WINDOW, query.replace("{T}", "{{ source('shop', 'events') }}"), "m"
+    )
     assert clean(tmp_path, files).model("m").facts["inputs"] != old.facts["inputs"]

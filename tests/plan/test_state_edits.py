@@ -380,8 +380,9 @@ def test_a_star_that_gains_a_column_is_rejected_where_a_join_buffers_it_and_addi
     star = edited(JOIN, ("e.id, e.kind, p.sum", "e.*, p.sum"))
     action = compare(tmp_path, star, star, schema=EVENTS + ", more string")
     assert action.refusal is not None
-    assert "events.data to events.id, events.at, events.kind, events.amount, events.other, events.data, events.more" in (
-        action.refusal.message
+    assert (
+        "events.data to events.id, events.at, events.kind, events.amount, events.other, events.data, events.more"
+        in (action.refusal.message)
     )
     named = edited(star, ("e.*", "e.id, e.at, e.kind, e.amount, e.other, e.data"))
     assert compare(tmp_path, star, named, schema=EVENTS + ", more string").change is Change.UNCHANGED

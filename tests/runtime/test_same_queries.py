@@ -25,9 +25,7 @@ def joined(condition: str, *, kind: str = "join", where: str = "") -> str:
     header = (
         "streams: {shop.events: {watermark: at delay 10 minutes}, shop.pays: {watermark: paid_at delay 10 minutes}}"
     )
-    return (
-        f"/*---\n{header}\n---*/\nselect e.id, e.kind, e.amount, p.sum, p.tag from {E} e {kind} {P} p on {condition} {where}"
-    )
+    return f"/*---\n{header}\n---*/\nselect e.id, e.kind, e.amount, p.sum, p.tag from {E} e {kind} {P} p on {condition} {where}"
 
 
 TIMES = "p.paid_at between e.at and e.at + interval 1 hour"

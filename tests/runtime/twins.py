@@ -34,7 +34,13 @@ def landings() -> list[tuple[list[dict[str, Any]], list[dict[str, Any]]]]:
             for n, at in zip(numbers, times, strict=True)
         ]
         pays = [
-            {"id": n if n % 3 else n + 100, "paid_at": at, "sum": n * 2.25, "note": kinds[n % 4], "tag": kinds[n * 7 % 4]}
+            {
+                "id": n if n % 3 else n + 100,
+                "paid_at": at,
+                "sum": n * 2.25,
+                "note": kinds[n % 4],
+                "tag": kinds[n * 7 % 4],
+            }
             for n, at in zip(numbers, times, strict=True)
         ]
         days.append((events, pays))

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.tokens import Token, TokenType  # type: ignore[attr-defined]
 
 from engine.compile.sql.dialect import tokenize
-from engine.compile.stateful.stateful_steps import Block, Meaning, Selected, blocks
+from engine.compile.stateful.blocks import Block, Meaning, Selected, blocks
 
 _Edit = tuple[int, int, str]
 # Combinations of orders that are tried.
@@ -114,7 +114,7 @@ def _order(stored: list[str], select: Selected) -> list[int] | None:
     """The items in an order that names the aggregates first as they are stored."""
     if not _may_move(select):
         return None
-    left, order, seen = list(range(len(select.items))), [], 0
+    left, order, seen = list(range(len(select.items))), list[int](), 0
     while left:
         ready = (i for i in left if select.needs[i] <= {*order})
         fits = next((i for i in ready if _continues(select.items[i], stored, seen)), None)

@@ -165,7 +165,8 @@ def normal(node: exp.Expr) -> exp.Expr:
     if isinstance(node, exp.Count) and isinstance(node.this, exp.Literal) and node.this.this == "1":
         node.set("this", exp.Star())
     if isinstance(node, exp.Cast) and EVENT_TIME not in bare(node.this).meta and _has_type(node):
-        return node.this.copy()
+        inner: exp.Expr = node.this
+        return inner.copy()
     if isinstance(node, exp.Interval) and is_interval(node) and (length := seconds(node)) is not None:
         number, unit = duration_text(length).split()
         return exp.Interval(this=exp.Literal.string(number), unit=exp.var(unit.upper().rstrip("S")))

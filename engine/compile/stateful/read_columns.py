@@ -20,7 +20,8 @@ _WORD = re.compile(r"\w+")
 _STAR_EXCEPT = re.compile(r"\*\s*except\s*\(")
 # What decides on rows by all columns, or by their places, without naming them.
 _IMPLICIT = {
-    "all", "distinct", "except", "identifier", "intersect", "minus", "natural", "pivot", "transform", "union", "unpivot",
+    "all", "distinct", "except", "identifier", "intersect", "minus", "natural", "pivot", "transform", "union",
+    "unpivot",
 }  # fmt: skip
 _Reads = Callable[[str, str], bool]
 

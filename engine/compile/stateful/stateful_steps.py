@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from engine.compile.stateful.blocks import Block, BoundExpression, Meaning, Selected
 from engine.compile.stateful.bound_expressions import (
     bare,
     called,
@@ -51,113 +52,6 @@ _Trees = dict[int, exp.Expr]
 
 class UnprovableError(ValueError):
     """The query cannot be analysed; the message has the reason."""
-
-
-@dataclass(frozen=True, slots=True)
-class BoundExpression:
-    """An expression over the inputs: `key` to compare it, `text` to show it.
-
-    `calls` are the keys of the aggregates of the step below that it uses, in the order in which Spark finds them;
-    `pairs`: it holds an equality, and columns of several inputs.
-    """
-
-    key: str
-    text: str
-    calls: tuple[str, ...] = ()
-    pairs: bool = False
-
-    @property
-    def aggregates(self) -> bool:
-        """Whether it uses a value that a group holds, and not only its keys."""
-        return bool(self.calls)
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A part of the query with the filters directly above it.
-
-    Attributes:
-        kind: read, group, distinct, join, union, limit or sort.
-        streaming: reads a stream.
-        where: the filters in their order.
-        children: what it reads.
-        name: of what is read; the kind of a join.
-        columns: name and type of the columns of a relation that are used.
-        watermark: the event time: a column, or the expression that makes it, whatever its name.
-        delay: of the watermark, in seconds.
-        dedup: columns by which duplicates are dropped.
-        keys: of a group in their order; the columns of DISTINCT.
-        aggregates: of a group, as Spark stores them.
-        event_time: a key has the event time of a watermark.
-        gap: of a session window among the keys.
-        on: the condition of a join in its order; the columns of a sort; the number of a limit.
-        carried: the columns that each side of a join of two streams keeps, in their order.
-        select: the SELECT of a group.
-    """
-
-    kind: str
-    streaming: bool
-    where: tuple[BoundExpression, ...] = ()
-    children: tuple[Block, ...] = ()
-    name: str = ""
-    columns: tuple[tuple[str, str], ...] = ()
-    watermark: str = ""
-    delay: int = 0
-    dedup: tuple[str, ...] = ()
-    keys: tuple[BoundExpression, ...] = ()
-    aggregates: tuple[BoundExpression, ...] = ()
-    event_time: bool = False
-    gap: str = ""
-    on: tuple[BoundExpression, ...] = ()
-    carried: tuple[tuple[BoundExpression, ...], ...] = ()
-    select: Selected | None = None
-
-    @property
-    def pairs(self) -> tuple[BoundExpression, ...]:
-        """Of a join the equalities of its sides in the order in which they key its state (ExtractEquiJoinKeys).
-
-        Those of WHERE come first, where Spark moves them into the join (PushPredicateThroughJoin).
-        """
-        return tuple(one for one in (*self.where, *self.on) if one.pairs)
-
-    @property
-    def stateful(self) -> bool:
-        """Whether Spark keeps state for this block itself."""
-        if self.kind == "join":
-            return all(child.streaming for child in self.children)
-        return self.streaming and (self.kind in {"group", "distinct", "limit"} or bool(self.dedup))
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """The SELECT of a group.
-
-    Attributes:
-        node: of the tree.
-        items: for each item the keys of the aggregates it names, in their order.
-        rest: those that HAVING and ORDER BY name.
-        needs: for each item those on its left whose aliases it uses.
-    """
-
-    node: exp.Select
-    items: tuple[tuple[str, ...], ...]
-    rest: tuple[str, ...]
-    needs: tuple[frozenset[int], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Meaning:
-    """A query taken apart: its top block, the columns above that, and what is compared as it is written.
-
-    `streams` are in the order in which Spark numbers them for the checkpoint: those of CTEs first (measured).
-    `outer` are the SELECTs above a group: Spark may compute their items in the group itself.
-    """
-
-    block: Block
-    columns: tuple[tuple[str, BoundExpression], ...]
-    literals: tuple[str, ...] = ()
-    streams: tuple[str, ...] = ()
-    outer: tuple[Selected, ...] = ()
 
 
 def meaning(facts: Mapping[str, Any]) -> Meaning:
@@ -204,13 +98,6 @@ def _streams(tree: exp.Query, inputs: Mapping[str, Mapping[str, Any]]) -> tuple[
     if len(order) > 1 and any(clause.parent is not tree for clause in clauses):
         raise UnprovableError("a WITH inside a query of several streams")
     return order
-
-
-def blocks(block: Block) -> Iterable[Block]:
-    """A block and all below it, in one order."""
-    yield block
-    for child in block.children:
-        yield from blocks(child)
 
 
 def _facts(item: Mapping[str, Any]) -> StreamFacts:

@@ -128,8 +128,8 @@ class _Texts:
         for attribute in _items(expression.references().toSeq()):
             attributes[str(attribute.toString())] = attribute
         for shown in sorted(attributes, key=len, reverse=True):
-            inside = self._attribute(attributes[shown])
-            text = re.sub(rf"(?<!\w){re.escape(shown)}(?![\dL])", lambda _, inside=inside: inside, text)
+            inside = self._attribute(attributes[shown]).replace("\\", "\\\\")
+            text = re.sub(rf"(?<!\w){re.escape(shown)}(?![\dL])", inside, text)
         return _CALL.sub(lambda call: SYNONYMS.get(call[0].lower(), call[0]), _NUMBER.sub("", text))
 
     def _attribute(self, attribute: Any) -> str:
