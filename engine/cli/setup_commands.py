@@ -95,6 +95,25 @@ def completion(context: click.Context, /, shell: str, **shared: Any) -> int:
     return carry_out(lambda _: write(script(context.find_root().command, shell)), **shared)
 
 
+@click.command(cls=Command)
+@click.option("-y", "--yes", is_flag=True, help="Confirm without asking.")
+@click.option("--list", "list_only", is_flag=True, help="Show what was confirmed for this project.")
+@click.option("--forget", "forget_all", is_flag=True, help="Forget what was confirmed for this project.")
+@project_options
+def trust(*, yes: bool, list_only: bool, forget_all: bool, **shared: Any) -> int:
+    """Show which secrets the target gives to which hosts, and let it do so from now on.
+
+    The answer is kept for this folder in a file of yours, outside the project. In CI, ENGINE_TRUST names the hosts.
+    """
+
+    def work(chosen: CommandSettings) -> None:
+        from engine.cli.commands.trust_command import trust
+
+        trust(chosen, shared["log_format"], yes=yes, list_only=list_only, forget_all=forget_all)
+
+    return carry_out(work, **shared)
+
+
 @click.group(cls=Group)
 def jars() -> None:
     """The jars that Spark needs beside its own."""
@@ -118,4 +137,4 @@ def fetch(**shared: Any) -> int:
     return carry_out(work, **shared)
 
 
-COMMANDS = (debug, explain, clean, warmup, completion, jars)
+COMMANDS = (debug, explain, trust, clean, warmup, completion, jars)

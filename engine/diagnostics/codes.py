@@ -14,7 +14,7 @@ _BY_PAGE = {
     "environment": """
         java-missing java-version java-start java-ended spark-session class-archive jars-download
         jars-checksum jars-cache catalog-unusable catalog-unreachable catalog-denied catalog-busy lake-moved
-        s3-client s3-denied s3-missing s3-unreachable
+        s3-client s3-denied s3-missing s3-unreachable secret-untrusted trust-file
         lake-outside target-unwritable target-link disk-full cluster-unreachable cluster-without-executors
     """,
     "jinja": """

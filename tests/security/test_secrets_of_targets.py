@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -213,11 +214,12 @@ def test_such_a_value_is_a_secret_in_a_target_too(tmp_path):
 
 
 def test_a_placeholder_cannot_be_guessed_or_used_in_another_process():
-    one, other = SecretSettings(ENV), SecretSettings(ENV)
+    one, other = SecretSettings(ENV, Path()), SecretSettings(ENV, Path())
     text = one.placeholder("ENGINE_SECRET_X", None)
-    assert other.resolved(text) == text
-    assert one.resolved({"a": [text]}) == {"a": [SECRET]}
-    assert one.resolved("<secret ENGINE_SECRET_X 00000000000000000000000000000000/0>") != SECRET
+    assert other.resolved({"a": text}, "x") == {"a": text}
+    assert one.resolved({"a": [text]}, "x") == {"a": [SECRET]}
+    guessed = "<secret ENGINE_SECRET_X 00000000000000000000000000000000/0>"
+    assert one.resolved({"a": guessed}, "x") == {"a": guessed}
 
 
 def test_what_is_used_is_masked_from_then_on(tmp_path):
@@ -227,9 +229,9 @@ def test_what_is_used_is_masked_from_then_on(tmp_path):
 
 
 def test_a_short_secret_is_used_with_one_warning(tmp_path, caplog):
-    settings = SecretSettings({"ENGINE_SECRET_SHORT": "abc"})
+    settings = SecretSettings({"ENGINE_SECRET_SHORT": "abc"}, Path())
     for _ in range(2):
-        assert settings.resolved(settings.placeholder("ENGINE_SECRET_SHORT", None)) == "abc"
+        assert settings.resolved({"a": settings.placeholder("ENGINE_SECRET_SHORT", None)}, "x") == {"a": "abc"}
     assert [r.getMessage() for r in caplog.records] == [
         "the secret ENGINE_SECRET_SHORT has fewer than 4 characters and is not masked in the output"
     ]

@@ -15,6 +15,8 @@ from engine.object_store.s3_settings import ANYWHERE, bucket_and_key, iceberg_pr
 from engine.project.yaml_section import Section, is_plain
 from engine.schema.target_keys import CATALOG, CATALOG_PREFIXES, CATALOG_TYPES
 from engine.secrets import register_settings
+from engine.secrets.machine_logins import of_machine
+from engine.secrets.secret_places import Gift
 
 SQLITE = "sqlite"
 NAME = "lake"
@@ -74,13 +76,20 @@ class Catalog:
         """The keys with secrets in them, which are masked in all texts from now on.
 
         Raises:
-            ProjectError: `env-missing`, a secret is not set.
+            ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.
         """
-        settings = self.secrets.resolved(dict(self.keys)) if self.secrets else dict(self.keys)
+        if self.secrets:
+            self.secrets.require_trust(of_machine(self.type, self.keys))
+        settings = self.secrets.resolved(self.keys, "catalog") if self.secrets else dict(self.keys)
         if self.store is not None:
             settings = {**iceberg_properties(self.store()), **settings}
         register_settings(settings)
         return settings
+
+    def gifts(self) -> tuple[Gift, ...]:
+        """What the block would give away; no secret is read."""
+        named = self.secrets.gifts(self.keys, "catalog") if self.secrets else ()
+        return (*named, *of_machine(self.type, self.keys))
 
 
 def load_catalog(

@@ -11,6 +11,8 @@ from engine.object_store.s3_settings import S3Settings
 from engine.project.yaml_section import Section
 from engine.schema.target_keys import OBJECT_STORE
 from engine.secrets import register, register_settings
+from engine.secrets.machine_logins import of_store
+from engine.secrets.secret_places import Gift
 from engine.sources.web_address import is_open
 
 _SHOWN = ("endpoint", "region", "path_style_access")
@@ -32,13 +34,19 @@ class ObjectStoreConfig:
         """Return the settings with secrets in them, which are masked in all texts from now on.
 
         Raises:
-            ProjectError: `env-missing`, a secret is not set.
+            ProjectError: `env-missing`, a secret is not set; `secret-untrusted`.
         """
-        settings = self.secrets.resolved(self.keys) if self.secrets else self.keys
+        if self.secrets:
+            self.secrets.require_trust(of_store(self.keys))
+        settings = self.secrets.resolved(self.keys, "s3") if self.secrets else self.keys
         register_settings(settings)
         if token := settings.get("session_token"):
             register(token)
         return S3Settings.of(settings)
+
+    def gifts(self) -> tuple[Gift, ...]:
+        """What the block would give away; no secret is read."""
+        return (*(self.secrets.gifts(self.keys, "s3") if self.secrets else ()), *of_store(self.keys))
 
 
 def load_object_store(part: Section | None, secrets: SecretSettings | None) -> ObjectStoreConfig | None:

@@ -25,6 +25,7 @@ from engine.project.project_files import first_link
 from engine.project.yaml_section import Section, is_name, is_target_name, shown
 from engine.schema.target_keys import CONNECTION, OPENLINEAGE_TYPES, SECURITY, TARGET
 from engine.secrets import register_settings
+from engine.secrets.secret_places import Gift
 from engine.sources import Place
 from engine.sources.web_address import is_open
 from engine.spark_master import is_on_this_machine
@@ -53,9 +54,22 @@ class Late:
             ProjectError: a variable is missing, a secret is misplaced, or the settings are not a mapping.
         """
         settings = self._rendered()
-        settings = self.values.secrets.resolved(settings) if self.values.secrets else settings
+        settings = self.values.secrets.resolved(settings, self.name) if self.values.secrets else settings
         register_settings(settings)
         return settings
+
+    @property
+    def name(self) -> str:
+        """Which block it is: `connections.main`."""
+        return ".".join(str(key) for key in self.part.path[2:])
+
+    def gifts(self) -> tuple[Gift, ...]:
+        """What the block would give away; no secret is read.
+
+        Raises:
+            ProjectError: as above.
+        """
+        return self.values.secrets.gifts(self._rendered(), self.name) if self.values.secrets else ()
 
     def masked(self) -> Mapping[str, Any]:
         """The settings for people: no secret is read.
@@ -127,9 +141,21 @@ class Target:
         Raises:
             ProjectError: env-missing, a secret is not set.
         """
-        conf = self.secrets.resolved(self.conf) if self.secrets else self.conf
+        conf = self.secrets.resolved(self.conf, "spark.conf") if self.secrets else self.conf
         register_settings(conf)
         return conf
+
+    def gifts(self) -> tuple[Gift, ...]:
+        """Every secret that is set, and every place that the target would give it to; no secret is read.
+
+        Raises:
+            ProjectError: a connection, registry or OpenLineage cannot be rendered.
+        """
+        late = (*self.connections.values(), *self.registries.values(), *filter(None, [self.openlineage]))
+        conf = self.secrets.gifts(self.conf, "spark.conf") if self.secrets else ()
+        store = self.s3.gifts() if self.s3 is not None else ()
+        found = (*self.catalog.gifts(), *store, *conf, *(gift for block in late for gift in block.gifts()))
+        return tuple(sorted(set(found)))
 
     def place(self, root: Path) -> Place:
         """Where sources are read, for the kinds of sources."""

@@ -74,7 +74,7 @@ def compile_project(
     names = _names(project, variables or {}, environment)
     values = ValueRenderer(names.for_values())
     diagnostics = list(project.diagnostics)
-    chosen = load_target(project, target, _of_target(names, environment), diagnostics)
+    chosen = load_target(project, target, _of_target(names, environment, project.root), diagnostics)
     names.target = {"name": chosen.name, "schema": chosen.schema, "catalog": chosen.catalog.name}
     now = compile_cache.look(project, chosen, variables or {}, names.env, diagnostics)
     instead = deferred or {}
@@ -114,9 +114,9 @@ def _names(project: LoadedProject, variables: Mapping[str, Any], environment: Ma
     return names
 
 
-def _of_target(names: TemplateNames, environment: Mapping[str, str]) -> ValueRenderer:
+def _of_target(names: TemplateNames, environment: Mapping[str, str], root: Path) -> ValueRenderer:
     """What renders a target: only that may name secrets, and not even there does a template see one."""
-    secrets = SecretSettings(environment)
+    secrets = SecretSettings(environment, root)
     return ValueRenderer(replace(names, secrets=secrets).for_values(), secrets)
 
 
@@ -130,7 +130,7 @@ def targets_of(project: LoadedProject, variables: Mapping[str, Any]) -> Iterator
     declared = Section.of(project.doc, []).child("targets")
     for name, _ in declared.mapping() if declared else ():
         problems: list[Diagnostic] = []
-        values = _of_target(_names(project, variables, os.environ), os.environ)
+        values = _of_target(_names(project, variables, os.environ), os.environ, project.root)
         yield load_target(project, name, values, problems), tuple(problems)
 
 

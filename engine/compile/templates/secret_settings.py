@@ -1,5 +1,6 @@
 """Secrets in a target's settings: templates get a placeholder, and the value takes its place where it is used.
 
+A secret is given to a place only where the user trusts the project with that (`engine.secrets.trusted_projects`).
 A placeholder holds a random text of this process, so that nothing in a project can look like one, and characters
 that every escaping filter changes: what is cut, turned round or encoded is found, and is an error.
 """
@@ -9,15 +10,18 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import quote
 
 from engine.errors import Diagnostic, Location, ProjectError
 from engine.project.yaml_section import UNKNOWN, Section
 from engine.secrets import MASK, MIN_LENGTH, MIN_LENGTH_OTHERS, PREFIX, register
+from engine.secrets.secret_places import Gift, places
+from engine.secrets.trusted_projects import trusted
 
 _log = logging.getLogger("engine.project")
 _UNCHANGED = "Write \"{{{{ env_var('{}') }}}}\" without filters, slices or conditions."
@@ -55,10 +59,11 @@ class _Asked:
 class SecretSettings:
     """The secrets that a target's settings name; the environment is read when one of them is used."""
 
-    __slots__ = ("_env", "_known", "_token")
+    __slots__ = ("_env", "_known", "_masks", "_root", "_token")
 
-    def __init__(self, env: Mapping[str, str]) -> None:
-        self._env = env
+    def __init__(self, env: Mapping[str, str], root: Path) -> None:
+        """Take the variables of the environment, and the folder of the project whose target names them."""
+        self._env, self._root, self._masks = env, root, False
         self._token = secrets.token_hex(16)
         self._known: list[_Asked] = []
 
@@ -103,12 +108,45 @@ class SecretSettings:
             part.report("secret-misplaced", f"the secret '{name}' would be readable in '{part.name}'", _MISPLACED)
         return UNKNOWN if names else part.value
 
-    def resolved(self, value: Any) -> Any:
-        """The value with secrets in it; each is hidden from all texts from now on.
+    def gifts(self, block: Mapping[str, Any], what: str) -> tuple[Gift, ...]:
+        """The secrets of a block that are set, and the places it would give them to.
+
+        Args:
+            block: of the target, with placeholders.
+            what: the block, for places without a host.
+        """
+        names = {secret.name for text in _texts(block) if self._holds(text) for secret in self._in(text)}
+        names = {name for name in names if self._env.get(name)}
+        shown = places(self._shown(block), what) if names else ()
+        return tuple(sorted(Gift(name, place) for name in names for place in shown))
+
+    def require_trust(self, gifts: Iterable[Gift]) -> None:
+        """Check that the user trusts the project with what it would give away.
 
         Raises:
-            ProjectError: env-missing, with the place of each variable that is not set.
+            ProjectError: secret-untrusted.
         """
+        gifts = () if self._masks else tuple(gifts)
+        if not gifts or not (left := trusted(self._root, gifts)):
+            return
+        pairs = ", ".join(f"{gift.secret} -> {gift.place}" for gift in left)
+        hosts = ",".join(dict.fromkeys(gift.place for gift in left))
+        message = f"the project would give away secrets that it has not been trusted with: {pairs}"
+        hint = f"Look at it, and confirm it with engine trust (with the same --target); in CI set ENGINE_TRUST={hosts}."
+        place = next((asked.place for asked in self._known if asked.name == left[0].secret), None)
+        raise ProjectError("secret-untrusted", message, hint, location=place)
+
+    def resolved(self, value: Mapping[str, Any], what: str) -> Any:
+        """A block of the target with secrets in it; each is hidden from all texts from now on.
+
+        Args:
+            value: the block, with placeholders.
+            what: the block, for places without a host.
+
+        Raises:
+            ProjectError: env-missing, with the place of each variable that is not set; secret-untrusted.
+        """
+        self.require_trust(self.gifts(value, what))
         missing: list[Diagnostic] = []
         made = self._resolved(value, missing)
         if missing:
@@ -126,8 +164,16 @@ class SecretSettings:
     def masking(self) -> SecretSettings:
         """The same, with a mask as the value of each secret: for people who want to see all settings together."""
         masked = copy(self)
-        masked._env = _Masks()  # noqa: SLF001 - its own
+        masked._env, masked._masks = _Masks(), True  # noqa: SLF001 - its own
         return masked
+
+    def _shown(self, value: Any) -> Any:
+        """A value with the same mark for each secret."""
+        if isinstance(value, Mapping):
+            return {key: self._shown(inner) for key, inner in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [self._shown(inner) for inner in value]
+        return self._without(value, "*") if self._holds(value) else value
 
     def _holds(self, value: Any) -> bool:
         return isinstance(value, str) and self._token in value
@@ -174,6 +220,17 @@ class SecretSettings:
             message = "the secret %s has fewer than %d characters and is not masked in the output"
             _log.warning(message, secret.name, MIN_LENGTH)
         return value
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, Mapping):
+        for inner in value.values():
+            yield from _texts(inner)
+    elif isinstance(value, (list, tuple)):
+        for inner in value:
+            yield from _texts(inner)
+    elif isinstance(value, str):
+        yield value
 
 
 class _Masks(dict[str, str]):

@@ -75,7 +75,7 @@ def read_tables(manifest: Manifest, catalog: CatalogConfig) -> dict[str, StoredT
             tables = pool.map(lambda model: _table(lake, model, names[model.relation.schema]), models)
             return {model.id: table for model, table in zip(models, tables, strict=True) if table}
     except EngineError as error:
-        _log.warning("the tables cannot be shown: %s", error.diagnostic.message)
+        _log.warning("the tables cannot be shown: %s. %s", error.diagnostic.message, error.diagnostic.hint)
         return {}
 
 

@@ -1,0 +1,194 @@
+"""Each row of the table of commands in SECURITY.md, on a hostile project with a server that records what it gets."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from engine.cli.main import cli, invoke
+from engine.lake.clients import catalog_client
+from tests.lab import REPOSITORY, Lab
+from tests.security.answering import Answering, answering
+from tests.security.hostile import Tree, tree
+from tests.security.test_hostile_catalogs import whole
+
+SECRET = "planted-production-password"
+PROJECT = """
+name: lab
+target: dev
+targets:
+  dev:
+    schema: s
+    catalog: {{type: rest, uri: "{uri}", token: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}
+    spark: {{master: "spark://127.0.0.1:{port}", shared_folders: true}}
+    connections: {{main: {{bootstrap_servers: "127.0.0.1:{port}", security: {{password: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}}}}}
+    schema_registries: {{main: {{url: "{uri}", auth: {{token: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}}}}}
+    openlineage: {{type: http, url: "{uri}", api_key: "{{{{ env_var('ENGINE_SECRET_PROD_DB') }}}}"}}
+"""
+SOURCES = """
+sources:
+  - name: shop
+    tables:
+      - name: events
+        format: json
+        path: landing
+        schema: "id int, at timestamp"
+        loaded_at_field: at
+        freshness: {warn_after: {count: 1, period: day}}
+"""
+# Arguments that a command needs to get as far as it can.
+ARGUMENTS = {
+    "completion": ["bash"],
+    "drop": ["base", "--yes"],
+    "export dbt-sources": [],
+    "import dbt": ["{other}"],
+    "import flare": ["{other}/flare.yml"],
+    "init": ["{other}/new"],
+    "explain": ["usage"],
+    "publish": ["base", "--accept"],
+    "show": ["base"],
+    "source inspect": ["shop.events"],
+    "submit": ["--dry-run", "build"],
+    "trust": ["--list"],
+}
+# These serve until they are stopped, or are about the machine alone; the test below says what they may read.
+ELSEWHERE = {"docs serve", "jars fetch", "warmup"}
+
+
+def commands(group: click.Group = cli, begin: tuple[str, ...] = ()) -> Iterator[str]:
+    """The full names of all commands."""
+    for name, command in group.commands.items():
+        if isinstance(command, click.Group):
+            yield from commands(command, (*begin, name))
+        else:
+            yield " ".join((*begin, name))
+
+
+def rows() -> dict[str, tuple[str, str]]:
+    """By command: whom it asks, and what it may give away, as SECURITY.md has it."""
+    found: dict[str, tuple[str, str]] = {}
+    for line in (REPOSITORY / "SECURITY.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        if line.startswith("| `") and len(cells) == 4:
+            found |= dict.fromkeys(re.findall(r"`([^`]+)`", cells[0]), (cells[2], cells[3].rstrip(" |")))
+    return found
+
+
+def test_every_command_has_a_row() -> None:
+    assert set(rows()) == set(commands())
+
+
+class Programs:
+    """What the process starts and where it connects to, while it is watched."""
+
+    def __init__(self) -> None:
+        self.started: list[str] | None = None
+        sys.addaudithook(self._heard)
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if self.started is not None and event in {"subprocess.Popen", "os.system", "os.posix_spawn", "os.exec"}:
+            self.started.append(f"{event} {arguments[0]!r}")
+
+
+PROGRAMS = Programs()
+
+
+@pytest.fixture
+def server() -> Iterator[Answering]:
+    """A catalog that would choose a class of Spark's: no command gets as far as Java."""
+    answers = {begin: answer for begin, answer in whole().items() if not begin.endswith("/base")}
+    gone = (404, {"error": {"message": "no", "type": "NoSuchTableException", "code": 404}})
+    steering = {"GET /v1/config": {"overrides": {"io-impl": "org.example.Run"}}}
+    with answering({**answers, **steering, "GET /v1/namespaces/s/tables": {"identifiers": []},
+                    "GET /v1/namespaces/s/tables/": gone}) as found:  # fmt: skip
+        yield found
+
+
+@pytest.fixture
+def lab(
+    tmp_path: Path, server: Answering, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Iterator[Lab]:
+    monkeypatch.setenv("ENGINE_SECRET_PROD_DB", SECRET)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(catalog_client, "_clients", {})
+    lab = Lab(tmp_path / "project", None, capsys)
+    lab.write("project.yml", PROJECT.format(uri=server.url, port=server.url.rpartition(":")[2]))
+    lab.write("sources/shop.yml", SOURCES)
+    lab.write("landing/a.json", '{"id": 1}\n')
+    lab.model("base", "/*---\nmaterialized: table\n---*/\nselect id from {{ source('shop', 'events') }}")
+    lab.write("tests/none.sql", "select id from {{ ref('base') }} where id is null")
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "dbt_project.yml").write_text("name: other\nversion: '1'\n")
+    (other / "flare.yml").write_text("version: v1\nname: x\n")
+    # A build that failed, for `retry`.
+    lab.write("target/run_results.json", "{}")
+    yield lab
+    PROGRAMS.started = None
+
+
+def files(lab: Lab) -> Tree:
+    """The files of the project but for target/."""
+    target = str(lab.root / "target")
+    # The folder changes with what is made in it.
+    return {
+        path: seen for path, seen in tree(lab.root).items() if not path.startswith(target) and path != str(lab.root)
+    }
+
+
+def run(lab: Lab, command: str) -> tuple[int, str]:
+    """The exit code and the text of a command; it starts no program."""
+    arguments = [part.format(other=lab.root.parent / "other") for part in ARGUMENTS.get(command, [])]
+    assert lab.capsys is not None
+    lab.capsys.readouterr()
+    PROGRAMS.started = []
+    code = invoke([*command.split(), *arguments, "--project-dir", str(lab.root)])
+    started, PROGRAMS.started = PROGRAMS.started, None
+    captured = lab.capsys.readouterr()
+    # `debug` asks Java for its version, and `completion` bash.
+    allowed = {"debug": "java", "completion": "bash"}.get(command)
+    assert [line for line in started if allowed is None or allowed not in line] == []
+    return code, captured.out + captured.err
+
+
+@pytest.mark.parametrize("command", sorted({*rows()} - ELSEWHERE))
+def test_without_trust_no_command_gives_a_secret_away(
+    lab: Lab, server: Answering, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ENGINE_TRUST")
+    before = files(lab)
+    code, text = run(lab, command)
+    assert code in {0, 1, 2}
+    assert SECRET not in server.seen() + text
+    assert server.asked == []
+    assert "Traceback" not in text
+    assert "internal-error" not in text
+    if command not in WRITES:
+        assert files(lab) == before
+
+
+# They keep locks and notes in the state of the target, or are asked to write.
+WRITES = ("build", "run", "test", "retry", "maintain", "publish", "drop", "show", "source freshness", "source inspect")
+
+
+@pytest.mark.parametrize("command", sorted({*rows()} - ELSEWHERE))
+def test_with_trust_a_command_asks_whom_its_row_says(lab: Lab, server: Answering, command: str) -> None:
+    asks, gives = rows()[command]
+    code, text = run(lab, command)
+    assert code in {0, 1, 2}, text
+    assert "internal-error" not in text
+    assert SECRET not in text
+    if asks == "nobody":
+        assert server.asked == []
+    # Nothing has failed that could be retried, and nothing is submitted.
+    elif command not in {"retry", "submit"}:
+        assert server.asked != [], text
+        assert SECRET in server.seen()
+    if gives == "nothing":
+        assert SECRET not in server.seen()
