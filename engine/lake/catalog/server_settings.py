@@ -103,7 +103,7 @@ def rejected(found: Mapping[str, Any], target: Mapping[str, str], *, of_table: b
 
     Args:
         found: the settings that the server sends.
-        target: the keys of the target's catalog, with secrets; what they say already is no choice.
+        target: the keys of the target's catalog, with secrets; what they say already is not a choice.
         of_table: the settings are a table's, whose `token` is one that the server has issued.
     """
     own_login = any(all(_has(found, key) for key in keys) for keys in _OWN_LOGINS)

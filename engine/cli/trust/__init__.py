@@ -1,0 +1,1 @@
+"""Whom the user lets a project give secrets to: `engine trust`."""
