@@ -12,7 +12,9 @@ PLAIN = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 LOGICAL = {
     "int": [{"logicalType": "date"}, {"logicalType": "time-millis"}],
     "long": [{"logicalType": name} for name in ("timestamp-millis", "timestamp-micros", "local-timestamp-micros")],
-    "bytes": [{"logicalType": "decimal", "precision": digits, "scale": 2} for digits in (5, 9)],
+    "bytes": [
+        {"logicalType": "decimal", "precision": digits, "scale": scale} for digits, scale in ((5, 2), (9, 2), (9, 4))
+    ],
 }
 WIDER = {
     "int": ("long", "float", "double"),
@@ -78,7 +80,7 @@ class Avro:
                 [*(self.type(depth - 1, union=False) for _ in range(self.random.randint(1, 4))), "int"]
             )
         if kind in PLAIN:
-            return {"type": kind, **self.random.choice(LOGICAL[kind])} if kind in LOGICAL and self.chance(0.3) else kind
+            return {"type": kind, **self.random.choice(LOGICAL[kind])} if kind in LOGICAL and self.chance(0.5) else kind
         self.names += 1
         name = f"{self.random.choice(('', 'a.', 'b.'))}{kind[0]}{self.names}"
         if kind != "enum":
@@ -121,12 +123,11 @@ class Avro:
             return {**type_, inner: self.changed(type_[inner])}
         if kind == "record":
             return self.later(type_)
-        if self.chance(0.4) and (kind == "enum" or kind in PLAIN):
-            return (
-                {"type": kind, "name": type_["name"], "symbols": self.random.sample("ABCDEF", 4)}
-                if kind == "enum"
-                else kind
-            )
+        if kind == "enum" and self.chance(0.4):
+            return {"type": kind, "name": type_["name"], "symbols": self.random.sample("ABCDEF", 4)}
+        if kind in LOGICAL and self.chance(0.6):
+            # Another unit, or none.
+            return {"type": kind, **self.random.choice(LOGICAL[kind])} if self.chance(0.7) else self.changed(kind)
         return type_
 
     def later(self, record: dict[str, Any]) -> dict[str, Any]:

@@ -2,8 +2,8 @@
 
 Avro values are positional: they mean something only together with the schema they were written with. The rules are
 those of schema resolution in the Avro specification, as Avro's Java library (1.12) applies them, with one addition:
-a field whose unit differs (timestamp-millis, timestamp-micros; the scale of a decimal) does not fit, where Java would
-take the plain number and be wrong by a factor.
+a value whose unit differs (timestamp-millis, timestamp-micros; the scale of a decimal) does not fit, where Java would
+take the plain number and be wrong by a factor. So Java is not asked to read what is written by such a schema.
 
 Nothing is decoded that need not be: a field that both sides have in the same form is found and copied.
 """
@@ -21,7 +21,6 @@ from engine.sources.avro_schema.avro_types import (  # fmt: skip
     Enum,
     Field,
     Fixed,
-    Logical,
     Map,
     Named,
     Primitive,
@@ -131,8 +130,24 @@ class _Resolver:
             index = self.branch(w, r, at)
             return _behind(write_long(index), self.move(w, r.branches[index], at) or self.copy(w))
         if isinstance(w, Primitive) and isinstance(r, Primitive):
-            return _plain(w, r, at)
+            return self.plain(w, r, at)
         return self.composed(w, r, at)
+
+    def plain(self, w: Primitive, r: Primitive, at: str) -> Move | None:
+        if w.kind != r.kind and r.kind not in _PROMOTED.get(w.kind, ()):
+            raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
+        self.same_unit(w, r, at)
+        if w.kind == "float" and r.kind == "double":
+            return lambda value, pos: (struct.pack("<d", *struct.unpack_from("<f", value, pos)), pos + 4)
+        if r.kind in {"float", "double"} and w.kind != r.kind:
+            return _number(struct.Struct("<f" if r.kind == "float" else "<d"))
+        return None
+
+    def same_unit(self, w: Primitive | Fixed, r: Primitive | Fixed, at: str) -> None:
+        if _differ(w, r):
+            # Whatever becomes of this place, in a union for example: Java sees no difference.
+            self.java = False
+            raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
 
     def composed(self, w: Type, r: Type, at: str) -> Move | None:
         if isinstance(w, Record) and isinstance(r, Record):
@@ -147,7 +162,7 @@ class _Resolver:
             return self.enum(w, r, at)
         if not (isinstance(w, Fixed) and isinstance(r, Fixed) and self.same_name(w, r) and w.size == r.size):
             raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
-        _same_unit(w.logical, r.logical, at)
+        self.same_unit(w, r, at)
         return None
 
     def same_name(self, w: Named, r: Named) -> bool:
@@ -223,9 +238,9 @@ class _Resolver:
                 continue
             taken = inner[-1] or self.copy(branch)
             moves.append(_behind(write_long(index), taken) if pairs else taken)
-        if pairs and not any(inner):
-            return None
         faults = [move for move in moves if isinstance(move, str)]
+        if pairs and not faults and not any(inner):
+            return None
         if len(faults) == len(moves):
             # That NULL does not fit says less than what is wrong with the other branch.
             of_values = [f for f, b in zip(faults, w.branches, strict=True) if b.kind != "null"]
@@ -285,22 +300,18 @@ class _Resolver:
         return True
 
 
-def _plain(w: Primitive, r: Primitive, at: str) -> Move | None:
-    if w.kind != r.kind and r.kind not in _PROMOTED.get(w.kind, ()):
-        raise UnsuitableError(f"{_field(at)}{_said(w)} cannot be read as {_said(r)}")
-    _same_unit(w.logical, r.logical, at)
-    if w.kind == "float" and r.kind == "double":
-        return lambda value, pos: (struct.pack("<d", *struct.unpack_from("<f", value, pos)), pos + 4)
-    if r.kind in {"float", "double"} and w.kind != r.kind:
-        return _number(struct.Struct("<f" if r.kind == "float" else "<d"))
-    return None
-
-
-def _same_unit(w: Logical | None, r: Logical | None, at: str) -> None:
-    if w is None or r is None or w == r:
-        return
-    if w.name != r.name or w.scale != r.scale or w.precision > r.precision:
-        raise UnsuitableError(f"{_field(at)}{w} cannot be read as {r}")
+def _differ(w: Primitive | Fixed, r: Primitive | Fixed) -> bool:
+    """Whether two plain types give one value another meaning; a unit that only one of them names is the other's."""
+    if "decimal" in {side.logical.name for side in (w, r) if side.logical} and w.kind != r.kind:
+        # The digits of a string are not the bytes of a number.
+        return True
+    if w.logical is None or r.logical is None or w.logical == r.logical:
+        return False
+    return (
+        w.logical.name != r.logical.name
+        or w.logical.scale != r.logical.scale
+        or w.logical.precision > r.logical.precision
+    )
 
 
 def _number(form: struct.Struct) -> Move:
