@@ -45,8 +45,8 @@ _BY_PAGE = {
         openlineage-failed
     """,
     "sources": """
-        source-folder-missing source-unreadable source-table source-columns unknown-columns sample-empty
-        socket-unreachable file-changed file-renamed file-missing files-skipped files-gone
+        source-folder-missing source-path source-unreadable source-table source-columns unknown-columns
+        sample-empty socket-unreachable file-changed file-renamed file-missing files-skipped files-gone
         after-reading-shared after-reading-outside after-reading-failed avro-schema avro-columns
     """,
     "sql": """

@@ -48,6 +48,13 @@ FRESHNESS: Final = ConfigBlock(
             also=(ValueForm.BLOCK,),
             block="age",
         ),
+        ConfigKey(
+            "max_future",
+            ValueForm.DURATION,
+            "`1 day`",
+            "times further ahead of the clock do not count, and are shown",
+            "max_future: 1 hour",
+        ),
         ConfigKey("filter", ValueForm.SQL, "all rows", "the rows that count", "filter: \"status = 'done'\""),
     ),
 )

@@ -167,7 +167,18 @@ def environment(java: Java, connection: Path) -> dict[str, str]:
         "SPARK_HOME": str(pyspark_home()),
         "SPARK_CONNECT_MODE": "0",
         "_PYSPARK_DRIVER_CONN_INFO_PATH": str(connection),
+        **_locale(os.environ),
     }
+
+
+def _locale(env: Mapping[str, str]) -> dict[str, str]:
+    """The locale in which Java decodes the names of files as UTF-8, where that of the environment is another.
+
+    In another one, C for example, it skips files with other letters than ASCII, without a word (measured).
+    """
+    given = env.get("LC_ALL") or env.get("LC_CTYPE") or env.get("LANG") or "C"
+    encoding = given.partition(".")[2].partition("@")[0].replace("-", "")
+    return {} if encoding.lower() == "utf8" else {"LC_ALL": "C.UTF-8"}
 
 
 def write_properties(path: Path, conf: Mapping[str, str]) -> None:

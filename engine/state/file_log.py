@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from engine.errors import StateError
+from engine.file_names import holds_rows
 from engine.state.state_path import StatePath
 
 _COMPACT = ".compact"
@@ -84,7 +85,9 @@ def _number(path: StatePath) -> int | None:
 def _files(path: StatePath) -> Iterator[Logged]:
     for line in path.read_text(encoding="utf-8").splitlines()[1:]:
         entry = json.loads(line)
-        yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
+        # Summaries of Parquet are noted, and nothing of them is read: they may come and go.
+        if holds_rows(entry["path"].rpartition("/")[2]):
+            yield Logged(entry["path"], int(entry["timestamp"]), int(entry["batchId"]))
 
 
 def accepted_times(generation: StatePath) -> dict[str, int]:

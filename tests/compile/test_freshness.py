@@ -39,6 +39,15 @@ def test_both_forms_of_an_age(tmp_path: Path) -> None:
     )
 
 
+def test_how_far_ahead_a_time_may_be(tmp_path: Path) -> None:
+    found = bounds(tmp_path, source("freshness: {warn_after: 1 hour, max_future: 90 minutes}"))
+    assert found is not None
+    assert found.max_future == "90 minutes"
+    default = bounds(tmp_path, source("freshness: {warn_after: 1 hour}"))
+    assert default is not None
+    assert default.max_future == "1 day"
+
+
 def test_a_table_takes_the_bounds_of_its_source_and_may_take_them_back(tmp_path: Path) -> None:
     group = "    loaded_at_field: at\n    freshness: {warn_after: 1 hour}\n"
     assert bounds(tmp_path, source(group=group)) == Freshness("at", Age(1, "hour"))

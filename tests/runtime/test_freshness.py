@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from engine.cli.main import invoke
 from engine.docs.site.freshness_status import Fresh, read_freshness
 from engine.sources import freshness_probe
 from tests.lab import Lab, Result
@@ -54,6 +55,30 @@ def test_the_newest_row_decides(lab: Lab) -> None:
     assert written["results"][0]["criteria"] == {**criteria, "filter": None}
     # A warning alone is no failure.
     assert freshness(lab, "-s", "source:shop_older.older source:shop_young.young")[0].code == 0
+
+
+def test_a_time_far_ahead_of_the_clock_does_not_count(lab: Lab) -> None:
+    later = {"id": 3, "at": "2099-01-01T00:00:00Z"}
+    for name, bounds, hours in (
+        ("old", "{error_after: 1 hour}", [30, -2000]),
+        ("near", "{error_after: 1 hour, max_future: 1 hour}", [5, -3]),
+        ("wide", "{error_after: 1 hour, max_future: 40000 days}", [5, -2000]),
+        ("only", "{error_after: 1 hour}", []),
+    ):
+        declare(lab, bounds, "loaded_at_field: at", name=name)
+        rows = [{"id": n, "at": at(h)} for n, h in enumerate(hours)]
+        lab.land("a", [*rows, *([] if name == "near" else [later])], folder=f"landing/{name}")
+    result, found = freshness(lab)
+    assert result.code == 1
+    expected = {"old": "error", "near": "error", "wide": "pass", "only": "runtime error"}
+    assert {name: e["status"] for name, e in found.items()} == expected
+    assert [found[name].get("ahead") for name in expected] == [2, 1, None, 1]
+    assert found["old"]["farthest"] == found["only"]["farthest"] == "2099-01-01 00:00:00"
+    assert found["only"]["error"] == "there is no row that counts"
+    lab.capsys.readouterr()
+    invoke(["source", "freshness", "-s", "source:shop_old.old", "--project-dir", str(lab.root)])
+    text = lab.capsys.readouterr().out
+    assert "2 rows do not count, more than 1 day ahead of the clock: up to 2099-01-01 00:00:00" in text
 
 
 def test_without_a_column_the_time_of_the_newest_file_counts(lab: Lab) -> None:

@@ -87,14 +87,22 @@ def _print(chosen: CommandSettings, seen: SourceLook, number: int, total: int, *
             "age_seconds": age,
         }
         record |= {"newest": seen.newest.isoformat() if seen.newest else None, "error": seen.error or None}
+        record |= {"ahead": seen.ahead, "farthest": seen.farthest} if seen.ahead else {}
         record |= {"waiting": dict(seen.waiting)} if seen.waiting else {}
         write_json(record)
         return
     detail = f"newest {seen.newest:%Y-%m-%d %H:%M:%S}, {_age(age)}" if seen.newest and age is not None else seen.error
+    detail += f"; {_ahead(seen)}" if seen.ahead else ""
     waits = ", ".join(f"{count:,} for {model}" for model, count in seen.waiting.items() if count)
     detail += f"; offsets not read yet: {waits}" if waits else ""
     word = Styled(verdict.value.upper(), _COLOURS[verdict])
     chosen.out.say(f"{number} of {total}  ", word, f"  {name}: {detail}")
+
+
+def _ahead(seen: SourceLook) -> str:
+    bound = seen.source.freshness.max_future if seen.source.freshness else ""
+    rows = f"{seen.ahead:,} row{' does' if seen.ahead == 1 else 's do'} not count"
+    return f"{rows}, more than {bound} ahead of the clock: up to {seen.farthest}"
 
 
 def _age(seconds: float) -> str:

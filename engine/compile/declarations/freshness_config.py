@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 
 from engine.compile.nodes.manifest import Age, Column, Freshness
 from engine.compile.sql.parse import is_expression
@@ -60,7 +61,9 @@ def read_freshness(part: Section, group: Section, spec: SourceSpec, columns: Ite
     if not field and (spec.format not in _COMMITTED or where is not None):
         hint = "Add 'loaded_at_field: <column>', the time at which a row was written."
         bounds.report("setting-needs", "'freshness' needs 'loaded_at_field'", hint, at_key=True)
-    return Freshness(field, warn, error, where.text() if where else None)
+    ahead = bounds.child("max_future")
+    read = Freshness(field, warn, error, where.text() if where else None)
+    return replace(read, max_future=ahead.duration() or read.max_future) if ahead else read
 
 
 def _nearer(key: str, part: Section, group: Section) -> Section | None:

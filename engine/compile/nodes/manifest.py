@@ -246,12 +246,14 @@ class Freshness:
         warn_after: older is worth a warning; None: never.
         error_after: older is an error; None: never.
         filter: SQL condition on the rows that count; None: all do.
+        max_future: how far ahead of the clock a time may be; rows with later ones do not count.
     """
 
     loaded_at: str
     warn_after: Age | None = None
     error_after: Age | None = None
     filter: str | None = None
+    max_future: str = "1 day"
 
 
 @dataclass(frozen=True, slots=True)

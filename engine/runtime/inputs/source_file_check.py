@@ -19,7 +19,7 @@ from engine.events import Diagnosed
 from engine.plan.actions.file_checks import changed_files, missing_files, number, some_files
 from engine.runtime.context.run_context import Run
 from engine.sources import KINDS, SourceSpec
-from engine.sources.files import file_schema, listing
+from engine.sources.files import file_schema, listing, local_files
 from engine.state import TableState
 from engine.state import checkpoint as spark_checkpoint
 from engine.state.file_log import ACCEPTED, Logged, accepted_times, file_sources, logged, reaches
@@ -59,6 +59,8 @@ class Landed:
             path = listing.local(uri)
             if path is None and now is None:
                 continue
+            if path is not None and (faults := listing.faults_of(spec := self.spec_of(uri), self.run.place, [path])):
+                return local_files.unsuitable(spec.name, faults)
             if (modified(path) if path is not None else (now or {}).get(uri)) != self.time_of(uri, file):
                 changed.append(uri)
             else:

@@ -49,6 +49,8 @@ class SourceLook:
         at: when it was looked at.
         seconds: how long that took.
         error: why there is no newest time.
+        ahead: how many rows have a time too far ahead of the clock to count (`max_future`).
+        farthest: the largest of those times, as text in UTC; empty: there is none.
         waiting: for topics of Kafka, how many offsets each model has not read (see `operations.kafka_lag`).
     """
 
@@ -57,6 +59,8 @@ class SourceLook:
     newest: datetime | None = None
     seconds: float = 0.0
     error: str = ""
+    ahead: int = 0
+    farthest: str = ""
     waiting: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -107,34 +111,42 @@ def _by_commit(source: Source) -> bool:
 
 def _look(session: SparkSession | None, source: Source, place: Place) -> SourceLook:
     begin, at = time.monotonic(), datetime.now(UTC)
-    found, error = None, ""
+    found, error, ahead, farthest = None, "", 0, ""
     try:
         KINDS[source.spec.format].check(source.spec, place)
         if session is None or _by_commit(source):
             found = iceberg.committed_at(source.spec, place)
         else:
-            found = _newest(session, source, place)
-        error = "" if found else "there is no row"
+            found, ahead, farthest = _newest(session, source, place)
+        error = "" if found else "there is no row that counts" if ahead else "there is no row"
     except EngineError as failure:
         error = failure.diagnostic.message
     except spark_exceptions() as failure:
         _log.exception("freshness of %s", source.name)
         told = unreadable(failure)
         error = scrub(told[0] if told else summary(str(failure)))
-    return SourceLook(source, at, found, time.monotonic() - begin, error)
+    return SourceLook(source, at, found, time.monotonic() - begin, error, ahead, farthest)
 
 
-def _newest(session: SparkSession, source: Source, place: Place) -> datetime | None:
-    """The newest time of the rows that count; a record that cannot be read is none of them."""
+def _newest(session: SparkSession, source: Source, place: Place) -> tuple[datetime | None, int, str]:
+    """The newest time of the rows that count, how many are too far ahead of the clock, and the largest of those times.
+
+    A record that cannot be read is none of them.
+    """
     from pyspark.sql import functions as f
 
     bounds, frame = source.freshness, newest(session, source.spec, place)
     if frame is None or bounds is None:
-        return None
+        return None, 0, ""
     if BAD in frame.columns:
         frame = frame.where(f.col(BAD).isNull())
     if bounds.filter:
         frame = frame.where(f.expr(bounds.filter))
     time_of_row = f.expr(bounds.loaded_at).cast("timestamp")
-    (row,) = frame.agg(f.unix_micros(f.max(time_of_row)).alias("newest")).collect()
-    return None if row["newest"] is None else moment(row["newest"])
+    ahead = time_of_row > f.current_timestamp() + f.expr(f"interval '{bounds.max_future}'")
+    (row,) = frame.agg(
+        f.unix_micros(f.max(f.when(~ahead, time_of_row))).alias("newest"),
+        f.count_if(ahead).alias("ahead"),
+        f.max(f.when(ahead, time_of_row)).cast("string").alias("farthest"),
+    ).collect()
+    return None if row["newest"] is None else moment(row["newest"]), row["ahead"], row["farthest"] or ""

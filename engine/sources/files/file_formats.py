@@ -20,6 +20,10 @@ _NO_LINES = {
     "charset": "files must be UTF-8",
     "singlevariantcolumn": "the columns are declared in the schema",
 }
+# Java's library would read what was written with these schemas by their units, whatever those of the file are: 2023 in
+# milliseconds as 1970 in microseconds (measured).
+_NO_SCHEMAS = dict.fromkeys(("avroschema", "avroschemaurl"), "the columns are declared in the schema")
+_UNSUPPORTED = {"json": _NO_LINES, "avro": _NO_SCHEMAS}
 _JSON_OPTIONS = {name.lower() for name in json_values.OPTIONS}
 # Where a record came from.
 _FILE = "struct(_metadata.file_path, _metadata.file_modification_time)"
@@ -30,11 +34,12 @@ def faults(spec: SourceSpec, reserved: Collection[str]) -> Iterator[SpecFault]:
     if spec.format == "text" and spec.schema:
         message = "text files have one column, value string"
         yield SpecFault(("schema",), message, "Remove the schema.", "setting-conflict", at_key=True)
-    for key in spec.options if spec.format == "json" else ():
-        if why := _NO_LINES.get(key.lower()):
+    unsupported = _UNSUPPORTED.get(spec.format, {})
+    for key in spec.options:
+        if why := unsupported.get(key.lower()):
             message = f"the option '{key}' is not supported in this version: {why}"
             yield SpecFault(("options", key), message, "Remove it.", "not-supported", at_key=True)
-    others = (*reserved, *(_NO_LINES if spec.format == "json" else ()))
+    others = (*reserved, *unsupported)
     # A format that a plug-in reads as files has no list.
     if (known := OF_FILES.get(spec.format)) is not None:
         yield from reader_faults(spec, known, f"the {spec.format} reader", reserved=others, hadoop=True)

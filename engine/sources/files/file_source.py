@@ -115,6 +115,7 @@ def check(spec: SourceSpec, place: Place) -> None:
         ProjectError: `unknown-connection`, `connection-settings`.
         SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
         SetupError: `source-folder-missing` if the folder does not exist.
+        SetupError: `source-path` if it, or what is below it, cannot be read: a device, a link that leads out.
     """
     with_connection(spec, place)
     folder = listing.folder(spec, place)
@@ -128,6 +129,7 @@ def check(spec: SourceSpec, place: Place) -> None:
         hint = f"Correct 'path' of the source, or create the folder: mkdir -p {shlex.quote(missing)}"
         message = f"the folder '{missing}' of source '{spec.name}' does not exist"
         raise SetupError("source-folder-missing", message, hint)
+    listing.check_here(spec, place)
 
 
 def position(session: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
@@ -184,8 +186,10 @@ def read_batch(session: SparkSession, spec: SourceSpec, place: Place) -> DataFra
 
     Raises:
         RunError: `source-unreadable` if the schema of a file does not fit.
+        SetupError: `source-path` if a link leads out of the folder.
     """
     spec = with_connection(spec, place)
+    listing.check_listed(session, spec, place)
     file_schema.check(session, spec, place)
     reader = session.read.options(**_options(spec, stream=False))
     return file_formats.read(session, reader, spec, listing.for_spark(spec, place), place)

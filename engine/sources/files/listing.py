@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from engine.object_store.s3_settings import is_s3
-from engine.sources.files import s3_listing
+from engine.sources.files import local_files, s3_listing
 from engine.sources.spec import Place, SourceSpec, connected
 
 if TYPE_CHECKING:
@@ -113,44 +114,87 @@ def literally(location: str) -> str:
 
 
 def listed(session: SparkSession, spec: SourceSpec, place: Place) -> list[Listed]:
-    """The files that a batch would read now, in the order of their names."""
+    """The files that a batch would read now, in the order of their names.
+
+    Raises:
+        SetupError: as `listed_here`.
+    """
     found = listed_here(spec, place)
     if found is not None:
         return found
     # What a connection brings says how the file system is reached.
     brought = connected(replace(spec, options={}), place).options
     chosen = {key: value for key, value in spec.options.items() if key in _FILTERS}
-    return sorted(_asked(session, for_spark(spec, place), {**brought, **chosen}), key=lambda file: file.uri)
+    files = sorted(_asked(session, for_spark(spec, place), {**brought, **chosen}), key=lambda file: file.uri)
+    if faults := faults_of(spec, place, [path for file in files if (path := file.path) is not None]):
+        raise local_files.unsuitable(spec.name, faults)
+    return files
+
+
+def check_listed(session: SparkSession, spec: SourceSpec, place: Place) -> None:
+    """Check the files of this machine that only Spark lists; all others were checked with their folder.
+
+    Raises:
+        SetupError: `source-path`.
+    """
+    if folder(spec, place) is not None and _plain(spec, place) is None:
+        listed(session, spec, place)
+
+
+def faults_of(spec: SourceSpec, place: Place, paths: Iterable[Path]) -> list[str]:
+    """What is wrong with files of this machine that Spark has listed, each in a few words (`local_files`)."""
+    top = folder(spec, place)
+    return local_files.file_faults(top, map(str, paths)) if top is not None and top.is_dir() else []
+
+
+def check_here(spec: SourceSpec, place: Place) -> None:
+    """Check the folder or file of a source on this machine, and what is below it, without Spark.
+
+    Raises:
+        SetupError: `source-path`.
+    """
+    top = folder(spec, place)
+    if top is not None and top.exists():
+        local_files.check_top(spec.name, top)
+        if top.is_dir() and _plain(spec, place, filters=False) is not None:
+            for _ in local_files.walk(spec.name, top):
+                pass
+
+
+def _plain(spec: SourceSpec, place: Place, *, filters: bool = True) -> Path | None:
+    """The folder or file on this machine that is read as it is: without a pattern and, where they count, a filter."""
+    path = str(spec.settings.get("path", ""))
+    found = folder(spec, place)
+    plain = found is not None and not is_uri(path) and (place.root / path).exists()
+    return found if plain and not (filters and any(key in spec.options for key in _FILTERS)) else None
 
 
 def listed_here(spec: SourceSpec, place: Place) -> list[Listed] | None:
-    """The same without Spark; None: only Spark can list them (another file system, a pattern, a filter)."""
+    """The same without Spark; None: only Spark can list them (another file system, a pattern, a filter).
+
+    Raises:
+        SetupError: `s3-client`, `s3-denied`, `s3-missing`, `s3-unreachable`.
+        SetupError: `source-path`, there are files that cannot be read, or links that lead out.
+    """
     path = str(spec.settings.get("path", ""))
     if place.store is not None and is_s3(path):
         if base(path) != path or any(key in spec.options for key in _FILTERS):
             return None
         return sorted((Listed(*found) for found in s3_listing.walk(path, place.store())), key=lambda file: file.uri)
-    found = folder(spec, place)
-    plain = found is not None and not is_uri(path) and (place.root / path).exists()
-    if found is None or not plain or any(key in spec.options for key in _FILTERS):
+    top = _plain(spec, place)
+    if top is None:
         return None
-    return sorted(_walk(found), key=lambda file: file.uri)
-
-
-def _walk(top: Path) -> Iterator[Listed]:
+    local_files.check_top(spec.name, top)
     if top.is_file():
-        yield _facts(str(top), top.stat())
-        return
-    waiting = [str(top)]
-    while waiting:
-        with os.scandir(waiting.pop()) as entries:
-            for entry in entries:
-                if entry.name.startswith(("_", ".")):
-                    continue
-                if entry.is_dir():
-                    waiting.append(entry.path)
-                elif entry.is_file():
-                    yield _facts(entry.path, entry.stat())
+        return [_facts(str(top), top.stat())]
+    return sorted(_walk(spec.name, top), key=lambda file: file.uri)
+
+
+def _walk(source: str, top: Path) -> Iterator[Listed]:
+    for entry in local_files.walk(source, top):
+        # One that has gone meanwhile is not listed.
+        with suppress(FileNotFoundError):
+            yield _facts(entry.path, entry.stat())
 
 
 def _facts(path: str, stat: os.stat_result) -> Listed:

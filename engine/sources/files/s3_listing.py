@@ -1,7 +1,7 @@
 """The files of a source in an object store, listed and opened without Java, as Spark would list them.
 
-A folder is a beginning of names. Names that have a part which begins with `_` or `.` are left out, and so are the empty
-objects by which tools mark a folder.
+A folder is a beginning of names. Names with a part that Spark ignores (`engine.file_names`) are left out, and so are
+the empty objects by which tools mark a folder.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from engine.file_names import holds_rows, is_listed
 from engine.object_store.s3_client import s3_client, s3_errors
 from engine.object_store.s3_settings import S3Settings, bucket_and_key
 
@@ -34,10 +35,16 @@ def walk(path: str, settings: S3Settings) -> Iterator[Found]:
     folder = f"{key}/" if key else ""
     for entry in _entries(path, settings, bucket, folder):
         name = str(entry["Key"])
-        if not name.endswith("/") and not any(part.startswith(("_", ".")) for part in name[len(folder) :].split("/")):
+        if not name.endswith("/") and _is_read(name[len(folder) :]):
             yield begin + name, int(entry["Size"]), _milliseconds(entry)
-    if key:
+    if key and _is_read(key.rpartition("/")[2]):
         yield from ((begin + key, int(e["Size"]), _milliseconds(e)) for e in _exactly(path, settings, bucket, key))
+
+
+def _is_read(name: str) -> bool:
+    """Whether Spark reads a file, by its name below the folder."""
+    *folders, last = name.split("/")
+    return all(map(is_listed, folders)) and is_listed(last) and holds_rows(last)
 
 
 def exists(path: str, settings: S3Settings) -> bool:

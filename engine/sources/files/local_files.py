@@ -1,0 +1,149 @@
+"""The files below a folder of this machine, as Spark finds them, and those that no source may have.
+
+Spark's file system follows every link and tells nobody: a link to its own folder is read 40 times over, until the
+system stops (measured), one to a file beside it twice. Devices, named pipes and sockets are empty to it. A name with
+a colon cannot be opened, because the name of its checksum would be a URI.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+from engine.errors import SetupError
+from engine.file_names import holds_rows, is_listed
+
+_SHOWN: Final = 3
+_KINDS: Final = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_HINT: Final = (
+    "Remove or rename it: only regular files below the folder are read, each once. Names that begin with '_' or '.' "
+    "are ignored. To read another folder, write it as 'path'; to read several, declare several sources."
+)
+
+
+def check_top(source: str, top: Path) -> None:
+    """Check what a source's `path` leads to.
+
+    Args:
+        source: its name.
+        top: an existing folder or file.
+
+    Raises:
+        SetupError: `source-path`, it is neither a folder nor a file that Spark reads.
+    """
+    mode = top.stat().st_mode
+    kind = next((what for is_kind, what in _KINDS if is_kind(mode)), None)
+    if kind is not None:
+        raise unsuitable(source, [f"{top} is {kind}"])
+    if not stat.S_ISREG(mode):
+        return
+    if not is_listed(top.name) or not holds_rows(top.name):
+        raise unsuitable(source, [f"{top} is a file whose name Spark ignores"])
+    if fault := _name_fault(str(top)):
+        raise unsuitable(source, [fault])
+
+
+def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the files below a folder, in no order.
+
+    Args:
+        source: its name, for messages.
+        top: an existing folder.
+
+    Raises:
+        SetupError: `source-path`, one of them cannot be read, or a link leads out of the folder or to what is read
+            anyway; after all others.
+    """
+    waiting, through, found = [str(top)], set[str](), list[str]()
+    while waiting:
+        for entry in _entries(source, waiting.pop()):
+            if not is_listed(entry.name):
+                continue
+            if entry.is_symlink() and (fault := link_fault(top, entry.path) or _again(entry.path, through)):
+                found.append(fault)
+            elif _is(entry.is_dir):
+                waiting.append(entry.path)
+            elif _is(entry.is_file) and holds_rows(entry.name):
+                if fault := _name_fault(entry.path):
+                    found.append(fault)
+                yield entry
+    if found:
+        raise unsuitable(source, found)
+
+
+def link_fault(top: Path, path: str) -> str | None:
+    """Return what is wrong with the way to a file or folder, in a few words; None: it is no link, or a harmless one.
+
+    A link may lead to what has a name that is ignored, in the folder itself: so whole versions of a folder are swapped.
+
+    Args:
+        top: the folder of the source, of which the path is a part.
+        path: of a file or folder.
+    """
+    real_top, real = os.path.realpath(top), os.path.realpath(path)
+    if real == os.path.normpath(real_top + path.removeprefix(str(top))) or not os.path.lexists(real):
+        return None
+    if not f"{real}/".startswith(f"{real_top.rstrip('/')}/"):
+        return f"{path} is a link that leads out of the folder, to {real}"
+    inside = real[len(real_top) :].strip("/").split("/")
+    if all(is_listed(part) for part in inside if part):
+        return f"{path} is a link to {real}, which is read itself"
+    return None
+
+
+def _again(path: str, through: set[str]) -> str | None:
+    """What is wrong with a link to what was found through another one, which is noted."""
+    real = os.path.realpath(path)
+    if real in through:
+        return f"{path} is a link to {real}, as another one is"
+    through.add(real)
+    return None
+
+
+def file_faults(top: Path, paths: Iterable[str]) -> list[str]:
+    """Return what is wrong with files that were listed by Spark, each in a few words.
+
+    Args:
+        top: the folder of the source.
+        paths: of files below it.
+    """
+    return [fault for path in paths if (fault := link_fault(top, path) or _name_fault(path))]
+
+
+def unsuitable(source: str, faults: list[str]) -> SetupError:
+    """Return the error of files that no source may have, each fault in a few words."""
+    more = f"; and {len(faults) - _SHOWN:,} more" if len(faults) > _SHOWN else ""
+    return SetupError("source-path", f"source '{source}' cannot be read: {'; '.join(faults[:_SHOWN])}{more}", _HINT)
+
+
+def _name_fault(path: str) -> str | None:
+    if ":" in path.rpartition("/")[2]:
+        return f"{path} has a colon in its name, and Spark cannot open such a file"
+    return None
+
+
+def _entries(source: str, folder: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except FileNotFoundError:
+        # It was there a moment ago.
+        return []
+    except OSError as error:
+        raise unsuitable(source, [f"{folder} cannot be listed: {error.strerror}"]) from error
+
+
+def _is(question: Callable[[], bool]) -> bool:
+    try:
+        return question()
+    except OSError:
+        # A link to itself: it leads nowhere.
+        return False
