@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -89,3 +90,95 @@ def test_a_source_that_is_not_there_is_told(lab: Lab):
     assert (unknown.code, missing.code) == (2, 1)
     assert "f.abc" in unknown.text
     assert "source-folder-missing" in missing.text
+
+
+# What a column holds, and the type of it that gives each value back as it was written.
+COLUMNS = {
+    "0042 1": "string",
+    "1 42 -7 0": "int",
+    "+1 2": "string",
+    "-0 1": "string",
+    "1 2147483648": "bigint",
+    "1 9223372036854775808": "decimal(20, 0)",
+    "1 99999999999999999999999999999999999999999": "string",
+    "1_000 2": "string",
+    "1.5 2.25 3": "double",
+    "1.50 2.25 13.00": "decimal(18, 2)",
+    "1.50 2.5": "string",
+    "01.5 2.5": "string",
+    ".5 1.5": "string",
+    "5. 1.5": "string",
+    "1e5 2.5": "string",
+    "1E3 1": "string",
+    "12d 7f": "string",
+    "NaN 1.5": "string",
+    "Infinity 1.5": "string",
+    "0.12345678901234567890 0.1": "string",
+    "0.00001 1000000.5": "double",
+    "-0.0 1.5": "string",
+    "true false": "boolean",
+    "TRUE false": "string",
+    "True False": "string",
+    "2024-02-29 2023-01-01": "date",
+    "2024-1-5 2024-01-05": "string",
+    "2024 2025": "int",
+    "2024-05 2024-06": "string",
+    "10:30 11:30": "string",
+    "94107-05 10115": "string",
+    "2024-05-01T10:00:00Z 2024-05-01T10:00:00.123456Z": "timestamp",
+    "2024-05-01T10:00:00.123456789Z 2024-05-01T10:00:00Z": "string",
+    "2024-05-01 2024-05-01T10:00:00Z": "string",
+    "a 1": "string",
+    "0x10 1": "string",
+}
+
+
+def test_a_column_has_a_type_only_if_each_value_comes_back_as_it_was_written(lab: Lab):
+    columns = [text.split(" ") for text in COLUMNS]
+    longest = max(map(len, columns))
+    rows = [",".join(f"c{i}" for i in range(len(columns)))]
+    rows += [",".join(c[n] if n < len(c) else "" for c in columns) for n in range(longest)]
+    lab.write("landing/a/x.csv", "\n".join(rows) + "\n")
+    lab.write("sources/f.yml", "sources:\n  - name: f\n    tables:\n      - {name: a, format: csv, path: landing/a}\n")
+    text = inspected(lab, "f.a")
+    found = re.findall(r"(c\d+) ((?:[a-z]+)(?:\(\d+, ?\d+\))?)", declared(text)["schema"])
+    assert {columns_text: kind for columns_text, (_, kind) in zip(COLUMNS, found, strict=True)} == COLUMNS
+    # With the declaration that was printed, each text is there as it was.
+    lab.write("sources/f.yml", text)
+    lab.model("read", "select * from {{ source('f', 'a') }}\n")
+    lab.build()
+    read = sorted(lab.rows("read"), key=lambda row: str(row["c1"]))
+    assert {row["c0"] for row in read} >= {"0042", "1"}
+    assert sorted(row["c8"] for row in read if row["c8"] is not None) == [1.5, 2.25, 3.0]
+    assert {str(row["c9"]) for row in read if row["c9"] is not None} == {"1.50", "2.25", "13.00"}
+
+
+JSON_ROWS = [
+    {"zip": "94107", "year": "2024", "month": "2024-05", "clock": "10:30", "at": "2024-05-01T10:00:00Z", "n": 1, "x": 1.5,
+     "deep": {"zip": "10115", "at": "2024-05-01 10:00:00"}, "list": ["10115", "2024"], "times": ["2024-05-01T10:00:00Z"],
+     "items": [{"zip": "01234", "at": "2024-05-01T10:00:00Z"}], "mixed": "2024-05-01T10:00:00Z"},
+    {"zip": None, "year": "2025", "mixed": "2024"},
+]  # fmt: skip
+
+
+def test_strings_of_json_are_times_only_if_each_is_one(lab: Lab):
+    lab.land("x", JSON_ROWS, "landing/b")
+    path = lab.root / "landing/b/x.json"
+    path.write_text(path.read_text() + '{"long": 0.12345678901234567890, "n": 2}\n{"long": 0.5}\n')
+    lab.write("sources/f.yml", "sources:\n  - name: f\n    tables:\n      - {name: b, format: json, path: landing/b}\n")
+    columns = declared(inspected(lab, "f.b"))["schema"]
+    assert columns == (
+        "at timestamp, clock string, deep struct<at: timestamp, zip: string>, "
+        "items array<struct<at: timestamp, zip: string>>, list array<string>, long string, mixed string, month string, "
+        "n bigint, times array<timestamp>, x double, year string, zip string"
+    )
+
+
+@pytest.mark.parametrize("text", ['[\n  {"id": 1},\n  {"id": 2}\n]\n', '[{"id": 1}, {"id": 2}]', ' \n[{"id":1}]\n'])
+def test_an_array_is_told_with_what_to_do(lab: Lab, text: str):
+    lab.write("landing/b/x.json", text)
+    lab.write("sources/f.yml", "sources:\n  - name: f\n    tables:\n      - {name: b, format: json, path: landing/b}\n")
+    refused = lab.run("source", "inspect", "f.b")
+    assert (refused.code, refused.codes()) == (1, ["source-unreadable"]), refused.text
+    assert "x.json is a JSON array" in refused.text
+    assert "one object per line" in refused.text

@@ -1,0 +1,133 @@
+"""The types of columns that were inferred from a sample, as far as each value comes back as it was written.
+
+Spark infers what a text can be read as, not what it is (all measured on Spark 4.1.4): `0042` and `+1` as int, `12d` and
+`1e5` as double, `TRUE` as boolean, the string "94107" of a JSON file as a timestamp of that year. With such a type two
+texts become one value, and keys merge. So a type is taken only if every text has the one form in which values of it are
+written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from engine.lake.quoted_names import quoted
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import DataType, StructType
+
+_WHOLE: Final = "-?(0|[1-9][0-9]*)"
+# Without a zero at the end, so that no two of them are one number.
+_FRACTION: Final = "-?(0|[1-9][0-9]*)[.][0-9]{0,17}[1-9]"
+_DAY: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME: Final = f"{_DAY}[T ][0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}}([.][0-9]{{1,6}})?(Z|[+-][0-9]{{2}}:[0-9]{{2}})?"
+_FORMS: Final = {
+    **dict.fromkeys(("int", "bigint", "decimal"), _WHOLE),
+    "double": f"{_WHOLE}|{_FRACTION}",
+    "boolean": "true|false",
+    "date": _DAY,
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), _TIME),
+}
+# A string of JSON is inferred as a time; a number of JSON is one, however it is written, unless it has too many digits.
+_OF_JSON: Final = ("timestamp", "timestamp_ntz", "double")
+_MOST_DIGITS: Final = 38
+# Room for values that the sample does not have.
+_DIGITS: Final = 18
+_ITEM: Final = "[]"
+
+Path = tuple[str, ...]
+
+
+def kept(texts: DataFrame, inferred: StructType, *, json: bool = False) -> StructType:
+    """Return the inferred columns, with strings where values would not come back as they were written.
+
+    Args:
+        texts: the same records, read with `as_strings(inferred)`.
+        inferred: as Spark inferred them.
+        json: whether the texts are those of JSON, where a number is not a text.
+    """
+    leaves = {path: type_ for path, type_ in _leaves(inferred, ()) if _is_checked(type_, json=json)}
+    if not leaves:
+        return inferred
+    asked = [_each(path, type_, json=json) for path, type_ in leaves.items()]
+    asked += [_digits(path) for path in leaves] if not json else []
+    row = texts.selectExpr(*(f"{sql} as f{i}" for i, sql in enumerate(asked))).collect()[0]
+    digits = row[len(leaves) :] or [None] * len(leaves)
+    chosen = {path: _chosen(*facts) for path, *facts in zip(leaves, leaves.values(), row, digits, strict=False)}
+    fitted: Any = _fitted(inferred, chosen, ())
+    return cast("StructType", fitted)
+
+
+def as_strings(type_: DataType) -> DataType:
+    """Return a type with strings in place of all plain types."""
+    return _fitted(type_, None, ())
+
+
+def _leaves(type_: DataType, path: Path) -> Iterator[tuple[Path, DataType]]:
+    from pyspark.sql.types import ArrayType, StructType
+
+    if isinstance(type_, StructType):
+        for field in type_.fields:
+            yield from _leaves(field.dataType, (*path, field.name))
+    elif isinstance(type_, ArrayType):
+        yield from _leaves(type_.elementType, (*path, _ITEM))
+    else:
+        yield path, type_
+
+
+def _is_checked(type_: DataType, *, json: bool) -> bool:
+    name = type_.simpleString().partition("(")[0]
+    return name in (_OF_JSON if json else _FORMS)
+
+
+def _each(path: Path, type_: DataType, *, json: bool) -> str:
+    """SQL: whether each text at a path comes back; NULL if there is none."""
+    name = type_.simpleString().partition("(")[0]
+    rules = [] if json and name == "double" else [f"{{0}} rlike '^({_FORMS[name]})$' and {{0}} <> '-0'"]
+    if name == "double":
+        decimal = f"decimal({_MOST_DIGITS}, {_DIGITS})"
+        same = f"try_cast({{0}} as {decimal}) = try_cast(try_cast({{0}} as double) as {decimal})"
+        rules.append(f"coalesce({same}, {str(json).lower()})")
+    return f"bool_and({_all(path, ' and '.join(rules))})"
+
+
+def _all(path: Path, rule: str, at: str = "") -> str:
+    if not path:
+        return f"({at} is null or ({rule.format(at)}))"
+    step, *rest = path
+    if step == _ITEM:
+        item = f"x{len(rest)}"
+        return f"coalesce(forall({at}, {item} -> {_all(tuple(rest), rule, item)}), true)"
+    return _all(tuple(rest), rule, f"{at}.{quoted(step)}" if at else quoted(step))
+
+
+def _digits(path: Path) -> str:
+    """SQL: the digits before and behind the point, if all numbers have as many behind it, and at least one."""
+    column = quoted(path[0])
+    before, behind = (f"length(split_part(ltrim('-', {column}), '.', {part}))" for part in (1, 2))
+    right = f"{column} rlike '^-?(0|[1-9][0-9]*)[.][0-9]+$' and not {column} rlike '^-0[.]0+$'"
+    same = f"bool_and({right}) and min({behind}) = max({behind})"
+    return f"if({same}, array(max({before}), max({behind})), null)"
+
+
+def _chosen(inferred: DataType, comes_back: bool | None, digits: Sequence[int] | None) -> DataType:
+    from pyspark.sql.types import DecimalType, StringType
+
+    if comes_back is not False:
+        return inferred
+    if digits and sum(digits) <= _MOST_DIGITS:
+        return DecimalType(max(_DIGITS, sum(digits)), digits[1])
+    return StringType()
+
+
+def _fitted(type_: DataType, chosen: Mapping[Path, DataType] | None, path: Path) -> DataType:
+    """A type with other plain types: those of some paths, or strings in all."""
+    from pyspark.sql.types import ArrayType, StringType, StructField, StructType
+
+    if isinstance(type_, StructType):
+        inner = [(field.name, _fitted(field.dataType, chosen, (*path, field.name))) for field in type_.fields]
+        return StructType([StructField(name, fitted) for name, fitted in inner])
+    if isinstance(type_, ArrayType):
+        return ArrayType(_fitted(type_.elementType, chosen, (*path, _ITEM)))
+    return StringType() if chosen is None else chosen.get(path, type_)
