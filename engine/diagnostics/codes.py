@@ -53,7 +53,7 @@ _BY_PAGE = {
         sql-syntax not-a-query qualify-not-supported stream-clause spark-variable sql-too-large sql-too-deep
         unknown-column ambiguous-column column-type column-undeclared column-storage column-count
         union-columns misplaced-expression unknown-function argument-count argument-constant time-part
-        type-mismatch subquery-place subquery-over-union query-too-deep query-failed
+        type-mismatch string-for-column subquery-place subquery-over-union query-too-deep query-failed
     """,
     "state-and-tables": """
         build-rejected table-locked lease-lost state-unsafe model-changed materialization-changed

@@ -84,17 +84,18 @@ def _is_checked(type_: DataType, *, json: bool) -> bool:
 def _each(path: Path, type_: DataType, *, json: bool) -> str:
     """SQL: whether each text at a path comes back; NULL if there is none."""
     name = type_.simpleString().partition("(")[0]
-    rules = [] if json and name == "double" else [f"{{0}} rlike '^({_FORMS[name]})$' and {{0}} <> '-0'"]
+    rules = [] if json and name == "double" else [f"@ rlike '^({_FORMS[name]})$' and @ <> '-0'"]
     if name == "double":
         decimal = f"decimal({_MOST_DIGITS}, {_DIGITS})"
-        same = f"try_cast({{0}} as {decimal}) = try_cast(try_cast({{0}} as double) as {decimal})"
+        same = f"try_cast(@ as {decimal}) = try_cast(try_cast(@ as double) as {decimal})"
         rules.append(f"coalesce({same}, {str(json).lower()})")
     return f"bool_and({_all(path, ' and '.join(rules))})"
 
 
 def _all(path: Path, rule: str, at: str = "") -> str:
+    """SQL: whether a rule, in which `@` is the text, holds for all texts at a path."""
     if not path:
-        return f"({at} is null or ({rule.format(at)}))"
+        return f"({at} is null or ({rule.replace('@', at)}))"
     step, *rest = path
     if step == _ITEM:
         item = f"x{len(rest)}"

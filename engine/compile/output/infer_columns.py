@@ -15,6 +15,7 @@ from engine.compile.output.contract import declared_faults
 from engine.compile.output.null_event_times import with_needed_times
 from engine.compile.output.storable_types import GivenColumn, storable_faults
 from engine.compile.output.stream_columns import stream_faults
+from engine.compile.output.string_for_column import quoted_columns
 from engine.compile.sql.parse import ParsedQuery, with_printed
 from engine.compile.sql.schema_text import spelt
 from engine.compile.streaming.check_model import broken_rules, placeholder
@@ -80,6 +81,7 @@ def typed(
         told = errors | ({"window-type"} if own and any(f.code == "type-mismatch" for f in faults) else set())
         faults += [rule for rule in broken_rules(model, known, own) if rule.code not in told]
     found += faults
+    found += quoted_columns(text.query, text.rendered, known.values(), model.name)
     broken = model.broken or any(fault.is_error for fault in faults)
     columns = _merged(model.columns, facts.columns)
     seen = facts.as_input(model.id, stored=model.materialized is not Materialized.VIEW)

@@ -79,6 +79,7 @@ class ParsedQuery:
         nodes: of the tree, by their class.
         deterministic: whether it neither reads the clock nor draws random numbers.
         items: of the SELECT on the outside, where they are.
+        double_quoted: strings in double quotes, each with its offset.
     """
 
     tree: exp.Expr
@@ -89,6 +90,7 @@ class ParsedQuery:
     nodes: QueryNodes
     deterministic: bool
     items: tuple[ItemPlace, ...]
+    double_quoted: tuple[tuple[int, str], ...] = ()
 
 
 def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery | None:
@@ -112,8 +114,15 @@ def parse(rendered: Rendered, node: str, found: list[Diagnostic]) -> ParsedQuery
     references, qualifiers = reader.references(nodes, tokens)
     end = tokens[-1].end + 1
     items = item_places(tokens)
-    form = spelling(rendered.text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren))
-    return ParsedQuery(tree, references, qualifiers, form, end, nodes.lasting(), deterministic(nodes), items)
+    text = rendered.text
+    form = spelling(text, tokens, nodes.every(exp.Identifier), nodes.every(exp.Paren))
+    double_quoted = tuple(
+        (token.start, token.text)
+        for token in (tokens if '"' in text else ())
+        if token.token_type is TokenType.STRING and text[token.start] == '"'
+    )
+    stay = nodes.lasting(), deterministic(nodes)
+    return ParsedQuery(tree, references, qualifiers, form, end, *stay, items, double_quoted)
 
 
 def with_printed(hint: str, rendered: Rendered, offset: int) -> str:

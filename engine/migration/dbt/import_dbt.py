@@ -102,13 +102,22 @@ def _judge(context: ImportContext, out: Path) -> None:
     drafts = {draft.node: name for name, draft in context.drafts.items()}
     for key, item in context.items.items():
         if item.outcome is ImportOutcome.IMPORTED and item.file:
-            context.items[key] = _judged(context, key, item, errors, drafts)
+            judged = _judged(context, key, item, errors, drafts)
+            context.items[key] = replace(judged, notes=(*judged.notes, *_strings(errors, item.file)))
         elif key in drafts:
             notes = [_verdict("as a table", errors, item.file)]
             if drafts[key] in streams:
                 notes.append(_verdict("as a stream, with the keys in its comment,", streamed, item.file))
-            context.items[key] = replace(item, notes=(*item.notes, *notes))
+            context.items[key] = replace(item, notes=(*item.notes, *notes, *_strings(errors, item.file)))
     context.notes += [plain(str(error)) for error in errors.elsewhere(item.file for item in context.items.values())]
+
+
+def _strings(errors: Errors, file: str) -> tuple[str, ...]:
+    """Notes on strings in double quotes that equal columns."""
+    return tuple(
+        plain(f"line {found.location.line}: {found.message}. {found.hint}" if found.location else found.message)
+        for found in errors.strings.get(file, ())
+    )
 
 
 def _judged(context: ImportContext, key: str, item: Item, errors: Errors, drafts: dict[str, str]) -> Item:

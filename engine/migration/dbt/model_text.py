@@ -12,6 +12,7 @@ from engine.migration.dbt.read_manifest import DbtNode, mapping_of, sequence_of,
 from engine.migration.dbt.warehouse_types import spark_type
 from engine.migration.output.import_report import plain
 from engine.migration.output.yaml_text import Raw, yaml_text
+from engine.migration.templates.backticks import with_backticks
 from engine.migration.templates.template_parts import Piece, PieceKind, called, joined, pieces
 from engine.project.yaml_section import is_name
 
@@ -40,13 +41,14 @@ def model_text(header: Mapping[str, Any], query: str, comments: Iterable[str] = 
 
 
 def query_text(context: ImportContext, template: str) -> str:
-    """Return a template of dbt without config(), with the new names and with macros that exist here."""
+    """Return a template of dbt without config(), with the new names, Spark's quotes, and macros that exist here."""
     kept: list[Piece] = []
     for piece in pieces(template):
         is_config = piece.part is PieceKind.EXPRESSION and called(piece.inner) == "config"
         if not is_config:
             kept.append(piece)
-    return context.names.in_template(qualified(joined(kept), context.needed, context.manifest)).strip()
+    text = with_backticks(joined(kept), context.manifest.adapter)
+    return context.names.in_template(qualified(text, context.needed, context.manifest)).strip()
 
 
 def common_header(context: ImportContext, node: DbtNode) -> dict[str, Any]:

@@ -21,10 +21,12 @@ class Errors:
     Attributes:
         by_file: by the file they are in.
         absent: columns that a model describes and its query does not return, by the name of the model.
+        strings: strings in double quotes that may have been meant as columns, by the file they are in.
     """
 
     by_file: Mapping[str, list[Diagnostic]] = field(default_factory=dict)
     absent: Mapping[str, set[str]] = field(default_factory=dict)
+    strings: Mapping[str, list[Diagnostic]] = field(default_factory=dict)
 
     def of(self, file: str) -> list[Diagnostic]:
         """Those of a file, in the order of its lines."""
@@ -59,7 +61,11 @@ def compile_errors(root: Path, texts: Mapping[str, str]) -> Errors:
     for error in manifest.errors:
         by_file[files.get(error.node or "") or (error.location.file if error.location else "")].append(error)
     absent = {model.name: names for model in manifest.models if (names := _absent(model, manifest.errors))}
-    return Errors(dict(by_file), absent)
+    strings: dict[str, list[Diagnostic]] = defaultdict(list)
+    for found in manifest.diagnostics:
+        if found.code == "string-for-column":
+            strings[files.get(found.node or "", "")].append(found)
+    return Errors(dict(by_file), absent, dict(strings))
 
 
 def _absent(model: Model, errors: Iterable[Diagnostic]) -> set[str]:

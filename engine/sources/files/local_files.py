@@ -1,6 +1,6 @@
 """The files below a folder of this machine, as Spark finds them, and those that no source may have.
 
-Spark's file system follows every link and tells nobody: a link to its own folder is read 40 times over, until the
+Spark follows every link without a word: a link to its own folder is read 40 times over, until the
 system stops (measured), one to a file beside it twice. Devices, named pipes and sockets are empty to it. A name with
 a colon cannot be opened, because the name of its checksum would be a URI.
 """
@@ -80,7 +80,7 @@ def walk(source: str, top: Path) -> Iterator[os.DirEntry[str]]:
 
 
 def link_fault(top: Path, path: str) -> str | None:
-    """Return what is wrong with the way to a file or folder, in a few words; None: it is no link, or a harmless one.
+    """Return what is wrong with the way to a file or folder, in a few words; None: nothing is.
 
     A link may lead to what has a name that is ignored, in the folder itself: so whole versions of a folder are swapped.
 
