@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from engine.lake.table_layout import TableLayout, builder, not_older
+from engine.lake.commits import CONFLICTS, until_committed
+from engine.lake.fencing.table_fence import Fence
+from engine.lake.table_layout import TableLayout, builder, find_table, not_older
 
 # Behind the name of a column whose type has changed, in metadata that nobody reads.
 _RETYPED = "#retyped"
 # Milliseconds: no snapshot is younger than that.
 _FAR = 86_400_000
+_MAIN = "main"
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -50,6 +53,45 @@ def begin(session: SparkSession, relation: str, columns: DataFrame, layout: Tabl
         made.schema(), made.spec(), made.sortOrder(), made.location(), made.properties()
     )
     return jvm.org.apache.iceberg.Transactions.replaceTableTransaction(relation.replace("`", ""), operations, start)
+
+
+def make_empty(
+    session: SparkSession, relation: str, columns: DataFrame, layout: TableLayout, fence: Fence | None
+) -> None:
+    """Make an empty table. One of that name that exists gets the columns and the layout, and keeps its UUID.
+
+    Whoever has begun to stream from a table that has no rows yet continues with it. Its commits stay, too: a fence is
+    one (see `engine.lake.fencing`).
+
+    Args:
+        session: to reach Java.
+        relation: the table, quoted; one that exists has no rows.
+        columns: has its columns.
+        layout: of the table.
+        fence: of a writer that has a lease; None: it has a lock of the operating system.
+
+    Raises:
+        StateError: `lease-lost`; nothing was changed.
+    """
+
+    def attempt() -> None:
+        table = find_table(session, relation)
+        if table is None:
+            builder(session, relation, columns, layout).create()
+            return
+        operations = table.operations()
+        base = operations.current()
+        if fence is not None:
+            fence.check(base)
+        made = begin(session, relation, columns, layout).table().operations().current()
+        if (head := base.ref(_MAIN)) is not None:
+            change = session._jvm.org.apache.iceberg.TableMetadata.buildFrom(made)  # type: ignore[union-attr] # noqa: SLF001
+            made = change.setBranchSnapshot(int(head.snapshotId()), _MAIN).build()
+        operations.commit(base, made)
+        table.refresh()
+        without_lost_partitions(session, table)
+
+    until_committed(attempt, CONFLICTS)
 
 
 def without_lost_partitions(session: SparkSession, table: Any) -> None:

@@ -17,11 +17,14 @@ from engine.lake import table_replacement
 from engine.lake.commit_guard import ExpectedTable, Guard, guard
 from engine.lake.commits import STAGED, STAGED_LAYOUT, Commit, batch_of, current, remade, settled
 from engine.lake.fencing import fenced_replacement
+from engine.lake.fencing.table_fence import Fence
 from engine.lake.table_layout import TableLayout, activate, builder, iceberg_schema
 from engine.spark.executions import each, spark_exceptions
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from engine.state.lease import Lease
 
 _STAGED = "#staged-"
 _STAGED_NAME = re.compile(r"`default_rewrite_catalog`\.`([^`#]+)" + _STAGED + "[0-9a-f]+`")
@@ -44,6 +47,18 @@ def create_namespace(session: SparkSession, catalog: str, schema: str) -> None:
 def create_table(session: SparkSession, relation: str, frame: DataFrame, layout: TableLayout) -> None:
     """Make an empty table with the columns of a frame."""
     builder(session, relation, frame, layout).create()
+    faults.reach("created", relation)
+
+
+def recreate_table(
+    session: SparkSession, relation: str, frame: DataFrame, layout: TableLayout, lease: Lease | None
+) -> None:
+    """Make an empty table with the columns of a frame; one without rows that exists stays the same table.
+
+    Raises:
+        StateError: `lease-lost`; nothing was changed.
+    """
+    table_replacement.make_empty(session, relation, frame, layout, Fence(lease) if lease is not None else None)
     faults.reach("created", relation)
 
 

@@ -13,6 +13,9 @@ from typing import Any
 
 from engine.state.state_path import StatePath, content, names_below
 
+# What Spark writes for a source that has none (OffsetSeqLog).
+_NO_OFFSET = "-"
+
 
 def query_id(checkpoint: StatePath) -> str | None:
     """The id of the streaming query, or None if it never started."""
@@ -54,6 +57,19 @@ def beginnings(checkpoint: StatePath) -> list[dict[str, Any]]:
     except OSError:
         return []
     return _objects(line for found in lines for line in found)
+
+
+def is_unread(checkpoint: StatePath) -> bool:
+    """Whether no record was read: each source is where it began, by the newest micro-batch that was started.
+
+    Over an empty topic or table Spark runs a first micro-batch all the same.
+    """
+    batch = last_started(checkpoint)
+    if batch is None:
+        return True
+    begun, offsets = beginnings(checkpoint), offset_lines(checkpoint, batch)
+    lines = content(checkpoint / "offsets" / str(batch)).decode(errors="replace").splitlines()[2:]
+    return all(line == _NO_OFFSET or offset in begun for line, offset in zip(lines, offsets, strict=True))
 
 
 def source_offsets(checkpoint: StatePath, batch: int) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from engine.errors import Diagnostic, Location
 from engine.plan.actions.action import Action, ActionKind
 from engine.plan.comparison import Change, Comparison
 from engine.plan.deployed.deployed_facts import DeployedModel
+from engine.plan.deployed.generations import has_commits
 
 
 def has_rows(known: DeployedModel, kind: ActionKind) -> bool:
@@ -16,7 +17,7 @@ def has_rows(known: DeployedModel, kind: ActionKind) -> bool:
         known: what there is of the model.
         kind: what a build would do to it.
     """
-    written = any(table is not None and table.history for table in (known.table, known.written))
+    written = has_commits(known.table) or has_commits(known.written)
     return written or known.view is not None or kind is ActionKind.RESUME
 
 

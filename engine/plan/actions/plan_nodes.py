@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 
 from engine.compile import DataTest, Manifest, Materialized, Model, Node
 from engine.compile.nodes.model_settings import OnSchemaChange, Overwrite
@@ -18,14 +19,18 @@ from engine.plan.actions.unchanged import REWRITTEN, has_columns, work_left
 from engine.plan.actions.unread_input import unread_inputs
 from engine.plan.compare_models import compare_model
 from engine.plan.comparison import Change, Comparison
+from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
+from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.read_deployed import read_by
 from engine.plan.tables.upstream_checks import upstream_faults
 from engine.state import Phase
 
 # Edits that a new checkpoint allows, and those that matter only once something is written.
 _WITH_RESET = {Change.STATE_BREAKING, Change.SOURCE_CHANGED}
-_UNWRITTEN = {Change.STATE_BREAKING, Change.KEY_CHANGED}
+_UNWRITTEN = {Change.STATE_BREAKING, Change.KEY_CHANGED, Change.IDENTITY_CHANGED}
+# Of these sources a checkpoint fixes no beginning: it is found again from what is there.
+_FOUND_AGAIN = {"files", "table"}
 _NOTED = {Change.FORWARD, Change.ADDITIVE}
 
 
@@ -63,10 +68,11 @@ def _test_action(manifest: Manifest, test: Node, deployed: Deployed, before: Map
 def _left_alone(manifest: Manifest, model: Model, deployed: Deployed, options: PlanOptions) -> Action | None:
     """The action for a table with rows that `--empty` leaves as it is; None: it is another case."""
     known = deployed.models.get(model.id, DeployedModel())
-    kind = _kind(model, known, options)
-    if not options.empty or kind is ActionKind.EMPTY or model.materialized is Materialized.VIEW:
+    if not options.empty or model.materialized is Materialized.VIEW:
         return None
-    return left_alone(model, known, kind, compare_model(manifest, model, known.writer, deployed.streams.get(model.id)))
+    comparison = compare_model(manifest, model, known.writer, deployed.streams.get(model.id))
+    kind = _kind(model, known, options, comparison.change)
+    return left_alone(model, known, kind, comparison) if kind is not ActionKind.EMPTY else None
 
 
 def _model_action(
@@ -79,7 +85,7 @@ def _model_action(
 ) -> Action:
     known = deployed.models.get(model.id, DeployedModel())
     comparison = compare_model(manifest, model, known.writer, deployed.streams.get(model.id))
-    kind = _kind(model, known, options)
+    kind = _kind(model, known, options, comparison.change)
     refusals = [*known.faults, *_unfinished(model, known), *_unreadable(model, deployed)]
     refusals += table_faults(model, kind, known)
     if kind is ActionKind.RESUME:
@@ -145,6 +151,9 @@ def _column_faults(
     parts = kind is ActionKind.REBUILD and model.write.overwrite is Overwrite.PARTITIONS
     if known.written is None or not (parts or kind in {ActionKind.RESUME, ActionKind.RESET}):
         return
+    if kind is ActionKind.RESUME and unwritten(known):
+        # A table that nothing was written to gets the columns of the query.
+        return
     read = [action.comparison for item in model.inputs if (action := before.get(item.node)) is not None]
     edited = any(c is not None and c.change is not Change.UNCHANGED for c in (comparison, *read))
     if not edited and has_columns(known.written, known.state) and _same_names(model, known):
@@ -165,13 +174,13 @@ def _same_names(model: Model, known: DeployedModel) -> bool:
     return not names or not before or names == before or model.write.on_schema_change is not OnSchemaChange.FAIL
 
 
-def _kind(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
-    kind = _kind_with_rows(model, known, options)
+def _kind(model: Model, known: DeployedModel, options: PlanOptions, change: Change) -> ActionKind:
+    kind = _kind_with_rows(model, known, options, change)
     made = options.empty and model.materialized is not Materialized.VIEW and not has_rows(known, kind)
     return ActionKind.EMPTY if made else kind
 
 
-def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions) -> ActionKind:
+def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions, change: Change) -> ActionKind:
     if options.full_refresh:
         return ActionKind.REFRESH
     if not model.streaming:
@@ -181,7 +190,14 @@ def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions) ->
     if options.reset is not None and written is not None and (written.history or _started(known)):
         return ActionKind.RESET
     unmade = known.state is None or known.state.phase is not Phase.PUBLISHED
-    return ActionKind.CREATE if unmade or unwritten(known) else ActionKind.RESUME
+    anew = unmade or (unwritten(known) and not (change is Change.UNCHANGED and _ended(known)))
+    return ActionKind.CREATE if anew else ActionKind.RESUME
+
+
+def _ended(known: DeployedModel) -> bool:
+    """Whether no micro-batch of a stream was left open."""
+    state, checkpoint = known.state, known.checkpoint or CheckpointFacts(Path())
+    return state is not None and checkpoint.started == checkpoint.committed == state.batch
 
 
 def _started(known: DeployedModel) -> bool:
@@ -191,9 +207,14 @@ def _started(known: DeployedModel) -> bool:
 
 
 def unwritten(known: DeployedModel) -> bool:
-    """Return whether a published generation has committed nothing to its table or the quarantine so far."""
+    """Return whether a published generation has committed nothing to its table or the quarantine so far.
+
+    Rows that a query has read and not returned are something, too: they may be in its state.
+    """
     state, table = known.state, known.written
-    if state is None or state.batch is not None or table is None or table.uuid != state.uuid or table.history:
+    if state is None or table is None or table.uuid != state.uuid or has_commits(table):
+        return False
+    if state.batch is not None and (known.checkpoint is None or not known.checkpoint.unread):
         return False
     query = known.checkpoint.query_id if known.checkpoint is not None else None
     commits = known.quarantine.history if known.quarantine is not None else ()
@@ -206,7 +227,12 @@ def _allowed(model: Model, known: DeployedModel, comparison: Comparison, kind: A
         return True
     if kind is ActionKind.RESET:
         return comparison.change in _WITH_RESET
-    return model.streaming and comparison.change in _UNWRITTEN and unwritten(known)
+    if not model.streaming or comparison.kind_changed or not unwritten(known):
+        return False
+    before = known.writer.recorded.streams if known.writer is not None and known.writer.recorded is not None else ()
+    if comparison.change is Change.SOURCE_CHANGED:
+        return all(source.kind in _FOUND_AGAIN for source in before)
+    return comparison.change in _UNWRITTEN
 
 
 def _unfinished(model: Model, known: DeployedModel) -> Iterator[Diagnostic]:

@@ -19,7 +19,7 @@ from engine.plan.actions.action import ActionKind
 from engine.plan.actions.staged_rows import staged_fault, waits
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import DeployedModel
-from engine.plan.deployed.generations import committed_batch, wrote
+from engine.plan.deployed.generations import committed_batch, has_commits, wrote
 from engine.plan.deployed.ownership_marks import made_by
 from engine.state import ModelState, Phase
 from engine.state.checkpoint_damage import OFFSETS
@@ -60,7 +60,7 @@ def fresh(model: Model, table: TableFacts | None) -> None:
     Raises:
         StateError: `state-missing` if the table has rows, `name-taken` if another program or model made it.
     """
-    if table is None or (not table.history and made_by(model, table.properties)):
+    if table is None or (not has_commits(table) and made_by(model, table.properties)):
         return
     if not made_by(model, table.properties):
         message = f"{model.relation} exists and was not made by this model"

@@ -48,6 +48,7 @@ class CheckpointFacts:
         logs: of sources that are files; None: they cannot be read.
         damage: a log that a crash of the machine cut off.
         accepted: by URI, times of files that count instead of those in the logs.
+        unread: no record was read; asked of those whose table has no commit.
     """
 
     path: StatePath
@@ -62,10 +63,16 @@ class CheckpointFacts:
     logs: tuple[FileLog, ...] | None = ()
     damage: Damage | None = None
     accepted: Mapping[str, int] = field(default_factory=dict)
+    unread: bool = False
 
 
-def read_checkpoint(path: StatePath, *, files: bool = True) -> CheckpointFacts:
-    """Read a checkpoint, with the logs of its files if they are wanted; one that does not exist says nothing.
+def read_checkpoint(path: StatePath, *, files: bool = True, written: bool = True) -> CheckpointFacts:
+    """Read a checkpoint; one that does not exist says nothing.
+
+    Args:
+        path: of it.
+        files: the logs of its files are wanted.
+        written: its table has commits.
 
     Raises:
         StateError: `state-unreadable`.
@@ -89,6 +96,7 @@ def read_checkpoint(path: StatePath, *, files: bool = True) -> CheckpointFacts:
         _logs(path, committed, started) if files else None,
         find_damage(path),
         accepted_times(path.parent),
+        not written and spark_checkpoint.is_unread(path),
     )
 
 

@@ -16,6 +16,8 @@ from engine.state import ModelState, TableState
 # Of a commit's summary, and of the properties of a table, without the prefix `engine.`.
 ID = "generation-id"
 NUMBER = "generation"
+# The micro-batch in the marker of a rebuild that was published before its query had one.
+NO_BATCH = -1
 
 
 def new_id() -> str:
@@ -31,6 +33,11 @@ def wrote(state: ModelState, snapshot: SnapshotFacts) -> bool:
     return snapshot.marker(NUMBER) == str(state.generation)
 
 
+def has_commits(table: TableFacts | None) -> bool:
+    """Return whether a table has commits; a fence is none (see `engine.lake.fencing`)."""
+    return table is not None and any(snapshot.marker("fence") is None for snapshot in table.history)
+
+
 def committed_batch(history: Iterable[SnapshotFacts], state: ModelState) -> int | None:
     """Return the newest micro-batch of a state's generation that has reached the table; ids compare as numbers."""
     return max(committed_batches(history, state), default=None)
@@ -41,9 +48,14 @@ def committed_batches(history: Iterable[SnapshotFacts], state: ModelState) -> di
     found: dict[int, int] = {}
     for snapshot in history:
         batch = snapshot.marker("batch-id")
-        if batch is not None and wrote(state, snapshot):
+        if batch is not None and int(batch) != NO_BATCH and wrote(state, snapshot):
             found.setdefault(int(batch), snapshot.id)
     return found
+
+
+def has_published(history: Iterable[SnapshotFacts], state: ModelState) -> bool:
+    """Return whether a history has a commit that shows rows of a state's generation, or that it has none."""
+    return any(snapshot.marker("batch-id") is not None and wrote(state, snapshot) for snapshot in history)
 
 
 def identity(snapshot: SnapshotFacts) -> str | None:

@@ -6,13 +6,13 @@ from dataclasses import replace
 
 from engine.compile import Model
 from engine.lake.table_facts import TableFacts
-from engine.plan.deployed.generations import committed_batch
+from engine.plan.deployed.generations import has_published
 from engine.state import ModelState, Phase
 
 
 def published_refresh(model: Model, pending: ModelState, table: TableFacts | None) -> ModelState | None:
     """Return the state of a generation whose marker is in the model's table; None: the one before still counts."""
-    if table is None or committed_batch(table.history, pending) is None:
+    if table is None or not has_published(table.history, pending):
         return None
     return as_published(model, pending, table.uuid, table.snapshot)
 

@@ -21,6 +21,7 @@ from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
+from engine.plan.deployed.generations import has_commits
 from engine.plan.deployed.killed_refresh import published_refresh
 from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
@@ -152,8 +153,10 @@ def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> Depl
     if table is not None and (STAGED in table.branches or (back_to is not None and not table.holds(back_to))):
         written = lake.table(relation.schema, relation.name, STAGED, back_to)
     streamed = model.streaming and state is not None
-    checkpoint = read_checkpoint(folder.checkpoint(state.generation)) if streamed and state is not None else None
-    wanted = state is not None and state.batch is None and f"{relation.name}__quarantine" in names.tables
+    empty = not has_commits(written)
+    began = folder.checkpoint(state.generation) if streamed and state is not None else None
+    checkpoint = read_checkpoint(began, written=not empty) if began is not None else None
+    wanted = state is not None and empty and f"{relation.name}__quarantine" in names.tables
     quarantine = lake.table(relation.schema, f"{relation.name}__quarantine") if wanted else None
     return DeployedModel(
         state,

@@ -90,7 +90,7 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
     snapshot = made.snapshot if made is not None else None
     as_of = f" VERSION AS OF {snapshot}" if snapshot is not None else ""
     rows = session.sql(f"SELECT * FROM {source.sql}{as_of}")  # noqa: S608 - names of ours
-    markers = run.markers(model, state, state.batch if state.batch is not None else -1)
+    markers = run.markers(model, state, generations.NO_BATCH if state.batch is None else state.batch)
     if run.lake.table(model.relation.schema, model.relation.name) is None:
         # A view that was the model's (it was checked when the rebuild began) goes last.
         view_writer.drop_view(session, model.relation.sql)

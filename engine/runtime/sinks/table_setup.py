@@ -69,7 +69,9 @@ def new_state(relation: Relation, generation: int) -> ModelState:
 
 
 def remake(model: Model, relation: Relation, state: ModelState, folder: TableState, frame: DataFrame) -> ModelState:
-    """Make the empty table of a generation, in place of an empty one of the model's; its state stays as it is.
+    """Make the empty table of a generation, or fit an empty one of the model's to it; its state stays as it is.
+
+    A stream may have begun to read the model's own table, which is why that is never dropped.
 
     Returns:
         The state, `building`, as `make` does.
@@ -77,12 +79,14 @@ def remake(model: Model, relation: Relation, state: ModelState, folder: TableSta
     session = frame.sparkSession
     building = replace(state, phase=Phase.BUILDING)
     folder.save(building)
-    # Of the model's own name only what it made reaches this: no table, or an empty one (see `checks.fresh`).
-    lake.drop_table(session, relation.sql)
-    made = layout(model, state.generation)
-    if relation != model.relation:
+    made, columns = layout(model, state.generation), columns_of(model, frame)
+    if relation == model.relation:
+        # Only what the model made reaches this: no table, or an empty one (see `state_checks.fresh`).
+        lake.recreate_table(session, relation.sql, columns, made, folder.lease)
+    else:
         made = replace(made, properties={**made.properties, ownership_marks.STAGING: "true"})
-    lake.create_table(session, relation.sql, columns_of(model, frame), made)
+        lake.drop_table(session, relation.sql)
+        lake.create_table(session, relation.sql, columns, made)
     return replace(building, uuid=lake.table_uuid(session, relation.sql))
 
 
@@ -139,6 +143,12 @@ def check_columns(model: Model, frame: DataFrame, before: frozenset[str] | None 
     if (fault := column_fault(model, match, before)) is not None:
         raise StateError.of((fault,))
     return match
+
+
+def has_columns(model: Model, frame: DataFrame, before: frozenset[str] | None) -> bool:
+    """Return whether a model's table has the columns of a query, and no other that the query gave before."""
+    match = match_table(frame, model.relation.sql)
+    return not (match.alters or match.missing or match.incompatible or gone(match, before))
 
 
 def fitted(

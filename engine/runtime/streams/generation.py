@@ -20,6 +20,7 @@ from engine.runtime.lifecycle import (
 from engine.runtime.sinks import table_setup
 from engine.runtime.streams.stream_query import StreamQuery
 from engine.state import ModelState, Phase
+from engine.state.checkpoint import is_unread
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,13 @@ def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState
     if run.plan.actions[model.id].kind in {ActionKind.CREATE, ActionKind.EMPTY}:
         return first_build.begin(run, model, folder, frame), None
     state_checks.check_table(model, state, read_checkpoint(folder.checkpoint(state.generation), files=False), table)
-    if table is not None:
-        table_setup.check_columns(model, table_setup.columns_of(model, frame), given)
+    if table is None:
+        return state, table
+    columns, checkpoint = table_setup.columns_of(model, frame), folder.checkpoint(state.generation)
+    if not generations.has_commits(table) and is_unread(checkpoint) and not table_setup.has_columns(model, columns, given):
+        # What it reads has other columns now.
+        return first_build.begin(run, model, folder, frame), None
+    table_setup.check_columns(model, columns, given)
     return state, table
 
 
