@@ -16,6 +16,7 @@ from engine.errors import Diagnostic, near
 BOOLEAN = "true or false"
 INTEGER = "a whole number"
 POSITIVE = "a whole number of at least 1"
+NATURAL = "a whole number of at least 0"
 FRACTION = "a number from 0 to 1"
 CHARACTER = "one character"
 TEXT = ""
@@ -122,6 +123,30 @@ ICEBERG_WRITE: Mapping[str, Form] = {
     "distribution-mode": ("none", "hash", "range"),
     "isolation-level": ("serializable", "snapshot"),
 }
+_ISOLATION = ("serializable", "snapshot")
+_ROW_LEVEL = ("copy-on-write", "merge-on-read")
+# Properties of a table (Iceberg's class TableProperties) whose values have a form; a property may have any other name.
+ICEBERG_TABLE: Mapping[str, Form] = {
+    **_named(BOOLEAN, "commit.manifest-merge.enabled gc.enabled read.orc.vectorization.enabled"),
+    **_named(BOOLEAN, "read.parquet.vectorization.enabled read.split.adaptive-size.enabled"),
+    **_named(BOOLEAN, "write.metadata.delete-after-commit.enabled write.object-storage.enabled"),
+    **_named(BOOLEAN, "write.object-storage.partitioned-paths write.spark.accept-any-schema"),
+    **_named(BOOLEAN, "write.spark.fanout.enabled"),
+    **_named(POSITIVE, "history.expire.max-ref-age-ms history.expire.min-snapshots-to-keep"),
+    **_named(POSITIVE, "read.orc.vectorization.batch-size read.parquet.vectorization.batch-size"),
+    **_named(POSITIVE, "read.split.metadata-target-size read.split.planning-lookback read.split.target-size"),
+    **_named(POSITIVE, "write.delete.target-file-size-bytes write.target-file-size-bytes"),
+    **_named(POSITIVE, "write.parquet.row-group-size-bytes write.parquet.page-size-bytes"),
+    **_named(POSITIVE, "commit.manifest.target-size-bytes write.parquet.dict-size-bytes write.parquet.page-row-limit"),
+    **_named(NATURAL, "history.expire.max-snapshot-age-ms read.split.open-file-cost"),
+    **_named(NATURAL, "commit.retry.max-wait-ms commit.retry.min-wait-ms commit.retry.num-retries"),
+    **_named(NATURAL, "commit.retry.total-timeout-ms write.metadata.previous-versions-max"),
+    **_named(_FORMATS, "write.delete.format.default write.format.default"),
+    **_named(_ISOLATION, "write.delete.isolation-level write.merge.isolation-level write.update.isolation-level"),
+    **_named(_ROW_LEVEL, "write.delete.mode write.merge.mode write.update.mode"),
+    "write.distribution-mode": ("none", "hash", "range"),
+    "write.delete.granularity": ("file", "partition"),
+}
 # By the name of a format.
 OF_FILES: Mapping[str, Mapping[str, Form]] = {
     "json": {**JSON, **FILES},
@@ -171,10 +196,20 @@ def expected_form(value: str, form: Form) -> str:
         BOOLEAN: lambda: value.lower() in {"true", "false"},
         INTEGER: lambda: _INTEGER.fullmatch(value) is not None,
         POSITIVE: lambda: _INTEGER.fullmatch(value) is not None and int(value) > 0,
+        NATURAL: lambda: _INTEGER.fullmatch(value) is not None and int(value) >= 0,
         FRACTION: lambda: _is_fraction(value),
         CHARACTER: lambda: len(value) <= 1,
     }
     return form if form in fits and not fits[form]() else ""
+
+
+def property_fault(name: str, value: str) -> Diagnostic | None:
+    """What is wrong with a property of an Iceberg table: `bad-value`; None: nothing that is known."""
+    form = ICEBERG_TABLE.get(name, TEXT)
+    if not (expected := expected_form(value, form)):
+        return None
+    message = f"the table property '{name}' must be {expected}, not '{value}'"
+    return Diagnostic("bad-value", message, f"Write {_example(form)}.")
 
 
 def _is_fraction(value: str) -> bool:

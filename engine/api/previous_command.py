@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNFINISHED = Selection(("result:error", "result:fail", "result:skipped"))
 _MOST_THREADS = 64
 _PLAIN = {"threads": int, "fail_fast": bool, "no_cache": bool, "store_failures": bool, "full_refresh": bool,
-          "empty": bool}  # fmt: skip
+          "empty": bool, "discard_refresh": bool}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

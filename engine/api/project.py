@@ -29,7 +29,7 @@ from engine.api.requests import (
 )
 from engine.api.warnings_as_errors import emitting_errors, failing_on_warnings, results_with_errors
 from engine.errors import Diagnostic, ProjectError
-from engine.events import Diagnosed, Emit, RunResults
+from engine.events import Diagnosed, Emit, Event, RunResults
 from engine.user_cache import project_cache
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ class Project:
         from engine.compile.artifacts.write_artifacts import write_artifacts
         from engine.docs.openlineage.transport import delivering
         from engine.runtime.build import Options, build
-        from engine.runtime.context.run_results import write_results
+        from engine.runtime.context.run_results import unfinished_results, write_results
 
         manifest, target = compiled.manifest, session_target(compiled, within or nodes)
         strict, flags = self.warnings_fail(compiled.project), compiled.project.flags
@@ -290,20 +290,30 @@ class Project:
         )
         on_event = emitting_errors(on_event) if strict else on_event
         findings: list[Diagnostic] = []
+        events: list[Event] = []
+        arguments = run_arguments(self.vars, self.warn_error, options, compiled)
+        read = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
+
+        def write(results: RunResults) -> None:
+            write_results(results, self.target_dir, manifest.project, arguments, read)
+
         with alone() if opening is None else nullcontext():
             write_artifacts(manifest, self.target_dir)
             with (
                 delivering(manifest, target, self.root, findings.extend) as deliver,
                 self._units(versions) as run_unit,
             ):
-                emit = one_at_a_time(on_event, deliver)
-                results = build(run, target, self.root, nodes, how, emit, run_unit, opening)
+                emit = one_at_a_time(events.append, on_event, deliver)
+                try:
+                    results = build(run, target, self.root, nodes, how, emit, run_unit, opening)
+                except BaseException:  # whatever ends it: what was done is known to `retry`
+                    if (found := unfinished_results(events, run, nodes)) is not None:
+                        write(found)
+                    raise
             for finding in findings:
                 on_event(Diagnosed(finding))
             results = results_with_errors(results) if strict else results
-            arguments = run_arguments(self.vars, self.warn_error, options, compiled)
-            read = {node: names for node in nodes if (names := deferred_inputs(manifest, node))}
-            write_results(results, self.target_dir, manifest.project, arguments, read)
+            write(results)
         return results
 
     def _versions(self, manifest: Manifest) -> Versions:

@@ -58,9 +58,11 @@ class RebuildOptions(TypedDict, total=False):
         reset_checkpoint: `now`, `earliest` or a time (UTC): where the sources of the selected streams begin, each with
             a new checkpoint over the rows that are there.
         empty: tables that do not exist are made with their columns and without rows; data tests are left out.
+        discard_refresh: full refreshes that were interrupted are discarded, and the tables are continued as they are.
     """
 
     empty: bool
+    discard_refresh: bool
     full_refresh: bool
     accept: Sequence[str]
     reset_checkpoint: str | None
@@ -173,7 +175,10 @@ def plan_options(said: RebuildOptions) -> PlanOptions:
     if empty and (reset or full):
         message = f"--empty and {'--full-refresh' if full else '--reset-checkpoint'} cannot be combined"
         raise UsageError("usage", message, "Remove one of them: --empty changes no table that exists.")
-    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())), empty)
+    discard = said.get("discard_refresh", False)
+    if discard and full:
+        raise UsageError("usage", "--full-refresh and --discard-refresh cannot be combined", "Use one of them.")
+    return PlanOptions(full, reset_of(reset) if reset else None, tuple(said.get("accept", ())), empty, discard)
 
 
 def artifact_folder(root: Path, path: str | Path) -> Path:

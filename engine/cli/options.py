@@ -137,6 +137,12 @@ def plan_options(command: Command) -> Command:
         ),
         _option("-f", "--full-refresh", env="FULL_REFRESH", is_flag=True, help="Rebuild the selected models."),
         _option(
+            "--discard-refresh",
+            env="DISCARD_REFRESH",
+            is_flag=True,
+            help="Discard a full refresh that was interrupted, which a build finishes otherwise.",
+        ),
+        _option(
             "--empty",
             env="EMPTY",
             is_flag=True,

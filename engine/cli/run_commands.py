@@ -25,6 +25,7 @@ from engine.cli.options import (
 from engine.errors import UsageError
 
 _STOPPED = "the next build continues where this one stopped"
+_REFRESHING = "the next build finishes the full refresh; to discard it: --discard-refresh"
 _watch_option = click.option(
     "--watch", is_flag=True, help="Then follow the files and run what each edit affects, until Ctrl-C."
 )
@@ -108,6 +109,8 @@ def _run(command: RunCommand, junit: Path | None = None, *, watch: bool = False,
         return run_nodes(chosen, command, wanted, how, junit)
 
     stopped = "" if command == "test" else _STOPPED
+    if how.get("full_refresh"):
+        stopped = _REFRESHING
     return carry_out(work, stopped=stopped, **shared)
 
 

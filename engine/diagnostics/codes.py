@@ -42,7 +42,7 @@ _BY_PAGE = {
     """,
     "runs": """
         bad-record expectation-failed hook-failed duplicate-key clock-behind commit-conflict comments-failed
-        openlineage-failed
+        openlineage-failed maintenance-skipped
     """,
     "sources": """
         source-folder-missing source-path source-unreadable source-table source-columns unknown-columns
@@ -60,7 +60,7 @@ _BY_PAGE = {
         source-changed state-missing state-copied state-schema defer-catalog defer-missing
         state-unreadable state-unwritable checkpoint-lost checkpoint-damaged checkpoint-reset
         reset-duplicates reset-position reset-totals batch-unfinished table-missing table-replaced
-        table-rolled-back table-schema name-taken orphan-table drop-unfinished full-refresh-protected
+        table-rolled-back table-schema name-taken orphan-table drop-unfinished refresh-unfinished full-refresh-protected
         downstream-stops upstream-history upstream-replaced upstream-rewritten not-published staged-rows
         publish-diverged empty-existing
     """,

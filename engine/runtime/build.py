@@ -44,6 +44,7 @@ from engine.runtime.context.needed_jars import CORE, jar_sets
 from engine.runtime.context.nothing_new import nothing_new
 from engine.runtime.context.remote_state import state_conf, state_jars
 from engine.runtime.context.run_context import Run
+from engine.runtime.lifecycle.begun_refreshes import note_refreshes, tell_resumed
 from engine.runtime.lifecycle.orphaned_tables import notes as orphan_notes
 from engine.spark.cluster.submitted import is_submitted
 from engine.spark.jars import jar_paths
@@ -161,6 +162,7 @@ def build(
 
         for model in models:
             settle(model, table_state(target, model), lake)
+        note_refreshes(target, models, plan, deployed, options.planned)
         run_unit = run_unit and _units_first(manifest, target, order, options, run_unit, passes, opening)
         opening = opening or spark_session
         jars = jar_sets(manifest, read)
@@ -170,6 +172,7 @@ def build(
             from engine.runtime.turns import run_nodes
 
             both(RunStarted(run_id, options.command, target.name, len(order), now()))
+            tell_resumed(both, models, plan, deployed, options.planned)
             run = Run(run_id, manifest, target, place, plan, spark, lake, both, options.planned.reset)
             raise_fences(run, [*models, *decided_by_tests(manifest, order)])
             log = options.target_dir / "logs" / LOG_NAME

@@ -34,6 +34,8 @@ from engine.secrets import scrub
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from engine.state.lease import Lease
+
 _INTERRUPTED = "interrupted"
 _ENDED = "because the Java process has ended"
 _log = logging.getLogger("engine.runtime")
@@ -219,7 +221,10 @@ class Turns:
         if (unchanged := nothing_new(self.run.plan, self.run.target, model)) is not None:
             return unchanged
         failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
+        lease = self.run.state(model).lease
         try:
+            if lease is not None:
+                lease.check()
             if self.run.plan.actions[model.id].kind is ActionKind.EMPTY:
                 outcome = make_empty(self.run, model)
                 describe(self.run, model)
@@ -232,7 +237,7 @@ class Turns:
                 self.run.emit(Diagnosed(finding))
         except failures as error:
             _log.exception("model %s", model.name)
-            ended = self._ended()
+            ended = self._ended() or _lost(lease)
             return self._failed((ended.at(Location(model.file), model.name),) if ended else diagnose(error, model))
         return outcome
 
@@ -258,3 +263,13 @@ class Turns:
         for finding in findings:
             self.run.emit(Diagnosed(finding))
         return Outcome(Status.ERROR, findings[0].message)
+
+
+def _lost(lease: Lease | None) -> Diagnostic | None:
+    """Why a model failed whose lease was taken over: whatever it says, another run changes its state meanwhile."""
+    try:
+        if lease is not None:
+            lease.check()
+    except EngineError as error:
+        return error.diagnostic
+    return None

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from engine.state.blob_store import unwritable
-from engine.state.model_state import DROP_FILE, MODEL_FILE, TableState
+from engine.state.model_state import DROP_FILE, MODEL_FILE, REFRESH_FILE, TableState
 from engine.state.object_path import ObjectPath
 from engine.state.state_path import StatePath, local, remove_tree
 
@@ -43,6 +43,7 @@ def remove(folder: TableState) -> None:
         for name in _names(path):
             if name.isdigit():
                 folder.discard(int(name))
+        folder.end_refresh()
         _remove(path / DROP_FILE)
     else:
         _remove_folder(path)
@@ -55,7 +56,7 @@ def _remove_folder(path: StatePath) -> None:
                 # Without model.json it is not a generation: that goes first, as in `TableState.discard`.
                 _remove(path / name / MODEL_FILE)
             _remove(path / name)
-    for name in (DROP_FILE, "lock"):
+    for name in (REFRESH_FILE, DROP_FILE, "lock"):
         _remove(path / name)
     # What writes that were killed have left behind.
     for name in _names(path):

@@ -22,6 +22,7 @@ from engine.state.state_path import StatePath, store_of
 
 MODEL_FILE = "model.json"
 DROP_FILE = "drop.json"
+REFRESH_FILE = "refresh.json"
 
 _RESTORE = "Restore the file from a backup of the state folder, or rebuild the table: engine build -f -s MODEL"
 
@@ -223,6 +224,25 @@ class TableState:
     def save_drop(self, what: Mapping[str, Any]) -> None:
         """Note that the table is being dropped, and what goes with it."""
         self._store.put(f"{self.key}/{DROP_FILE}", as_json(what))
+
+    def refresh(self) -> Mapping[str, Any] | None:
+        """What is noted of a full refresh that was begun and not finished, or None (see `killed_refresh`).
+
+        Raises:
+            StateError: `state-unreadable`.
+        """
+        # A folder of a bucket has been listed before, and each object that is asked for takes some milliseconds.
+        unnoted = isinstance(self.root, ObjectPath) and REFRESH_FILE not in self._store.list(self.key)
+        return None if unnoted else self._json(f"{self.key}/{REFRESH_FILE}")
+
+    def save_refresh(self, what: Mapping[str, Any]) -> None:
+        """Note that a full refresh of the table is begun."""
+        self._store.put(f"{self.key}/{REFRESH_FILE}", as_json(what))
+
+    def end_refresh(self) -> None:
+        """Forget a full refresh: it is finished, or discarded."""
+        if REFRESH_FILE in self._store.list(self.key):
+            self._store.delete(f"{self.key}/{REFRESH_FILE}")
 
     def _json(self, key: str) -> Mapping[str, Any] | None:
         content = self._store.get(key)

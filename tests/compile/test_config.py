@@ -61,6 +61,8 @@ WRITES = [
     ("format_version: '2'", "format_version", 2),
     ("write_options: {fanout-enabled: true, target-file-size-bytes: 1000}", "write_options",
      {"fanout-enabled": "true", "target-file-size-bytes": "1000"}),
+    ("table_properties: {history.expire.max-snapshot-age-ms: 0, gc.enabled: 'FALSE'}", "table_properties",
+     {"history.expire.max-snapshot-age-ms": "0", "gc.enabled": "FALSE"}),
     ("table_properties: {a.b: 1}", "table_properties", {"a.b": "1"}),
     ("sort_by: id", "sort_by", (SortColumn("id"),)),
     ("sort_by: [id, ts DESC nulls last, amount asc NULLS FIRST]", "sort_by",

@@ -71,7 +71,10 @@ def check(lab: Lab, ids: list[int], hours: int) -> None:
 
 def test_it_continues_with_the_first_event_whatever_was_done_before(lab: Lab) -> None:
     missing = prepared(lab).run("build")
-    assert (missing.code, set(missing.codes()) - {"unbounded-complete"}) == (1, {"source-folder-missing", "build-rejected"}), missing.text
+    assert (missing.code, set(missing.codes()) - {"unbounded-complete"}) == (
+        1,
+        {"source-folder-missing", "build-rejected"},
+    ), missing.text
     (lab.root / "landing/events").mkdir(parents=True)
     lab.build()
     check(lab, [], 0)

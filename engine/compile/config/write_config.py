@@ -7,7 +7,7 @@ from engine.compile.config.merged_config import MergedSettings
 from engine.compile.config.partition_config import read_partitions, read_sort
 from engine.compile.nodes.model_settings import OnSchemaChange, OutputMode, Overwrite, Publish, Write
 from engine.project.yaml_section import Section, is_plain
-from engine.spark_options import ICEBERG_WRITE, option_faults
+from engine.spark_options import ICEBERG_WRITE, option_faults, property_fault
 from engine.times import duration_seconds
 
 _DEFAULT = Write()
@@ -76,7 +76,12 @@ def _deletes_remembered(section: Section | None) -> str:
 
 
 def _properties(section: Section | None) -> dict[str, str]:
-    return {key: part.option() for key, part in section.mapping()} if section else {}
+    properties = {}
+    for key, part in section.mapping() if section else ():
+        properties[key] = part.option()
+        if is_plain(part.value) and (fault := property_fault(key, properties[key])) is not None:
+            part.report(fault.code, fault.message, fault.hint)
+    return properties
 
 
 def _write_options(section: Section | None) -> dict[str, str]:

@@ -54,12 +54,14 @@ class PlanOptions:
         reset: where the sources of the selected streams begin, each with a new checkpoint; None: they resume.
         accept: consequences that are accepted: `downstream-stops`, `files-gone`.
         empty: tables that do not exist are made without rows, and those that do are left as they are.
+        discard_refresh: a full refresh that was interrupted is discarded, and not finished.
     """
 
     full_refresh: bool = False
     reset: Reset | None = None
     accept: tuple[str, ...] = ()
     empty: bool = False
+    discard_refresh: bool = False
 
 
 @dataclass(frozen=True, slots=True)

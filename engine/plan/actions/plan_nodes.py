@@ -12,7 +12,7 @@ from engine.plan import setting_changes
 from engine.plan.actions.action import Action, ActionKind, Plan, PlanOptions
 from engine.plan.actions.empty_tables import has_rows, left_alone
 from engine.plan.actions.file_checks import file_faults
-from engine.plan.actions.refresh_checks import refresh_refusals
+from engine.plan.actions.refresh_checks import rebuilds, rebuilt_first, refresh_reasons, refresh_refusals
 from engine.plan.actions.reset_checks import reset_refusals
 from engine.plan.actions.state_checks import table_faults
 from engine.plan.actions.unchanged import REWRITTEN, has_columns, work_left
@@ -44,12 +44,13 @@ def make_plan(manifest: Manifest, selected: Iterable[str], deployed: Deployed, o
         options: what the user says about the build.
     """
     nodes = [manifest.nodes[node] for node in selected]
-    models = {node.id for node in nodes if isinstance(node, Model)}
+    models = [node for node in nodes if isinstance(node, Model)]
+    rebuilt = {m.id for m in models if rebuilds(deployed.models.get(m.id, DeployedModel()), options)}
     actions: dict[str, Action] = {}
     for node in nodes:
         if isinstance(node, Model):
             kept = _left_alone(manifest, node, deployed, options)
-            actions[node.id] = kept or _model_action(manifest, node, deployed, options, models, actions)
+            actions[node.id] = kept or _model_action(manifest, node, deployed, options, rebuilt, actions)
         else:
             actions[node.id] = _test_action(manifest, node, deployed, actions)
     return Plan(actions)
@@ -80,7 +81,7 @@ def _model_action(
     model: Model,
     deployed: Deployed,
     options: PlanOptions,
-    models: set[str],
+    rebuilt: set[str],
     before: Mapping[str, Action],
 ) -> Action:
     known = deployed.models.get(model.id, DeployedModel())
@@ -90,8 +91,10 @@ def _model_action(
     refusals += table_faults(model, kind, known)
     if kind is ActionKind.RESUME:
         refusals += file_faults(manifest, model, known, deployed)
-    if options.full_refresh:
-        refusals += refresh_refusals(manifest, model, models, deployed.built, options.accept)
+    if model.id in rebuilt:
+        accept = (*options.accept, *(known.refresh.accept if known.refresh is not None else ()))
+        refusals += refresh_refusals(manifest, model, rebuilt, deployed.built, accept)
+        refusals += rebuilt_first(manifest, model, rebuilt, deployed)
     if options.reset is not None and model.streaming:
         refusals += reset_refusals(manifest, model, options.reset)
     if comparison.refusal is not None and not _allowed(model, known, comparison, kind):
@@ -111,7 +114,7 @@ def _model_action(
         unchanged = False
     if comparison.reasons:
         work = tuple(reason for reason in work if reason != REWRITTEN)
-    reasons = (*comparison.reasons, *work)
+    reasons = (*refresh_reasons(known, options), *comparison.reasons, *work)
     return Action(model.id, kind, reasons, tuple(refusals), unread, unchanged, comparison, notes)
 
 
@@ -181,7 +184,7 @@ def _kind(model: Model, known: DeployedModel, options: PlanOptions, change: Chan
 
 
 def _kind_with_rows(model: Model, known: DeployedModel, options: PlanOptions, change: Change) -> ActionKind:
-    if options.full_refresh:
+    if rebuilds(known, options):
         return ActionKind.REFRESH
     if not model.streaming:
         there = known.view if model.materialized is Materialized.VIEW else known.table

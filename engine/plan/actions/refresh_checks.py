@@ -6,9 +6,46 @@ from collections.abc import Collection, Iterator, Sequence
 
 from engine.compile import Manifest, Model, Source
 from engine.errors import Diagnostic, Location
+from engine.plan.actions.action import PlanOptions
+from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
 
 # Consequences that the user accepts by these names.
 DOWNSTREAM_STOPS, FILES_GONE = "downstream-stops", "files-gone"
+
+
+def rebuilds(known: DeployedModel, options: PlanOptions) -> bool:
+    """Return whether a model is rebuilt: as the user says, or because a full refresh of it was not finished."""
+    if options.full_refresh:
+        return True
+    given_up = options.discard_refresh or options.empty or options.reset is not None
+    return known.refresh is not None and not given_up
+
+
+def refresh_reasons(known: DeployedModel, options: PlanOptions) -> tuple[str, ...]:
+    """Return why a model is rebuilt that nobody has asked for now."""
+    if known.refresh is None or options.full_refresh or not rebuilds(known, options):
+        return ()
+    return (f"the full refresh of {known.refresh.at} (UTC) was not finished",)
+
+
+def rebuilt_first(
+    manifest: Manifest, model: Model, rebuilt: Collection[str], deployed: Deployed
+) -> Iterator[Diagnostic]:
+    """Yield the models whose full refresh was begun too, and which a model streams from: they have to be rebuilt first.
+
+    Args:
+        manifest: the compiled project.
+        model: that is rebuilt.
+        rebuilt: ids of all models that are rebuilt with it.
+        deployed: what there is of it and of what it reads.
+    """
+    for item in model.inputs:
+        node, known = manifest.nodes[item.node], deployed.models.get(item.node)
+        if not item.stream or item.node in rebuilt or known is None or known.refresh is None:
+            continue
+        message = f"the full refresh of '{node.name}', which '{model.name}' streams from, was not finished"
+        hint = f"Select both: engine build -s {node.name}+. To keep the tables as they are: --discard-refresh"
+        yield Diagnostic("refresh-unfinished", message, hint, node=model.name, location=Location(model.file))
 
 
 def refresh_refusals(

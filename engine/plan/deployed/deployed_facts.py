@@ -10,6 +10,7 @@ from typing import Any
 from engine.errors import Diagnostic
 from engine.lake.table_facts import TableFacts, ViewFacts
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
+from engine.plan.deployed.killed_refresh import BegunRefresh
 from engine.plan.source_changes import Recorded, StreamSource
 from engine.sources.files.listing import Listed
 from engine.sources.kafka.native_client import ClusterOffsets
@@ -48,6 +49,7 @@ class DeployedModel:
         initial_snapshots: tables with the first rows of tables that a stream reads, by node read.
         leftovers: generations, tables or batches that a killed build left, to be removed by the next.
         dropping: a drop of the table was begun and not finished.
+        refresh: a full refresh of it that was begun and not finished; None: there is none.
         faults: why something of it cannot be read.
     """
 
@@ -61,6 +63,7 @@ class DeployedModel:
     initial_snapshots: Mapping[str, TableFacts] = field(default_factory=dict)
     leftovers: bool = False
     dropping: bool = False
+    refresh: BegunRefresh | None = None
     faults: tuple[Diagnostic, ...] = ()
 
 
@@ -93,7 +96,8 @@ class Deployed:
         models: by id, the selected ones and those that they read.
         sources: by id, those that are read.
         streams: by id of a selected model, what it reads as a stream, in the order of its SQL, with places resolved.
-        built: ids of the models that have a state, among the selected ones and the streams from them.
+        built: ids of the models that have a state, among the selected ones and the streams from them; not of those
+            streams that a full refresh was begun of.
         environment: of a build: project, target, schema.
         spark_version: that is installed.
         root: the project's folder.

@@ -64,8 +64,10 @@ def identity(snapshot: SnapshotFacts) -> str | None:
 
 
 def next_number(folder: TableState, table: TableFacts | None) -> int:
-    """Return a number that neither the state nor the table's history has seen."""
+    """Return a number that neither the state nor the table's history has seen, nor a refresh that was interrupted."""
     seen = [*folder.generations(), 0]
+    if isinstance(attempt := (folder.refresh() or {}).get("attempt"), int):
+        seen.append(attempt)
     if table is not None:
         seen += [int(number) for s in table.history if (number := s.marker(NUMBER)) is not None and number.isdigit()]
         seen += [int(number) for number in [table.properties.get(f"engine.{NUMBER}", "")] if number.isdigit()]

@@ -22,7 +22,7 @@ from engine.lake.table_facts import TableFacts
 from engine.plan.deployed.checkpoint_facts import read_checkpoint
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel, DeployedSource, LastWriter
 from engine.plan.deployed.generations import has_commits
-from engine.plan.deployed.killed_refresh import published_refresh
+from engine.plan.deployed.killed_refresh import begun_refresh, published_refresh
 from engine.plan.deployed.schema_names import SchemaNames, schema_names
 from engine.plan.deployed.state_folder import environment, table_state
 from engine.plan.deployed.stream_order import in_text, recorded
@@ -61,8 +61,9 @@ def read_deployed(
     lake.load((m.relation.schema, m.relation.name) for m in [*there, *upstream])
     reads = [partial(_steady, partial(_model, target, lake, m, names[m.relation.schema])) for m in models]
     found = dict(zip((m.id for m in models), _all_of(target, reads), strict=True))
+    waiting = {i for m in models if found[m.id].refresh is not None for i in read_by(manifest, m)}
     return Deployed(
-        {**found, **{m.id: _steady(partial(_upstream, lake, m)) for m in upstream}},
+        {**found, **{m.id: _steady(partial(_upstream, target, lake, m, noted=m.id in waiting)) for m in upstream}},
         sources,
         {m.id: in_text(manifest, m, place) for m in models if m.streaming},
         frozenset(_built(manifest, target, models, found)),
@@ -133,9 +134,11 @@ def _diagnostics(error: EngineError | OSError) -> tuple[Diagnostic, ...]:
     return (Diagnostic("state-unreadable", f"{error.filename} cannot be read: {error.strerror}", hint),)
 
 
-def _upstream(lake: Lake, model: Model) -> DeployedModel:
-    """What a model that is not selected gives to those that read it."""
-    return DeployedModel(table=lake.table(model.relation.schema, model.relation.name))
+def _upstream(target: Target, lake: Lake, model: Model, *, noted: bool) -> DeployedModel:
+    """What a model that is not selected gives to those that read it; `noted`: one of them waits for its refresh."""
+    folder = table_state(target, model, once=True)
+    refresh = begun_refresh(folder, folder.load()) if noted and model.deferred_from is None else None
+    return DeployedModel(table=lake.table(model.relation.schema, model.relation.name), refresh=refresh)
 
 
 def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> DeployedModel:
@@ -169,6 +172,7 @@ def _model(target: Target, lake: Lake, model: Model, names: SchemaNames) -> Depl
         dict(_initial_snapshots(lake, relation, state)) if streamed and state is not None else {},
         pending is not None or _left(folder, state, names.beside(relation.name)),
         dropping,
+        begun_refresh(folder, state),
     )
 
 
@@ -230,7 +234,9 @@ def _built(
             and any(item.stream and item.node in chosen for item in model.inputs)
         ):
             try:
-                built = table_state(target, model).load() is not None
+                folder = table_state(target, model, once=True)
+                state = folder.load()
+                built = state is not None and begun_refresh(folder, state) is None
             except EngineError:
                 built = True
             if built:

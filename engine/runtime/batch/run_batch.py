@@ -82,6 +82,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
         folder.save(replace(state, phase=Phase.BUILDING, inputs={}))
         state = replace(state, columns=tuple(frame.columns))
         outcome = replace(_make_table(run, frame, model, watched, folder, state, kept), note=note)
+    folder.end_refresh()
     folder.discard_before(state.generation)
     if kind_changed(run, model):
         replaced_materialization.clear_deletes(run, session, model)

@@ -11,17 +11,21 @@ from __future__ import annotations
 import json
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from engine.compile import Manifest, Model
 from engine.compile.artifacts.dbt_manifest import unique_id
 from engine.compile.artifacts.write_artifacts import artifact_metadata, write_text
 from engine.errors import Diagnostic
-from engine.events import BatchCommitted, ModelFinished, RunResults, Status, TestFinished
+from engine.events import BatchCommitted, Event, ModelFinished, RunResults, Status, TestFinished, fold
+from engine.plan.actions.build_order import run_order
 from engine.target_folder import TargetFolder
 
 FILE = "run_results.json"
+_CUT = "because the run was interrupted"
 # As many micro-batches of a model are kept; a chart shows no more.
 _KEPT = 100
 _MERGED = ("rows_updated", "rows_deleted")
@@ -44,6 +48,38 @@ def write_results(
 ) -> Path:
     """Write the results of a run of a project; the parameters are those of `as_dict`."""
     return write_text(folder, FILE, json.dumps(as_dict(results, project, arguments, deferred), indent=1, default=str))
+
+
+def unfinished_results(events: Iterable[Event], manifest: Manifest, nodes: Iterable[str]) -> RunResults | None:
+    """Return the results of a run that ended before its end: what had not begun by then is skipped.
+
+    Args:
+        events: of the run so far.
+        manifest: of the project.
+        nodes: ids of the models and tests that were to run.
+
+    Returns:
+        None if nothing was started.
+    """
+    results = fold(events)
+    if not results.command:
+        return None
+    ended = {result.node for result in results.results}
+    left: list[ModelFinished | TestFinished] = []
+    for node in run_order(manifest, nodes):
+        if node in ended:
+            continue
+        if isinstance(model := manifest.nodes[node], Model):
+            kind, relation = model.materialized.value, str(model.relation)
+            left.append(
+                ModelFinished(
+                    status=Status.SKIPPED, message=_CUT, node=node, index=0, total=0, kind=kind, relation=relation,
+                    seconds=0.0,
+                )
+            )  # fmt: skip
+        else:
+            left.append(TestFinished(node, 0, 0, Status.SKIPPED, 0.0, message=_CUT))
+    return replace(results, results=(*results.results, *left))
 
 
 def read_results(folder: Path) -> Mapping[str, Any] | None:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
+from engine.errors import Diagnostic, EngineError, Level
+from engine.events import Diagnosed
 from engine.lake import maintenance_procedures
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
@@ -19,9 +21,11 @@ from engine.runtime.lifecycle.needed_snapshots import (
     RETAIN,
     needed_snapshots,
     not_after,
+    number_of,
     relations_of,
 )
-from engine.runtime.spark_support.spark_errors import spark_exceptions
+from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
+from engine.secrets import scrub
 
 if TYPE_CHECKING:
     from engine.compile import Relation
@@ -42,12 +46,21 @@ def expire_snapshots(run: Run, models: Iterable[Model]) -> None:
     What `engine maintain` keeps, stays: what the model wrote last, what readers in the project have not read, staged
     rows. A table that cannot be maintained now is left to a later build, and the log has the reason.
     """
+    failures: tuple[type[Exception], ...] = (*spark_exceptions(), EngineError, OSError, ValueError)
     for model in models:
         for relation in relations_of(model):
             try:
                 _expire(run, model, relation)
-            except spark_exceptions():
+            except failures as error:
+                # The run is over, and what it wrote stays: nothing here may undo that.
                 _log.warning("old snapshots of %s were not expired", relation, exc_info=True)
+                run.emit(Diagnosed(_skipped(model, relation, error)))
+
+
+def _skipped(model: Model, relation: Relation, error: Exception) -> Diagnostic:
+    message = f"old snapshots of {relation} were not expired: {scrub(summary(str(error)))}"
+    hint = f"The rows are written. Look for the cause with: engine maintain -s {model.name}"
+    return Diagnostic("maintenance-skipped", message, hint, Level.WARNING, node=model.name)
 
 
 def _expire(run: Run, model: Model, relation: Relation) -> None:
@@ -56,7 +69,7 @@ def _expire(run: Run, model: Model, relation: Relation) -> None:
         return
     if table.properties.get("gc.enabled", "true").lower() == "false":
         return
-    retain = int(table.properties.get(*RETAIN))
+    retain = number_of(table, RETAIN)
     allowed = _allowed_by_age(table, int(time.time() * 1000))
     if _older(table, allowed, retain) < _WORTH:
         return
@@ -69,7 +82,7 @@ def _expire(run: Run, model: Model, relation: Relation) -> None:
 
 def _allowed_by_age(table: TableFacts, now: int) -> int:
     """The time in ms before which snapshots of a table are old."""
-    old = now - int(table.properties.get(*AGE))
+    old = now - number_of(table, AGE)
     if AGE[0] in table.properties or len(table.history) <= MOST_SNAPSHOTS:
         return old
     return max(old, min(table.history[MOST_SNAPSHOTS - 1].at, now - _HOUR_MS))

@@ -20,7 +20,7 @@ from engine.lake.lake_reader import Lake
 from engine.lake.table_facts import TableFacts
 from engine.lake.table_replacement import without_lost_partitions
 from engine.plan.deployed import generations, ownership_marks
-from engine.plan.deployed.killed_refresh import as_published, published_refresh
+from engine.plan.deployed.killed_refresh import as_published, begun_refresh, published_refresh
 from engine.runtime.context import ownership
 from engine.runtime.context.run_context import Run
 from engine.runtime.sinks import table_setup
@@ -46,6 +46,8 @@ def settle(model: Model, folder: TableState, lake_now: Lake) -> None:
     if pending is None:
         known = folder.load()
         folder.discard_before(known.generation if known is not None else 0)
+        if begun_refresh(folder, known) is None:
+            folder.end_refresh()
         return
     table = lake_now.table(model.relation.schema, model.relation.name)
     done = published_refresh(model, pending, table)
@@ -72,6 +74,10 @@ def clear_staging(run: Run, model: Model, session: SparkSession) -> None:
 def begin(model: Model, folder: TableState, frame: DataFrame, table: TableFacts | None) -> ModelState:
     """Make the staging table of the next generation."""
     generation = generations.next_number(folder, table)
+    if folder.lease is not None:
+        folder.lease.check()
+    if (begun := folder.refresh()) is not None:
+        folder.save_refresh({**begun, "attempt": generation})
     state = table_setup.make(model, staging(model, generation), generation, folder, frame)
     folder.save(state)
     return state
@@ -105,6 +111,7 @@ def publish(run: Run, model: Model, folder: TableState, session: SparkSession, s
 def _record(model: Model, folder: TableState, done: ModelState) -> ModelState:
     """Note that a generation is published; the older ones go, each as a whole."""
     folder.save(done)
+    folder.end_refresh()
     folder.discard_before(done.generation)
     faults.reach("noted", model.name)
     return done

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from engine.compile import Manifest, Model, Relation, Target
+from engine.errors import RunError
 from engine.lake.table_facts import SnapshotFacts, TableFacts
 from engine.plan.deployed.state_folder import table_state
 from engine.runtime.quality import quarantine
@@ -19,6 +20,26 @@ _DAY = 24 * 60 * 60
 # Iceberg's defaults of the table properties of these names.
 AGE = ("history.expire.max-snapshot-age-ms", 5 * _DAY * 1000)
 RETAIN = ("history.expire.min-snapshots-to-keep", 1)
+
+
+def number_of(table: TableFacts, known: tuple[str, int]) -> int:
+    """Return a property of a table that is a number.
+
+    Args:
+        table: as it is.
+        known: the name of the property, and its default.
+
+    Raises:
+        RunError: `maintenance-skipped`: it is something else; Iceberg would fail on it, too.
+    """
+    name, default = known
+    value = table.properties.get(name, str(default))
+    try:
+        return int(value)
+    except ValueError as error:
+        message = f"the table property '{name}' is '{value}', which is not a number"
+        hint = f"Correct it under table_properties: {{{name}: '{default}'}}"
+        raise RunError("maintenance-skipped", message, hint) from error
 
 
 def relations_of(model: Model) -> tuple[Relation, ...]:

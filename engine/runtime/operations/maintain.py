@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from engine.compile import Manifest, Model, Relation, Target
+from engine.errors import EngineError
 from engine.lake import branches, maintenance_procedures
 from engine.lake.catalog import catalog_settings
 from engine.lake.commits import STAGED
@@ -29,6 +30,7 @@ from engine.runtime.lifecycle.needed_snapshots import (
     WRITTEN,
     needed_snapshots,
     not_after,
+    number_of,
     relations_of,
 )
 from engine.runtime.spark_support.spark_errors import spark_exceptions, summary
@@ -125,15 +127,16 @@ def _care(
         return replace(done, waits=True)
     if table is None or not table.history:
         return done
+    failures: tuple[type[Exception], ...] = (EngineError, *spark_exceptions())
     try:
         needed = needed_snapshots(manifest, target, model, relation, table)
-        age = care.older_than * 1000 if care.older_than is not None else int(table.properties.get(*AGE))
+        age = care.older_than * 1000 if care.older_than is not None else number_of(table, AGE)
         by_age = int(time.time() * 1000) - age
         older_than = int(min(by_age, not_after(table, needed.values())))
         behind = min(by_age, needed[WRITTEN].at) if WRITTEN in needed else by_age
         readers = sorted(tag.removeprefix(READ) for tag, s in needed.items() if tag != WRITTEN and s.at < behind)
         done = replace(done, kept_for=tuple(readers))
-        retain = int(table.properties.get(*RETAIN))
+        retain = number_of(table, RETAIN)
         if care.dry_run:
             return _told(session, done, relation, table, older_than, retain, care)
         maintenance_procedures.tag(session, relation, {tag: s.id for tag, s in needed.items()}, TAGS)
@@ -143,7 +146,7 @@ def _care(
             if branches.undo_rewriting(session, relation.sql):
                 # A build has begun to stage rows meanwhile.
                 return replace(done, waits=True)
-    except spark_exceptions() as failure:
+    except failures as failure:
         _log.exception("maintenance of %s", relation)
         return replace(done, error=scrub(summary(str(failure))))
     return done

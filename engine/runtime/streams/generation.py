@@ -90,7 +90,8 @@ def _ready(query: StreamQuery, given: frozenset[str] | None) -> tuple[ModelState
     if table is None:
         return state, table
     columns, checkpoint = table_setup.columns_of(model, frame), folder.checkpoint(state.generation)
-    if not generations.has_commits(table) and is_unread(checkpoint) and not table_setup.has_columns(model, columns, given):
+    unread = not generations.has_commits(table) and is_unread(checkpoint)
+    if unread and not table_setup.has_columns(model, columns, given):
         # What it reads has other columns now.
         return first_build.begin(run, model, folder, frame), None
     table_setup.check_columns(model, columns, given)
@@ -116,9 +117,11 @@ def _rebuilding(query: StreamQuery) -> tuple[ModelState, TableFacts | None]:
     if table is None and replaced_materialization.stands_as_view(run, frame.sparkSession, model, table):
         return full_refresh.begin(model, folder, frame, None), None
     if table is None:
-        made = table_setup.make(model, model.relation, max(folder.generations(), default=1), folder, frame)
+        made = table_setup.make(model, model.relation, generations.next_number(folder, None), folder, frame)
         made = replace(made, phase=Phase.PUBLISHED)
         folder.save(made)
+        folder.end_refresh()
+        folder.discard_before(made.generation)
         return made, None
     state_checks.check_ours(model, table, folder.load())
     return full_refresh.begin(model, folder, frame, table), None

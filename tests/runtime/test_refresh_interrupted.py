@@ -1,0 +1,93 @@
+"""A full refresh of a chain that was interrupted: the next plain build ends in the tables of an undisturbed one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.fault_injection.points import kill, killing, reached
+from tests.lab import EVENTS, Lab, event, killed_alone, run_alone
+
+pytestmark = pytest.mark.spark
+
+A = "/*---\nstreams: [shop.events]\n---*/\nselect id, at, {0} as version from {{{{ source('shop', 'events') }}}}"
+B = (
+    "/*---\nstreams: {a: {watermark: at delay 10 minutes, dedup: [id]}}\n---*/\n"
+    "select id, at, version from {{ ref('a') }}"
+)
+C = "/*---\nstreams: [b]\nunique_key: id\n---*/\nselect id, version from {{ ref('b') }}"
+TOTAL = "select max(version) as version, count(*) as n from {{ ref('c') }}"
+# Each point of a refresh, at one of the tables.
+POINTS = [
+    ("noted", "a"), ("created", "b"), ("renewed", "c"), ("started", "b"), ("computing", "c"), ("written", "b"),
+    ("committing", "b"), ("committed", "a"), ("recorded", "b"), ("ended", "c"), ("replacing", "b"), ("replaced", "a"),
+    ("noted", "c"), ("replacing", "total"),
+]  # fmt: skip
+INTERRUPTED = """
+import os, signal
+from engine import faults
+faults.listen(lambda point, table, batch, where: (point, table) == ("noted", "a") and os.kill(os.getpid(), signal.SIGINT))
+"""
+
+
+def prepare(lab: Lab) -> None:
+    lab.write("sources/shop.yml", EVENTS)
+    for name, text in {"a": A.format(0), "b": B, "c": C, "total": TOTAL}.items():
+        lab.model(name, text)
+    lab.land("a", [event(1, 1), event(2, 2)])
+    lab.build()
+    lab.land("b", [event(3, 3), event(1, 1)])
+    lab.build()
+
+
+def check(lab: Lab, version: int) -> None:
+    """What was built of the model's last version alone."""
+    for name, ids in {"a": [1, 1, 2, 3], "b": [1, 2, 3], "c": [1, 2, 3]}.items():
+        assert lab.ids(name) == ids, name
+        assert {row["version"] for row in lab.rows(name)} == {version}, name
+    assert lab.rows("total") == [{"version": version, "n": 3}]
+
+
+def test_a_refresh_that_fails_at_any_point_is_finished_by_the_next_build(lab: Lab) -> None:
+    prepare(lab)
+    for version, (point, table) in enumerate(POINTS, 1):
+        lab.model("a", A.format(version))
+        with reached(point, lambda at, *_, table=table: kill() if at.partition("__")[0] == table else None) as seen:
+            failed = lab.run("build", "-f")
+        assert failed.code != 0, (point, table, seen)
+        lab.build()
+        check(lab, version)
+    assert {e["status"] for e in lab.build().events if e["event"] == "ModelFinished"} == {"unchanged"}
+    assert not list(lab.state.rglob("refresh.json"))
+
+
+def test_an_interrupted_refresh_is_finished_retried_or_discarded(lab: Lab) -> None:
+    prepare(lab)
+    lab.model("a", A.format(1))
+    ended = run_alone(lab.root, "build", "-f", script=INTERRUPTED)
+    assert ended.returncode == 130, ended.stdout + ended.stderr
+    assert ended.stderr.endswith("the next build finishes the full refresh; to discard it: --discard-refresh\n")
+    results = json.loads((lab.root / "target/run_results.json").read_text())["results"]
+    assert {r["unique_id"].rpartition(".")[2]: r["status"] for r in results}["b"] in {"skipped", "error"}
+    # What streams from what is not rebuilt yet comes behind it.
+    alone = lab.run("build", "-s", "c")
+    assert (alone.code, alone.codes()) == (1, ["refresh-unfinished"]), alone.text
+    planned = lab.run("plan")
+    assert "was not finished" in planned.text
+    retried = lab.run("retry")
+    assert retried.code == 0, retried.text
+    check(lab, 1)
+
+    lab.model("a", A.format(2))
+    killed_alone(lab.root, "build", "-f", script=killing({"b": "replacing"}))
+    assert "refresh-unfinished" in lab.build().codes()
+    check(lab, 2)
+
+    # Before the first table was replaced there is a way back.
+    lab.model("a", A.format(3))
+    with reached("replacing", kill):
+        assert lab.run("build", "-f").code != 0
+    lab.build("--discard-refresh")
+    check(lab, 2)
+    assert not list(lab.state.rglob("refresh.json"))
