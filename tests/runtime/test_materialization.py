@@ -219,9 +219,8 @@ def test_a_kill_between_the_old_and_the_new_is_mended_by_the_next_full_refresh(l
     assert set(passed) == names
     exists = lab.session.spark.catalog.tableExists  # type: ignore[union-attr]
     assert not any(exists(f"lake.{lab.schema}.{name}") for name in names)
-    again = lab.run("build", *chosen)
-    assert (again.code, set(found(again, "model-changed"))) == (1, names)
-    lab.build("-f", *chosen)
+    # What was begun is finished by the next build.
+    lab.build(*chosen)
     for before, after in pairs:
         assert seen(lab, f"{before}_{after}") == seen(lab, f"fresh_{after}")
         assert len([path for path in (lab.state / f"{before}_{after}").iterdir() if path.is_dir()]) == 1

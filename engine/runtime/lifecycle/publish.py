@@ -188,6 +188,9 @@ class Gates:
             publish(self.run, model)
             return ()
         rows = waiting(self.run, model)
+        if not self.run.stop.is_set() and _whole(self.run.state(model)) is not None:
+            # It is dropped by the next build, which continues with the table as it is.
+            self.run.state(model).end_refresh()
         return (_held(model, missing, rows),) if rows is not None else ()
 
 

@@ -2,7 +2,7 @@
 
 A catalog cannot put a table in place of a view at once. What is needed of the new is made first, and checked; the old
 goes last, so that a query that fails leaves it as it was. A kill in between leaves neither, and a state that says what
-there was: the next build rejects the model as changed until it is refreshed.
+there was: the next build finishes the refresh.
 """
 
 from __future__ import annotations
