@@ -24,7 +24,7 @@ from engine.lake.catalog.locations import OutsideError
 from engine.lake.catalog.moved_lake import moved
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
 from engine.lake.clients.catalog_client import CatalogClient, client
-from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts, documented, texts
+from engine.lake.table_facts import TableFacts, TableMetadata, ViewFacts
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table
@@ -151,11 +151,7 @@ class Lake:
         if entry is None:
             return None
         with self._errors(schema, name):
-            found = self._client.document(entry)
-            version = next(v for v in found["versions"] if v["version-id"] == found["current-version-id"])
-            schemas = {schema["schema-id"]: schema for schema in found["schemas"]}
-            shown = f"{found['view-uuid']} {version['version-id']}"
-            return ViewFacts(texts(found.get("properties")), tuple(documented(schemas[version["schema-id"]])), shown)
+            return ViewFacts.of(self._client.document(entry))
 
     def columns(self, schema: str, name: str) -> tuple[TableColumn, ...] | None:
         """The columns of a table with their types as Spark has them, or None if there is no such table."""

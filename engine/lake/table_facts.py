@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -13,23 +15,33 @@ from uuid import UUID
 from engine.lake.catalog.locations import resolve
 from engine.lake.catalog.metadata_document import read_document
 from engine.lake.catalog.object_warehouse import ObjectWarehouse
-from engine.lake.commits import STAGED
 
 _MAIN = "main"
 # Iceberg keeps 100 unless a table says otherwise.
 _MOST_OLDER = 1_000
+# What the engine names its own branch and tags with: they keep snapshots, and no query of a model names them.
+_OURS = "engine_"
+# Files without field ids are read by it (Iceberg's specification, Column Projection).
+_NAME_MAPPING = "schema.name-mapping.default"
+# Of a field, what no value that is read depends on.
+_UNREAD = {"doc", "write-default"}
+_AS_OF = re.compile(r"\bof\b", re.IGNORECASE)
 _LAST_MS = 253_402_300_799_999  # the end of the year 9999: no date can be later
 
 
 @dataclass(frozen=True, slots=True)
 class SnapshotFacts:
-    """A snapshot: id, its parent's, operation (append, overwrite, replace, delete), summary, commit time (ms)."""
+    """A snapshot: id, its parent's, operation (append, overwrite, replace, delete), summary, commit time (ms).
+
+    `schema` is the id of the schema that it was written with; None: its writer did not note it.
+    """
 
     id: int
     parent: int | None
     operation: str
     summary: Mapping[str, str]
     at: int = 0
+    schema: int | None = None
 
     def marker(self, key: str) -> str | None:
         """The value of `engine.<key>` in the summary."""
@@ -42,9 +54,9 @@ class TableFacts:
 
     `snapshots` are the ids of all that the table knows, those of branches and of what was rolled back too; `main` is
     the snapshot that readers see, whatever branch was asked for, and `branches` are the names of the others. `columns`
-    have their types as PyIceberg prints them, `fields` as the metadata has them.
-    `definition` is a hash of what decides, beside the snapshot, what a query reads: the columns with their ids, which
-    one that is dropped and added again does not keep, and other branches and tags.
+    have their types as PyIceberg prints them, `fields` as the metadata has them; `read` are the fields that a query of
+    the newest snapshot sees. `schemas` has the fields of every schema of the table, by its id. `refs` are the tags and
+    branches that others made, with their snapshots; `layout` is a hash of how new files are partitioned and sorted.
     """
 
     uuid: str
@@ -56,7 +68,11 @@ class TableFacts:
     branches: frozenset[str] = frozenset()
     docs: tuple[tuple[str, str], ...] = ()
     fields: tuple[Mapping[str, Any], ...] = ()
-    definition: str = ""
+    read: tuple[Mapping[str, Any], ...] = ()
+    schemas: Mapping[int, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    refs: Mapping[str, int] = field(default_factory=dict)
+    layout: str = ""
+    format_version: int | None = None
 
     @property
     def snapshot(self) -> int | None:
@@ -67,11 +83,42 @@ class TableFacts:
         """Whether a snapshot is in the history; the oldest that is known names its parent, expired or not."""
         return any(snapshot in {known.id, known.parent} for known in self.history)
 
+    def position(self, *, refs: bool = False) -> dict[str, Any]:
+        """Return what decides what a query of the table gives, as plain JSON: equal, and it gives the same rows.
+
+        A column that is dropped and added again is another one, and has another id: its old values are gone without a
+        new snapshot. Partitioning, order, comments and most properties are nothing that a reader sees.
+
+        Args:
+            refs: the query may name any tag or branch (see `names_refs`).
+        """
+        found = {"table": self.uuid, "snapshot": self.snapshot, "columns": self._columns}
+        return {**found, "refs": dict(sorted(self.refs.items()))} if refs and self.refs else found
+
     @property
-    def position(self) -> dict[str, Any]:
-        """What a full read of the table depends on, as plain JSON; a column may be added without a snapshot."""
-        columns = hashlib.sha256(repr(self.columns).encode()).hexdigest()[:16]
-        return {"table": self.uuid, "snapshot": self.snapshot, "columns": columns}
+    def made(self) -> dict[str, Any]:
+        """What the table's writer made of it beside the rows and what the project names: its columns and its layout."""
+        return {"columns": self._columns, "layout": self.layout}
+
+    @property
+    def _columns(self) -> str:
+        """A hash of the columns with their ids, those of nested fields too, and of what finds them in files."""
+        return _hash([list(map(_deciding, self.read)) or self.columns, self.properties.get(_NAME_MAPPING)])
+
+    def replaced_columns(self, schema: int | None) -> list[tuple[str, ...]]:
+        """Return the columns, and fields inside them, of an earlier schema of whose name there is another one now.
+
+        Args:
+            schema: its id; None: not known, as nothing is then.
+
+        Returns:
+            Their paths, in lower case.
+        """
+        fields = self.schemas.get(schema) if schema is not None else None
+        if fields is None or fields == list(self.fields):
+            return []
+        now = dict(_ids(self.fields))
+        return [path for path, number in _ids(fields) if now.get(path, number) != number]
 
     @property
     def complete(self) -> bool:
@@ -86,6 +133,24 @@ class ViewFacts:
     properties: Mapping[str, str]
     docs: tuple[tuple[str, str], ...] = ()
     version: str = ""
+
+    @property
+    def made(self) -> dict[str, Any]:
+        """What the view's writer made of it."""
+        return {"view": self.version}
+
+    @classmethod
+    def of(cls, known: Mapping[str, Any]) -> ViewFacts:
+        """Return what the metadata of a view say (Iceberg's view specification).
+
+        A comment makes another version of the view, and the same query.
+        """
+        version = next(v for v in known["versions"] if v["version-id"] == known["current-version-id"])
+        schema = next(s for s in known["schemas"] if s["schema-id"] == version["schema-id"])
+        parts = ("representations", "default-catalog", "default-namespace")
+        query = [*(version.get(part) for part in parts), _deciding(schema["fields"])]
+        version_ = f"{known['view-uuid']} {_hash(query)}"
+        return cls(texts(known.get("properties")), tuple(documented(schema)), version_)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +194,28 @@ class TableMetadata:
             branches=frozenset(refs) - {_MAIN},
             docs=tuple(documented(schema)),
             fields=tuple(schema["fields"]),
-            definition=self._definition(read),
+            read=tuple(read["fields"]),
+            schemas={int(key): one["fields"] for key, one in schemas.items() if isinstance(key, int)},
+            refs=self._refs(),
+            layout=self._layout(),
+            format_version=int(known.get("format-version", 1)),
         )
 
-    def _definition(self, schema: Mapping[str, Any]) -> str:
-        """A hash of a schema without comments, and of the snapshots of tags and of branches that somebody else made."""
-        fields = [(f["id"], f["name"], f["required"], _type(f["type"]), f.get("initial-default"))
-                  for f in schema["fields"]]  # fmt: skip
+    def _refs(self) -> dict[str, int]:
+        """The snapshots of the tags and branches that somebody else made."""
         refs = self.content.get("refs") or {}
-        named = sorted((name, ref["snapshot-id"]) for name, ref in refs.items() if name not in {_MAIN, STAGED})
-        return hashlib.sha256(repr((fields, named)).encode()).hexdigest()
+        return {
+            name: int(ref["snapshot-id"]) for name, ref in refs.items() if name != _MAIN and not name.startswith(_OURS)
+        }
+
+    def _layout(self) -> str:
+        """A hash of the partitioning and the order of new files, whatever their numbers."""
+        known = self.content
+        specs = {spec.get("spec-id"): spec for spec in known.get("partition-specs") or ()}
+        orders = {order.get("order-id"): order for order in known.get("sort-orders") or ()}
+        spec = specs.get(known.get("default-spec-id"), {}).get("fields", ())
+        order = orders.get(known.get("default-sort-order-id"), {}).get("fields", ())
+        return _hash([[{k: v for k, v in part.items() if k != "field-id"} for part in spec], list(order)])
 
     def _schema_id(self, snapshot: int) -> object:
         """The schema that a query of a snapshot by its id sees."""
@@ -172,7 +249,8 @@ class TableMetadata:
             reached = reached or wanted == back_to
             summary = texts(found.get("summary"))
             parent = _snapshot_id(found.get("parent-snapshot-id"))
-            yield SnapshotFacts(wanted, parent, summary.pop("operation", ""), summary, at)
+            schema = found.get("schema-id")
+            yield SnapshotFacts(wanted, parent, summary.pop("operation", ""), summary, at, schema)
             wanted = parent
 
     def _older_snapshots(self) -> Iterator[dict[int, Mapping[str, Any]]]:
@@ -186,6 +264,11 @@ class TableMetadata:
                 yield before._snapshots()
             except (OSError, EOFError, ValueError, LookupError, TypeError, RecursionError):
                 continue
+
+
+def names_refs(sql: str) -> bool:
+    """Return whether the text of a query may read a tag or branch: that needs `VERSION AS OF`."""
+    return _AS_OF.search(sql) is not None
 
 
 def _snapshot_id(value: object) -> int | None:
@@ -214,8 +297,37 @@ def _type(kind: Any) -> str:
 
 def documented(struct: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     """Yield the comments of the columns of a schema, and of the fields of their structs, by path."""
-    for field in struct["fields"]:
-        path = f"{above}{field['name']}"
-        yield path, str(field.get("doc") or "")
-        if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
-            yield from documented(field["type"], f"{path}.")
+    for one in struct["fields"]:
+        path = f"{above}{one['name']}"
+        yield path, str(one.get("doc") or "")
+        if isinstance(one["type"], dict) and one["type"]["type"] == "struct":
+            yield from documented(one["type"], f"{path}.")
+
+
+def _ids(fields: Iterable[Mapping[str, Any]], above: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield the ids of fields and of those inside them, by path; in lists and maps it has `element`, `key`, `value`."""
+    for one in fields:
+        path = (*above, str(one["name"]).lower())
+        yield path, int(one["id"])
+        yield from _inside(one["type"], path)
+
+
+def _inside(kind: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], int]]:
+    if isinstance(kind, str):
+        return
+    if kind["type"] == "struct":
+        yield from _ids(kind["fields"], path)
+    for part in ("element", "key", "value"):
+        if part in kind:
+            yield from _inside(kind[part], (*path, part))
+
+
+def _deciding(node: Any) -> Any:
+    """A field of a schema without what no value depends on."""
+    if isinstance(node, Mapping):
+        return {key: _deciding(inner) for key, inner in node.items() if key not in _UNREAD}
+    return [_deciding(inner) for inner in node] if isinstance(node, list) else node
+
+
+def _hash(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]

@@ -15,9 +15,10 @@ from engine.relations import Partition, SortColumn
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+FORMAT = "format-version"
 # Defaults fit for streams: one commit a micro-batch, for years.
 TABLE_DEFAULTS: Mapping[str, str] = {
-    "format-version": "2",
+    FORMAT: "2",
     "write.metadata.delete-after-commit.enabled": "true",
     "write.metadata.previous-versions-max": "100",
     "history.expire.min-snapshots-to-keep": "100",
@@ -35,7 +36,6 @@ MERGED: Mapping[str, str] = {
     "write.update.isolation-level": "snapshot",
     "write.delete.isolation-level": "snapshot",
 }
-_FORMAT = "format-version"
 _TAGS = "engine.tags"
 _DISTRIBUTION = "write.distribution-mode"
 
@@ -105,9 +105,9 @@ def not_older(session: SparkSession, relation: str, layout: TableLayout) -> Tabl
     if not tables.tableExists(identifier):
         return layout
     version = int(tables.loadTable(identifier).operations().current().formatVersion())
-    if version <= int(layout.all_properties()[_FORMAT]):
+    if version <= int(layout.all_properties()[FORMAT]):
         return layout
-    return replace(layout, properties={**layout.properties, _FORMAT: str(version)})
+    return replace(layout, properties={**layout.properties, FORMAT: str(version)})
 
 
 def activate(session: SparkSession) -> None:

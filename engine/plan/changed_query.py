@@ -29,6 +29,8 @@ from engine.plan.unused_columns import comparable, renamed
 _RULES = "its expectations changed; they apply to new rows"
 # How a query is compared step by step, and the one with which its state began.
 _STATE = ("state", "began", "stateful", "keyed")
+# What a batch table is beside what its query gives.
+_OF_TABLE = {"table", "expectations", "relation", "partition_by", "write"}
 _BREAKING = {Change.STATE_BREAKING, Change.SOURCE_CHANGED, Change.IDENTITY_CHANGED, Change.KEY_CHANGED}
 
 
@@ -82,7 +84,7 @@ def _compare(
     if not model.streaming and old["materialized"] == new["materialized"]:
         if elsewhere and not settings_changed:
             return Change.REBUILT, elsewhere
-        return Change.REBUILT, (*settings_changed, "the query changed")[:1]
+        return Change.REBUILT, (*settings_changed, *_rebuilt_reasons(old, new))
     identity = _identity_reasons(old, new)
     if identity or difference is not None:
         return (Change.IDENTITY_CHANGED, identity) if identity else (Change.SOURCE_CHANGED, (str(difference),))
@@ -91,6 +93,16 @@ def _compare(
         found = Change.FORWARD, (*elsewhere, *(reason for reason in found[1] if reason not in elsewhere))
     changed = key_changes.key_changes(old, new) if found[0] not in _BREAKING else ()
     return (Change.KEY_CHANGED, changed) if changed else found
+
+
+def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
+    """Why a batch table or view is made again."""
+    whole = [{key: value for key, value in facts.items() if key not in _OF_TABLE} for facts in (old, new)]
+    reasons = [] if _same(*whole) else ["the query changed"]
+    if old["relation"] != new["relation"]:
+        reasons.append(changed_values.changed("its name", old["relation"], new["relation"]))
+    reasons += changed_values.identity_changes(old, new)
+    return (*reasons, *changed_values.table_changes(old.get("table") or {}, new.get("table") or {}))
 
 
 def _continued(

@@ -29,6 +29,21 @@ def identity_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator
         yield changed("'output_mode'", _text(old.get("output_mode")), _text(new.get("output_mode")))
 
 
+def table_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what changed in what a batch table or view is beside its rows (the facts `table`)."""
+    for key in dict.fromkeys((*old, *new)):
+        if old.get(key) == new.get(key):
+            continue
+        if key == "expectations":
+            yield "its expectations changed"
+        elif key == "columns":
+            yield "the declared types of its columns changed"
+        elif key == "sort_by":
+            yield changed("'sort_by'", *(", ".join(map(_sorted_by, said.get(key) or ())) for said in (old, new)))
+        else:
+            yield changed(f"'{key}'", _text(old.get(key)), _text(new.get(key)))
+
+
 def input_changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """Yield what changed in how the inputs that both queries have are read."""
     before = {item["name"]: item for item in old["inputs"]}
@@ -128,6 +143,15 @@ def _lines(sql: str) -> list[str]:
             name.set("this", name.this.partition(" ")[2] or name.this[1:])
             name.set("quoted", False)
     return str(tree.sql(dialect=DIALECT, pretty=True, comments=False)).splitlines()
+
+
+def _sorted_by(column: Mapping[str, Any]) -> str:
+    nulls = column.get("nulls_first")
+    parts = [
+        "desc" if column.get("descending") else "",
+        "" if nulls is None else f"nulls {'first' if nulls else 'last'}",
+    ]
+    return " ".join([str(column["column"]), *filter(None, parts)])
 
 
 def _partition(field: Mapping[str, Any]) -> str:

@@ -127,6 +127,12 @@ def _parts(name: str, kind: Any, words: Sequence[str], path: tuple[str, ...] = (
         yield from _parts(field, type_, words, (*path, name))
 
 
+def names_column(facts: Mapping[str, Any], name: str) -> bool:
+    """Return whether a query may read a column of its inputs: it names it, or all of them by `*`."""
+    words = _words(facts)
+    return "*" in words or name.lower() in words
+
+
 def _words(facts: Mapping[str, Any]) -> list[str]:
     """The tokens of everything in the facts that names columns, in order; `*` stands for all of them."""
     rest = {

@@ -60,6 +60,8 @@ class ModelState:
         settled: by source, what the first build of the generation pinned (see `engine.sources.spec.Place`).
         remembers: after a reset, the query that began the table's rows, for which its deleted keys are remembered.
         event_times: by input of a query with several watermarks, its newest event time and when that came.
+        made: of a batch table or view, what it was when it was written last, beside its rows (see
+            `engine.lake.table_facts`: `TableFacts.made`, `ViewFacts.made`); empty: not known.
         columns: of the query that wrote last, as its table has them; empty: a version wrote it that did not note them.
         model: name of the model that wrote last; empty: a version wrote it that did not note it.
         environment: of the build that wrote last: `project`, `target` and `schema`, which is the target's own.
@@ -83,6 +85,7 @@ class ModelState:
     settled: Mapping[str, str] = field(default_factory=dict)
     remembers: str | None = None
     event_times: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    made: Mapping[str, Any] = field(default_factory=dict)
     columns: Sequence[str] = ()
     model: str = ""
     environment: Mapping[str, str] = field(default_factory=dict)

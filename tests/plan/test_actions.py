@@ -234,7 +234,7 @@ def test_a_batch_table_is_rebuilt_when_what_it_reads_changed(tmp_path: Path) -> 
     now = project(tmp_path, m=PLAIN, total=TOTAL)
     upstream = streaming(now.model("m"), [A])
     assert upstream.table is not None
-    total = batch(now.model("total"), {"model.m": upstream.table.position})
+    total = batch(now.model("total"), {"model.m": upstream.table.position()})
     actions = plan(now, deployed(now, {"m": upstream, "total": total}, [A])).actions
     assert (actions["model.total"].kind, actions["model.total"].unchanged) == (ActionKind.REBUILD, True)
     grown = replace(upstream, table=table(now.model("m"), snapshots=2), written=table(now.model("m"), snapshots=2))
@@ -249,7 +249,7 @@ def test_a_batch_table_that_reads_the_clock_is_always_rebuilt(tmp_path: Path) ->
     now = project(tmp_path, m=PLAIN, total=TOTAL.replace("count(*)", "count(*) + year(now())"))
     upstream = streaming(now.model("m"), [A])
     assert upstream.table is not None
-    total = batch(now.model("total"), {"model.m": upstream.table.position})
+    total = batch(now.model("total"), {"model.m": upstream.table.position()})
     assert plan(now, deployed(now, {"m": upstream, "total": total}, [A])).actions["model.total"].unchanged is False
 
 

@@ -107,12 +107,15 @@ class LakeByHand:
 
     def view(self, schema: str, name: str, **changes: Any) -> None:
         folder = self.lake / "warehouse" / schema / name
-        version = {"version-id": 1, "schema-id": 0, "representations": [{"type": "sql", "sql": "select id from x"}]}
+        version, other = (
+            {"version-id": i, "schema-id": 0, "representations": [{"type": "sql", "sql": f"select {i} as id from x"}]}
+            for i in (1, 2)
+        )
         content = self.made.get((schema, name)) or {
             "view-uuid": str(uuid4()),
             "location": folder.as_uri(),
             "schemas": [{"schema-id": 0, "fields": []}],
-            "versions": [version, {**version, "version-id": 2}],
+            "versions": [version, other],
             "current-version-id": 1,
         }
         self._publish(schema, name, folder, {**content, **changes}, "VIEW")
@@ -218,7 +221,7 @@ CHANGES: dict[str, Callable[[LakeByHand], object]] = {
     "the table dropped": lambda lake: lake.drop("s", "paid"),
     "the table dropped and recreated with a snapshot of the same id": lambda lake: (
         lake.drop("s", "paid"), lake.table("s", "paid")),
-    "another branch at the same snapshot": lambda lake: lake.table("s", "paid", **at(1, audit=1)),
+    "another name mapping": lambda lake: lake.table("s", "paid", properties={"schema.name-mapping.default": "[]"}),
     "a new column": lambda lake: lake.table("s", "paid", **schema((1, "id"), (2, "more"))),
     "a column that is dropped and added again": lambda lake: lake.table("s", "paid", **schema((2, "id"))),
     "a column of another type": lambda lake: lake.table("s", "paid", schemas=[
@@ -231,6 +234,18 @@ def test_a_table_that_changed_is_tested_again_and_all_that_reads_it(lake: LakeBy
     passed(lake)
     CHANGES[what](lake)
     assert counting(lake) == {KINDS, ORDERS}
+
+
+def test_a_tag_that_moved_counts_for_the_tests_that_may_read_it(lake: LakeByHand) -> None:
+    lake.table("s", "paid", **at(1, audit=1))
+    write(lake.root, {"tests/tagged.sql": "select * from {{ ref('paid') }} version as of 'audit' where id > 100"})
+    passed(lake)
+    assert counting(lake) >= {*OF_PAID, "test.tagged"}
+    lake.table("s", "paid", **{**at(1, 2, audit=2), "current-snapshot-id": 1})
+    lake.table("s", "paid", **at(1, audit=1))
+    assert "test.tagged" in counting(lake)
+    lake.table("s", "paid", **at(1, audit=2))
+    assert counting(lake) & {*OF_PAID, "test.tagged"} == OF_PAID
 
 
 def test_a_table_that_was_rolled_back_has_passed_as_it_is(lake: LakeByHand) -> None:

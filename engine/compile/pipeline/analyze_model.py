@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from engine.compile.columns.find_columns import BoundQuery
+from engine.compile.config.model_config import ModelConfig
 from engine.compile.config.operation_config import placed
 from engine.compile.config.session_settings import meaning
 from engine.compile.config.window_config import Window
@@ -35,6 +37,7 @@ from engine.compile.stateful.state_facts import with_state
 from engine.compile.streaming.check_model import placeholder
 from engine.compile.templates.template_names import REF
 from engine.compile.testing.data_test_nodes import compile_tests
+from engine.compile.types.spark_types import normal
 from engine.errors import Diagnostic
 
 
@@ -234,6 +237,8 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
         write=write,
         stateful=stateful,
         expectations=config.expectations,
+        hooks={"pre_hook": config.operation.pre_hook, "post_hook": config.operation.post_hook},
+        declared=_declared(config),
         inlined=inlined,
         deferred=known.deferred,
     )
@@ -246,6 +251,16 @@ def _with_facts(model: Model, draft: Draft, read: Read, known: KnownNodes) -> Mo
         broken=not read.certain or any(d.is_error for d in draft.problems),
         deterministic=_deterministic(model, write, draft),
     )
+
+
+def _declared(config: ModelConfig) -> dict[str, Any]:
+    """What the settings of a model say that its columns must be; a query of unknown types is held to it by a build."""
+    types = {
+        column.name.lower(): normal(column.type) or column.type
+        for column in config.columns
+        if column.type is not None and f"columns.{column.name}.type" in config.places
+    }
+    return {"contract": config.contract, "columns": types}
 
 
 def _deterministic(model: Model, write: Write, draft: Draft) -> bool:

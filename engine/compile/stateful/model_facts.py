@@ -30,18 +30,22 @@ def facts(
     write: Write,
     stateful: bool,
     expectations: tuple[Expectation, ...] = (),
+    hooks: Mapping[str, Iterable[str]] | None = None,
+    declared: Mapping[str, Any] | None = None,
     inlined: Iterable[Inlined] = (),
     deferred: Mapping[str, Relation] | None = None,
 ) -> dict[str, Any]:
     """The facts of a model; values are plain JSON. What is left at its default is not among them.
 
-    `deferred` has the tables of another target that are read in place of those of some models, by name.
+    `hooks` are SQL that runs with a build, `declared` is what the columns must be. `deferred` has the tables of another
+    target that are read in place of those of some models, by name.
     """
     instead = deferred or {}
     removing = [[spelling_of(e.check), e.on_fail.value] for e in expectations if e.takes_rows_out]
     more = {
         "write": _write(write),
         "expectations": sorted(removing),
+        "table": _table(materialized, write, expectations, hooks or {}, declared or {}),
         "inlined": {model.name: model.facts for model in sorted(inlined, key=lambda model: model.name)},
     }
     result = {
@@ -61,6 +65,30 @@ def facts(
 def _said(facts: dict[str, Any], key: str) -> dict[str, Any]:
     """The facts without a newer key that is not set, so that older fingerprints stay valid."""
     return {name: value for name, value in facts.items() if name != key or value is not None}
+
+
+def _table(
+    materialized: Materialized,
+    write: Write,
+    expectations: tuple[Expectation, ...],
+    hooks: Mapping[str, Iterable[str]],
+    declared: Mapping[str, Any],
+) -> dict[str, Any]:
+    """What a batch table or view is beside its rows: what they must satisfy, how its files are written, what hooks do.
+
+    All of it is made again by a build. Of a stream none of it is among the facts: it applies to new rows, and a stream
+    without new rows has nothing to do.
+    """
+    if materialized not in {Materialized.TABLE, Materialized.VIEW}:
+        return {}
+    facts = {
+        "expectations": sorted([e.name, spelling_of(e.check), e.on_fail.value] for e in expectations),
+        "sort_by": [asdict(column) for column in write.sort_by],
+        "write_options": dict(write.write_options),
+        **{key: [spelling_of(text) for text in texts] for key, texts in hooks.items()},
+        **declared,
+    }
+    return {key: value for key, value in facts.items() if value}
 
 
 def _write(write: Write) -> dict[str, Any]:

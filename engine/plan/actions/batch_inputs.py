@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engine.compile import Manifest, Materialized, Model, Source
-from engine.lake.table_facts import TableFacts
+from engine.lake.table_facts import TableFacts, ViewFacts, names_refs
 from engine.state import ModelState, Phase
 
 
@@ -25,6 +25,7 @@ def batch_positions(
         of_table: gives the table of a model as readers see it.
     """
     found: dict[str, Any] = {}
+    refs = names_refs(model.sql)
     for item in model.inputs:
         node = manifest.nodes[item.node]
         if isinstance(node, Source):
@@ -37,7 +38,7 @@ def batch_positions(
             found[item.node] = {"view": node.fingerprint, **batch_positions(manifest, node, of_source, of_table)}
         elif isinstance(node, Model):
             table = of_table(node)
-            found[item.node] = table.position if table else None
+            found[item.node] = table.position(refs=refs) if table else None
     return found
 
 
@@ -47,8 +48,24 @@ def same_rows(
     """Return whether computing a batch table again would give what it has."""
     if state.phase is not Phase.PUBLISHED or state.fingerprint != model.fingerprint:
         return False
-    same_table = table is not None and table.uuid == state.uuid and table.snapshot == state.snapshot
-    return same_table and state.inputs == inputs and not volatile(manifest, model)
+    same = changed_table(state, table) is None and state.inputs == inputs
+    return same and not volatile(manifest, model)
+
+
+def changed_table(state: ModelState, table: TableFacts | None) -> str | None:
+    """Return how a batch table differs from what its last build made of it, in a sentence; None: it does not."""
+    if table is None or (table.uuid, table.snapshot) != (state.uuid, state.snapshot):
+        return "its table is not as it was written"
+    if state.made and table.made != state.made:
+        return "another program changed the columns, the partitioning or the order of its table"
+    return None
+
+
+def changed_view(state: ModelState, view: ViewFacts | None) -> str | None:
+    """Return how a view differs from what its last build made of it, in a sentence; None: it does not."""
+    if view is None or (state.made and view.made != state.made):
+        return "another program changed the view"
+    return None
 
 
 def same_tables(before: Mapping[str, Any], now: Mapping[str, Any]) -> bool:

@@ -8,7 +8,7 @@ from engine.compile import Materialized, Model
 from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.comments import Comments, other_columns, other_text
 from engine.lake.table_facts import TableFacts
-from engine.lake.table_layout import MERGED, REWRITTEN
+from engine.lake.table_layout import FORMAT, MERGED, REWRITTEN
 from engine.plan.deployed.deployed_facts import DeployedModel
 from engine.secrets import scrub
 
@@ -37,7 +37,7 @@ def table_properties(model: Model, generation: int) -> dict[str, str]:
     write = model.write
     rewritten = not model.streaming or write.output_mode is OutputMode.COMPLETE
     defaults = REWRITTEN if rewritten else MERGED if write.unique_key else {}
-    version = {"format-version": str(write.format_version)} if write.format_version else {}
+    version = {FORMAT: str(write.format_version)} if write.format_version else {}
     tags = {"engine.tags": ",".join(model.tags)} if model.tags else {}
     own = {"engine.model": model.name, "engine.generation": str(generation), **tags}
     return {**defaults, **version, **write.table_properties, **own}
@@ -45,13 +45,19 @@ def table_properties(model: Model, generation: int) -> dict[str, str]:
 
 def changed_properties(model: Model, table: TableFacts) -> Mapping[str, str]:
     """Return the properties of an earlier table that the project says otherwise; those it does not name stay."""
-    wanted = table_properties(model, 1)
-    return {key: text for key, text in wanted.items() if not _kept(key) and table.properties.get(key) != text}
+    wanted, version = table_properties(model, 1), model.write.format_version
+    # There is a way to a newer format only.
+    newer = version is not None and table.format_version is not None and table.format_version < version
+    return {
+        key: text
+        for key, text in wanted.items()
+        if (newer if key == FORMAT else not _kept(key) and table.properties.get(key) != text)
+    }
 
 
 def _kept(key: str) -> bool:
-    """Properties that Iceberg does not list, and those that say whose the table is."""
-    return key in {"format-version", "engine.generation", "engine.model"}
+    """Whether a property says whose the table is."""
+    return key in {"engine.generation", "engine.model"}
 
 
 def _plain(text: str) -> str:

@@ -11,7 +11,7 @@ from engine.compile.nodes.model_settings import OutputMode
 from engine.lake.commits import STAGED
 from engine.lake.table_facts import TableFacts
 from engine.plan.actions.action import Action, ActionKind, Unread
-from engine.plan.actions.batch_inputs import batch_positions, same_columns, volatile
+from engine.plan.actions.batch_inputs import batch_positions, changed_table, changed_view, same_columns, volatile
 from engine.plan.actions.descriptions import changed_properties, described
 from engine.plan.deployed.checkpoint_facts import CheckpointFacts
 from engine.plan.deployed.deployed_facts import Deployed, DeployedModel
@@ -169,13 +169,14 @@ def _of_batch(
         return ["a build of it was not finished"], True
     if model.materialized is Materialized.VIEW:
         certain = all(_declared(manifest, item.node) for item in model.inputs)
-        changed = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
-        return changed, certain
+        found = [] if same_columns(state.inputs, inputs) else ["the columns of what it reads changed"]
+        return [*found, *filter(None, [changed_view(state, known.view)])], certain
     found = []
     if volatile(manifest, model):
         found.append("it reads the clock or draws random numbers")
-    if known.written is None or (known.written.uuid, known.written.snapshot) != (state.uuid, state.snapshot):
-        found.append("its table is not as it was written")
+    found += filter(None, [changed_table(state, known.written)])
+    if known.table is not None and changed_properties(model, known.table):
+        found.append("its table properties changed")
     names = {item.node: item.name for item in model.inputs}
     unknown = [node for node, position in inputs.items() if not _is_known(position)]
     other = [n for n in {*inputs, *state.inputs} if n not in unknown and inputs.get(n) != state.inputs.get(n)]
@@ -191,7 +192,7 @@ def batch_inputs_now(manifest: Manifest, model: Model, deployed: Deployed) -> di
         if source is None or source.fault is not None:
             return None
         if source.table is not None:
-            return source.table.position
+            return source.table.position()
         return file_source.position_of(source.files) if source.files is not None else None
 
     return batch_positions(manifest, model, of_source, lambda node: deployed.models.get(node.id, DeployedModel()).table)

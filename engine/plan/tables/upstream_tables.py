@@ -167,7 +167,8 @@ def continued(
         seeds: the tables with initial snapshots that the generation has, by node.
 
     Raises:
-        StateError: `upstream-replaced`, `upstream-history` or `upstream-rewritten`; nothing was read.
+        StateError: `upstream-replaced`, `upstream-history`, `upstream-rewritten` or `source-columns`; nothing was
+            read.
     """
     committed, started = _snapshots(checkpoint.offsets), _snapshots(checkpoint.started_offsets)
     known = {s.id for table in (*(u.facts for u in found), *seeds.values()) for s in table.history}
@@ -186,6 +187,7 @@ def continued(
         reached = [ids.index(i) for i in ids if i in committed]
         rest = upstream.facts.history[: max(reached)] if reached else unread(model, upstream, start)
         _refuse_rewriting(model, upstream, rest, start)
+        _refuse_lost_values(model, upstream, rest)
         readings[upstream.node] = TableReading(start, bool(reached), None if reached else _first(rest))
     return readings
 
@@ -288,3 +290,33 @@ def _refuse_rewriting(model: Model, upstream: Upstream, unread: Sequence[Snapsho
         ways.append(f"start after it ({' or '.join(k for k in ('starting_snapshot', 'starting_timestamp'))})")
     ways.append(ANEW.format(model.name))
     raise StateError("upstream-rewritten", message, f"To continue: {'; '.join(ways)}", node=model.name)
+
+
+def _refuse_lost_values(model: Model, upstream: Upstream, unread: Sequence[SnapshotFacts]) -> None:
+    """Reject unread rows with values of a column that was dropped and added again since.
+
+    Iceberg finds values by the ids of columns, of which the new one has another: Spark reads NULL without a word
+    (measured, Iceberg 1.12.0).
+    """
+    table = upstream.facts
+    adding = {s.schema: s for s in unread if s.operation != "replace"}
+    for schema, snapshot in adding.items():
+        lost = table.replaced_columns(schema)
+        if not lost:
+            continue
+        # Reads SQL, which takes a tenth of a second.
+        from engine.plan.unused_columns import names_column
+
+        lost = [path for path in lost if names_column(model.facts, path[0])]
+        if not lost:
+            continue
+        names = ", ".join(dict.fromkeys(path[0] for path in lost))
+        message = (
+            f"'{model.name}' has not read all rows of {upstream.full} that were written before column {names} was "
+            "dropped and added again, and would read NULL for their values"
+        )
+        hint = (
+            f"Snapshot {snapshot.id} of {snapshot_history.time_of(snapshot)} has the values: write them to the new "
+            f"column first, or to continue without them, {ANEW.format(model.name)}"
+        )
+        raise StateError("source-columns", message, hint, node=model.name)

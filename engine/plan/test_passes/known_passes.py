@@ -140,7 +140,7 @@ class KnownPasses:
 
     def _key(self, test: Test, positions: ReadPositions) -> str | None:
         if isinstance(test, DataTest):
-            return data_test_key(self.manifest, self.cache.settings, test, positions.of(test.depends_on))
+            return data_test_key(self.manifest, self.cache.settings, test, positions.of(test.depends_on, test.sql))
         try:
             return unit_test_key(self.cache.version(test), self.cache.settings, test)
         except EngineError:

@@ -10,7 +10,7 @@ from engine.compile import DataTest, Manifest, Materialized, Model, Source, Targ
 from engine.errors import EngineError
 from engine.lake.commits import STAGED
 from engine.lake.lake_reader import Lake
-from engine.lake.table_facts import TableFacts
+from engine.lake.table_facts import TableFacts, names_refs
 from engine.plan.actions.batch_inputs import volatile
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed.deployed_facts import DeployedSource
@@ -38,18 +38,27 @@ class ReadPositions:
     lake: Lake
     sources: Mapping[str, DeployedSource]
     staged: set[str] = field(default_factory=set)
-    _known: dict[str, Position | None] = field(default_factory=dict)
+    _known: dict[tuple[str, bool], Position | None] = field(default_factory=dict)
 
-    def of(self, nodes: Iterable[str]) -> dict[str, Position | None]:
-        """Return where each of some models and sources is; None: it cannot be told whether its rows are the same."""
+    def of(self, nodes: Iterable[str], sql: str) -> dict[str, Position | None]:
+        """Return where the models and sources are that a query reads.
+
+        Args:
+            nodes: their ids.
+            sql: the text of the query.
+
+        Returns:
+            By id; None: it cannot be told whether its rows are the same.
+        """
+        refs = names_refs(sql)
         for node in nodes:
-            if node not in self._known:
+            if (node, refs) not in self._known:
                 try:
-                    self._known[node] = self._position(node)
+                    self._known[node, refs] = self._position(node, refs=refs)
                 except EngineError:
                     # What is wrong with it is reported by the test.
-                    self._known[node] = None
-        return {node: self._known[node] for node in nodes}
+                    self._known[node, refs] = None
+        return {node: self._known[node, refs] for node in nodes}
 
     def stored(self, test: DataTest | UnitTest) -> Position | None:
         """Return where the table of a test's failing rows is; None: the test keeps none."""
@@ -59,15 +68,18 @@ class ReadPositions:
             table = self.lake.table(test.stored.schema, test.stored.name)
         except EngineError:
             table = None
-        return _of_table(table) or {}
+        return table.position() if table is not None else {}
 
-    def _position(self, node_id: str) -> Position | None:
+    def _position(self, node_id: str, *, refs: bool) -> Position | None:
         node = self.manifest.nodes[node_id]
         if isinstance(node, Source):
             return self._source(node)
         if not isinstance(node, Model):
             return None
-        return self._view(node) if node.materialized is Materialized.VIEW else self._table(node)
+        if node.materialized is Materialized.VIEW:
+            return self._view(node)
+        table = self._table(node)
+        return table.position(refs=refs) if table is not None else None
 
     def _source(self, source: Source) -> Position | None:
         found = self.sources.get(source.id)
@@ -75,20 +87,20 @@ class ReadPositions:
         if found is None or found.fault is not None or "connection" in source.spec.settings:
             return None
         if found.table is not None:
-            return _of_table(found.table)
+            return found.table.position()
         return file_source.position_of(found.files) if found.files is not None else None
 
-    def _table(self, model: Model) -> Position | None:
+    def _table(self, model: Model) -> TableFacts | None:
         relation = model.relation
         if not waits(model):
-            return _of_table(self.lake.table(relation.schema, relation.name))
+            return self.lake.table(relation.schema, relation.name)
         pending = table_state(self.target, model).pending()
         table = self.lake.table(relation.schema, relation.name, STAGED)
         whole = pending is not None and pending.phase is Phase.STAGED
         if whole or (table is not None and STAGED in table.branches):
             self.staged.add(model.id)
         # A refresh that waits is another table, and becomes this one when it is published.
-        return None if whole else _of_table(table)
+        return None if whole else table
 
     def _view(self, view: Model) -> Position | None:
         """The view that is deployed, and what it reads, if it is the one that is declared."""
@@ -96,14 +108,8 @@ class ReadPositions:
         found = self.lake.view(view.relation.schema, view.relation.name)
         if found is None or state is None or state.fingerprint != view.fingerprint or volatile(self.manifest, view):
             return None
-        inner = self.of([item.node for item in view.inputs])
+        inner = self.of([item.node for item in view.inputs], view.sql)
         if any(position is None for position in inner.values()):
             return None
         self.staged.update({view.id} if self.staged.intersection(inner) else ())
         return {"view": found.version, **inner}
-
-
-def _of_table(table: TableFacts | None) -> Position | None:
-    if table is None:
-        return None
-    return {"table": table.uuid, "snapshot": table.snapshot, "definition": table.definition}

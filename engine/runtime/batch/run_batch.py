@@ -17,7 +17,7 @@ from engine.lake.commits import STAGED_LAYOUT, Commit
 from engine.lake.table_facts import TableFacts
 from engine.plan import ActionKind
 from engine.plan.actions import state_checks
-from engine.plan.actions.batch_inputs import batch_positions, same_rows, same_tables
+from engine.plan.actions.batch_inputs import batch_positions, changed_view, same_rows, same_tables
 from engine.plan.actions.descriptions import table_comment
 from engine.plan.actions.staged_rows import waits
 from engine.plan.deployed import generations, ownership_marks
@@ -59,6 +59,8 @@ def run_batch(run: Run, model: Model) -> Outcome:
     inputs = positions(run, model)
     written = _written(run, model, table, refresh=refresh)
     if state is not None and not refresh and up_to_date(run, model, state, written, inputs):
+        if table is not None:
+            table_setup.set_properties(model, run.spark, table)
         return Outcome(Status.UNCHANGED, "nothing new", snapshot_id=state.snapshot)
     if state is not None and state.phase is Phase.PUBLISHED and not refresh:
         _check_kept(model, state, folder, written)
@@ -74,7 +76,7 @@ def run_batch(run: Run, model: Model) -> Outcome:
     explain.tell(model, frame)
     if model.materialized is Materialized.VIEW:
         replaced_materialization.clear_table(session, model, folder.load(), table)
-        outcome = _make_view(session, model, folder, state)
+        outcome = _make_view(run, session, model, folder, state)
     else:
         kept = None if refresh else written
         note = _columns_note(model, frame, before) if kept is not None else ""
@@ -124,9 +126,10 @@ def _columns_note(model: Model, frame: DataFrame, before: frozenset[str] | None)
     return table_setup.gone_note(gone(table_setup.check_columns(model, frame, before), before))
 
 
-def _make_view(session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
+def _make_view(run: Run, session: SparkSession, model: Model, folder: TableState, state: ModelState) -> Outcome:
     view_writer.create_view(session, model.relation.sql, model.sql, table_comment(model), {"engine.model": model.name})
-    folder.save(replace(state, phase=Phase.PUBLISHED))
+    made = run.lake.view(model.relation.schema, model.relation.name)
+    folder.save(replace(state, phase=Phase.PUBLISHED, made=made.made if made is not None else {}))
     return Outcome(Status.SUCCESS)
 
 
@@ -150,7 +153,10 @@ def _make_table(
     uuid = lake.table_uuid(frame.sparkSession, model.relation.sql)
     before = kept.snapshot if kept else None
     snapshot = made.commit.snapshot if made.commit else before
-    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot))
+    # What waits for its tests becomes the table when it is published, and is noted then.
+    there = run.lake.table(model.relation.schema, model.relation.name) if branch is None else None
+    now = there.made if there is not None else {}
+    folder.save(replace(state, phase=Phase.PUBLISHED, uuid=uuid, snapshot=snapshot, made=now))
     return Outcome(Status.SUCCESS, snapshot_id=snapshot, **made.metrics.numbers())
 
 
@@ -198,7 +204,9 @@ def up_to_date(run: Run, model: Model, state: ModelState, table: TableFacts | No
     if model.materialized is not Materialized.VIEW:
         return same_rows(run.manifest, model, state, table, inputs)
     made = state.phase is Phase.PUBLISHED and state.fingerprint == model.fingerprint
-    return made and same_tables(state.inputs, inputs) and _same_columns(run, model)
+    view = run.lake.view(model.relation.schema, model.relation.name) if made else None
+    same = made and changed_view(state, view) is None and same_tables(state.inputs, inputs)
+    return same and _same_columns(run, model)
 
 
 def _same_columns(run: Run, model: Model) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from engine.compile import DataTest, Manifest, Model, Severity
 from engine.compile.nodes.topological_order import ancestors
@@ -86,7 +86,15 @@ def publish(run: Run, model: Model) -> int | None:
     if not model.streaming:
         # The columns of a replacement came with it, without their comments.
         describe(run, model)
+        _note_table(run, model, folder)
     return snapshot
+
+
+def _note_table(run: Run, model: Model, folder: TableState) -> None:
+    """Note what a replacement made of the table: its columns and its layout came with it."""
+    state, there = folder.load(), run.lake.table(model.relation.schema, model.relation.name)
+    if state is not None and there is not None:
+        folder.save(replace(state, made=there.made))
 
 
 def _whole(folder: TableState) -> ModelState | None:

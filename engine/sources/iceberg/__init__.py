@@ -118,7 +118,7 @@ def check(spec: SourceSpec, place: Place) -> None:
 
 def position(_: SparkSession, spec: SourceSpec, place: Place) -> dict[str, Any]:
     """The table's UUID, its current snapshot and its columns."""
-    return facts(spec, place).position
+    return facts(spec, place).position()
 
 
 def columns_now(spec: SourceSpec, place: Place) -> tuple[TableColumn, ...]:
