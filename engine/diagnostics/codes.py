@@ -86,7 +86,7 @@ _BY_PAGE = {
         yaml-syntax yaml-duplicate-key yaml-too-large yaml-split-item header-unclosed header-position
         header-comment-end unknown-key missing-key wrong-type bad-value bad-name bad-duration bad-schema
         duplicate-name duplicate-table config-conflict dbt-materialization not-supported setting-needs
-        setting-conflict setting-pinned condition-syntax partition-clash partition-type trigger-continuous
+        setting-conflict setting-pinned setting-wap condition-syntax partition-clash partition-type trigger-continuous
         trigger-once schedule-syntax unknown-option duplicate-option acknowledge-unused folder-not-shared
     """,
 }

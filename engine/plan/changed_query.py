@@ -57,7 +57,8 @@ def _compared(
     read: StreamsRead,
 ) -> Comparison:
     now = said.get("settings", {})
-    before = setting_changes.before(old, writer.recorded.settings if writer.recorded else None, now)
+    recorded = writer.recorded.settings if writer.recorded else None
+    before = setting_changes.before(old, recorded, now, few=is_earlier(writer.facts or {}))
     changed, frozen = setting_changes.differences(before, now)
     old, new = comparable(_without_settings(old), said), _without_settings(comparable(said, old))
     if _same(old, new) and _same_inputs(old, new) and not changed:
@@ -96,7 +97,7 @@ def _compare(
 
 
 def _rebuilt_reasons(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[str, ...]:
-    """Why a batch table or view is made again."""
+    """Why a batch table or view is recreated."""
     whole = [{key: value for key, value in facts.items() if key not in _OF_TABLE} for facts in (old, new)]
     reasons = [] if _same(*whole) else ["the query changed"]
     if old["relation"] != new["relation"]:

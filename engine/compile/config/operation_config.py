@@ -8,6 +8,7 @@ from dataclasses import replace
 from sqlglot.errors import SqlglotError
 
 from engine.compile.config.merged_config import MergedSettings
+from engine.compile.config.session_settings import WAP_HINT, WAP_MESSAGE, sets_wap
 from engine.compile.nodes.model_settings import Operation, PersistDocs, StateProvider, Trigger, TriggerKind
 from engine.compile.sql.dialect import tokenize
 from engine.compile.sql.token_checks import VARIABLE, VARIABLE_HINT, variable
@@ -120,6 +121,8 @@ def _hooks(section: Section | None) -> tuple[str, ...]:
             item.report("sql-syntax", f"{shown(text)} cannot be read", "Write one SQL statement in each item.")
         elif found := variable(text):
             item.report("spark-variable", VARIABLE.format(found), VARIABLE_HINT)
+        elif sets_wap(text):
+            item.report("setting-wap", WAP_MESSAGE.format("this hook"), WAP_HINT)
         elif text:
             texts.append(text.rstrip(";"))
     return tuple(texts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from engine.compile.config.session_settings import TIME_ZONE, is_utc
+from engine.compile.config.session_settings import TIME_ZONE, WAP, WAP_HINT, WAP_MESSAGE, is_utc
 from engine.compile.declarations.catalog_config import SQLITE, Catalog
 from engine.errors import Diagnostic
 from engine.pinned_settings import pinned
@@ -84,6 +84,8 @@ def _master(part: Section) -> str:
 
 
 def _check_setting(key: str, value: Section) -> None:
+    if key.lower().startswith(WAP):
+        value.report("setting-wap", WAP_MESSAGE.format(f"the setting '{key}'"), WAP_HINT, at_key=True)
     if key.lower() == TIME_ZONE.lower() and not is_utc(value.option()):
         hint = (
             "Remove it. To parse strings without a zone set 'timezone:' of the source; for local days and "

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from engine.compile.config.session_settings import meaning
+from engine.compile.config.session_settings import recorded_first
 from engine.compile.declarations.catalog_config import NAME, NOWHERE, SQLITE, Catalog, load_catalog, without_secrets
 from engine.compile.declarations.s3_config import ObjectStoreConfig, load_object_store
 from engine.compile.declarations.s3_config import without_secrets as without_s3_secrets
@@ -246,9 +246,7 @@ def _without_secrets(section: Section, values: ValueRenderer) -> Section:
         conf = spark.child("conf")
         if conf and isinstance(conf.value, dict):
             # What decides on rows is kept with the tables.
-            meant = meaning({key: str(value) for key, value in conf.value.items()}, ())
-            decides = {key.lower() for key in meant.get("conf", ())}
-            open_ = [key for key, _ in conf.mapping() if key.lower() in decides or is_argument(key)]
+            open_ = [key for key, _ in conf.mapping() if recorded_first(key) or is_argument(key)]
             shown = {key: values.secrets.refuse(part) for key, part in conf.mapping() if key in open_}
             named["conf"] = {**conf.value, **shown}
         kept["spark"] = {**spark.value, **named}

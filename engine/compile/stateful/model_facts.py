@@ -76,7 +76,7 @@ def _table(
 ) -> dict[str, Any]:
     """What a batch table or view is beside its rows: what they must satisfy, how its files are written, what hooks do.
 
-    All of it is made again by a build. Of a stream none of it is among the facts: it applies to new rows, and a stream
+    All of it is recreated by a build. Of a stream none of it is among the facts: it applies to new rows, and a stream
     without new rows has nothing to do.
     """
     if materialized not in {Materialized.TABLE, Materialized.VIEW}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from engine.compile import Model
-from engine.compile.config.session_settings import TIME_ZONE, is_utc
+from engine.compile.config.session_settings import TIME_ZONE, WAP_HINT, WAP_MESSAGE, is_utc
 from engine.errors import Location, RunError
 from engine.pinned_settings import PINNED
 from engine.runtime.spark_support.spark_errors import summary
@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+_WAP = ("spark.wap.branch", "spark.wap.id")
+
+
 def before(session: SparkSession, model: Model) -> None:
     """Run `pre_hook`; a temporary function that it makes is there for the query.
 
     Raises:
-        RunError: `hook-failed`, or `setting-pinned` if it changes one that is pinned; nothing of the model was built.
+        RunError: `hook-failed`; `setting-pinned` or `setting-wap` for what it must not set. Nothing of the model was
+            built.
     """
     if not model.operation.pre_hook:
         return
@@ -36,6 +40,10 @@ def before(session: SparkSession, model: Model) -> None:
             message = f"'pre_hook' sets '{key}' to {value}, which must be {wanted}"
             hint = "Remove it; the SQL of a project is checked for this value."
             raise RunError("setting-pinned", message, hint, node=model.name, location=place)
+    for key in _WAP:
+        if session.conf.get(key, ""):
+            message = WAP_MESSAGE.format(f"'pre_hook' sets '{key}', which")
+            raise RunError("setting-wap", message, WAP_HINT, node=model.name, location=place)
 
 
 def after(session: SparkSession, model: Model) -> None:
